@@ -22,10 +22,10 @@ import { connectClickHouse } from './storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
 import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
-import { aloneWith } from './storage/postgres/own-statements.ts';
+import { trackOwnStatements } from './storage/postgres/own-statements.ts';
 import { connectPostgres, PROCESS_POOL } from './storage/postgres/postgres.ts';
 import { measureStores } from './storage/store-metrics.ts';
-import { UsageMemory } from './storage/usage/usage-memory.ts';
+import { UsageCache } from './storage/usage/usage-cache.ts';
 
 export type RunningService = {
   /** `http://host:port`; the base URL of the interface is this and `/v1`. */
@@ -101,7 +101,7 @@ async function startParts(
   stops.push(() => embedded.stop());
   const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
   // Nobody else writes to a Postgres that came with us.
-  if (config.DATABASE_URL === undefined) aloneWith(postgres, embedded.postgres_url);
+  if (config.DATABASE_URL === undefined) trackOwnStatements(postgres, embedded.postgres_url);
   const cluster = config.CLICKHOUSE_CLUSTER;
   const clickhouse = connectClickHouse(embedded.clickhouse_url, { cluster });
   // Requests have connections of their own: however many questions there are, the pipeline finds the engine free.
@@ -115,7 +115,7 @@ async function startParts(
   stops.push(() => log.close());
   measureLog(log, clock);
   measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR, clock });
-  const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_memory: new UsageMemory() };
+  const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_memory: new UsageCache() };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {
     owner,

@@ -2,15 +2,15 @@
 
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
-import { feedUsage } from '../storage/usage/usage-feed.ts';
-import { UsageMemory } from '../storage/usage/usage-memory.ts';
+import { UsageCache } from '../storage/usage/usage-cache.ts';
+import { startUsageFeed } from '../storage/usage/usage-feed.ts';
 import { buildListener } from './app.ts';
 import { auditKept } from './audit-kept.ts';
 import { hearAccessChanges } from './http/access-changes.ts';
 
 runProcess('api', async (given) => {
-  const services = { ...given, usage_memory: new UsageMemory({ isFed: true }) };
-  feedUsage(services.postgres, services.usage_memory);
+  const services = { ...given, usage_memory: new UsageCache({ isFed: true }) };
+  startUsageFeed(services.postgres, services.usage_memory);
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.

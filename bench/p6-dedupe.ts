@@ -15,9 +15,9 @@ import { dedupe } from '../pipeline/steps/dedupe.ts';
 import { meterEvents } from '../pipeline/steps/meter-events.ts';
 import { EventReader, type ReadEvent } from '../pipeline/steps/read-events.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
-import { nativeBlock } from '../storage/events/native.ts';
+import { encodeNativeBlock } from '../storage/events/native.ts';
 import { writeRows } from '../storage/events/rows.ts';
-import { EVENT_IDENTITIES, EVENTS, usageBuckets } from '../storage/events/tables.ts';
+import { EVENT_IDENTITIES, EVENTS, usageBucketsTarget } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
 import { startService } from './processes.ts';
 import { check, claim, fixed, flag, isAsked, median, micros, say } from './report.ts';
@@ -117,7 +117,7 @@ async function throughput({ known, runs }: { known: number; runs: number }): Pro
       if (isDeduped) await writeRows(clickhouse, EVENT_IDENTITIES, { rows: accepted, attempt });
       await writeRows(
         clickhouse,
-        usageBuckets(() => 1),
+        usageBucketsTarget(() => 1),
         { rows: buckets, attempt },
       );
       await service.settled();
@@ -137,7 +137,7 @@ async function throughput({ known, runs }: { known: number; runs: number }): Pro
     say(
       `  pipeline and ClickHouse: ${fixed(median(costs.without))} µs/event without, ${fixed(median(costs.with))} with identities, ${known} ids known`,
     );
-    const encoded = nativeBlock(EVENT_IDENTITIES.columns, new EventReader().read(recordsOf(999)).events);
+    const encoded = encodeNativeBlock(EVENT_IDENTITIES.columns, new EventReader().read(recordsOf(999)).events);
     say(
       `  stored identities: ${fixed(encoded.reduce((sum, piece) => sum + piece.length, 0) / SLICE)} bytes per event on their way`,
     );

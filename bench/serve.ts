@@ -19,18 +19,18 @@ import type { Scope } from '../core/scope.ts';
 import { startPipeline } from '../pipeline/pipeline.ts';
 import { startService } from '../service.ts';
 import { migrate } from '../sql/migrate.ts';
+import { mapConcurrently } from '../storage/batch-loader.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
+import { loadLiveUsage } from '../storage/cache/live-usage-query.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
-import { runningUsage } from '../storage/kept/running-question.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { MeterModel } from '../storage/models/meter.ts';
-import { connectPostgres, PROCESS_POOL, urlOf } from '../storage/postgres/postgres.ts';
+import { connectPostgres, PROCESS_POOL, readUrl } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
-import { mapConcurrently } from '../storage/together.ts';
-import { askUsage } from '../storage/usage/usage.ts';
-import { feedUsage } from '../storage/usage/usage-feed.ts';
-import { UsageMemory } from '../storage/usage/usage-memory.ts';
+import { readUsageReport } from '../storage/usage/usage.ts';
+import { UsageCache } from '../storage/usage/usage-cache.ts';
+import { startUsageFeed } from '../storage/usage/usage-feed.ts';
 import { type RequestTimes, watchRequests } from './request-times.ts';
 import { type Stretches, watchStretches } from './stretches.ts';
 
@@ -97,7 +97,7 @@ async function answer(asked: Asked): Promise<unknown> {
     case 'clickhouse_url':
       return clickhouseUrl();
     case 'store_urls':
-      return { DATABASE_URL: urlOf(postgres), CLICKHOUSE_URL: clickhouseUrl() };
+      return { DATABASE_URL: readUrl(postgres), CLICKHOUSE_URL: clickhouseUrl() };
     case 'usage':
       return usage(asked);
     case 'audit': {
@@ -163,7 +163,7 @@ async function keepLines({ meter_ids, customers, ...range }: Extract<Asked, { wh
   const wanted = meters.flatMap((meter) => Array.from({ length: customers }, (_, n) => ({ meter, n })));
   const always = { timezone: 'UTC', billing_anchor_ms: range.start_ms, now_ms: Date.now() };
   await mapConcurrently(64, wanted, ({ meter, n }) =>
-    runningUsage(services, scope, { meter, external_customer_ids: [`customer_${n}`], ...range, ...always }),
+    loadLiveUsage(services, scope, { meter, external_customer_ids: [`customer_${n}`], ...range, ...always }),
   );
   return wanted.length;
 }
@@ -217,7 +217,7 @@ async function usage({ meter_id, customer, start_us, end_us, times }: Extract<As
   for (let time = 0; time < times; time++) {
     const began = performance.now();
     const question = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
-    const report = await askUsage(running.services, scope, question);
+    const report = await readUsageReport(running.services, scope, question);
     took.push(performance.now() - began);
     value = report.usage[0]?.total.value.toFixed() ?? '0';
     from = report.from;
@@ -235,8 +235,8 @@ async function startBeside() {
   const postgres = connectPostgres(config.DATABASE_URL!, PROCESS_POOL);
   const clickhouse = connectClickHouse(config.CLICKHOUSE_URL!);
   const log = await openLog(config, { postgres, logger });
-  const usage_memory = new UsageMemory({ isFed: true });
-  feedUsage(postgres, usage_memory);
+  const usage_memory = new UsageCache({ isFed: true });
+  startUsageFeed(postgres, usage_memory);
   const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), usage_memory };
   const { url, close } = await serve(buildListener(services));
   const stop = async () => {

@@ -9,11 +9,11 @@ import { identityOptions, startPipeline } from '../pipeline/pipeline.ts';
 import { exitWithUsage } from '../process/command-line.ts';
 import { makeLogger } from '../process/logger.ts';
 import { migrate } from '../sql/migrate.ts';
-import { kafkaBounds } from '../storage/audit/kafka-bounds.ts';
+import { loadKafkaBounds } from '../storage/audit/kafka-bounds.ts';
 import { hasEmbeddedLog } from '../storage/audit/log-accounts.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
-import { holdsInstallation } from '../storage/embedded/data-dir.ts';
-import { connectionOf, openLog } from '../storage/log/open-log.ts';
+import { hasInstallation } from '../storage/embedded/data-dir.ts';
+import { buildKafkaConnection, openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
@@ -36,14 +36,14 @@ export async function openStores(config: Config, note: (line: string) => void): 
   }
   if (postgres_url ?? clickhouse_url)
     exitWithUsage('audit', 'set both DATABASE_URL and CLICKHOUSE_URL, or none of them for the stores of DATA_DIR');
-  if (!holdsInstallation(DATA_DIR)) exitWithUsage('audit', `there is no installation in DATA_DIR=${DATA_DIR}`);
+  if (!hasInstallation(DATA_DIR)) exitWithUsage('audit', `there is no installation in DATA_DIR=${DATA_DIR}`);
   return startOwnStores(config);
 }
 
 /** The log as it can be asked. */
 export async function findLog(config: Config, { postgres }: OpenedStores['stores']): Promise<AuditRecordsInput['log']> {
   const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: prefix } = config;
-  if (brokers !== undefined) return () => kafkaBounds(connectionOf(config, brokers), prefix);
+  if (brokers !== undefined) return () => loadKafkaBounds(buildKafkaConnection(config, brokers), prefix);
   return (await hasEmbeddedLog(postgres)) ? 'embedded' : null;
 }
 

@@ -21,9 +21,9 @@ import { type Config, readConfig } from '../config.ts';
 import { parseEventTime } from '../core/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
 import { exitWithUsage, parseArguments } from '../process/command-line.ts';
-import { installationId } from '../storage/installation.ts';
+import { loadInstallationId } from '../storage/installation.ts';
 import { countOpenCorrections, requestCorrectionsAgain } from '../storage/progress/corrections.ts';
-import { metersToAudit } from '../storage/progress/meter-versions.ts';
+import { listMetersToAudit } from '../storage/progress/meter-versions.ts';
 import { compareAllIdentityFiles } from './audit-identity-files.ts';
 import { findLog, type OpenedStores, openStores } from './audit-stores.ts';
 import { type AuditPrinter, JSON_LINES, LINES } from './audit-text.ts';
@@ -46,7 +46,7 @@ async function main(): Promise<number> {
   const config = readConfig();
   const { stores, close } = await openStores(config, options.speaker.note);
   try {
-    const matching = await metersToAudit(stores.postgres, options.meters);
+    const matching = await listMetersToAudit(stores.postgres, options.meters);
     if (matching.length === 0 && Object.values(options.meters).some((id) => id !== undefined))
       throw new Error('no meter matches --tenant, --environment and --meter');
     const seen = await checkRecords(config, stores, options);
@@ -77,7 +77,7 @@ async function checkRecords(
     checks: options.checks,
     log: await findLog(config, stores),
     identityFiles: async () =>
-      dir === null ? [] : compareAllIdentityFiles(stores.clickhouse, dir, await installationId(stores.postgres)),
+      dir === null ? [] : compareAllIdentityFiles(stores.clickhouse, dir, await loadInstallationId(stores.postgres)),
     exports: { settings: config, reads_stores: options.reads_stores },
     chance: Math.random,
   };

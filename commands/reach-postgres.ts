@@ -2,8 +2,8 @@
 import type { Config } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
 import { type Addresses, readAddresses } from '../storage/embedded/addresses.ts';
-import { DataDirectoryInUse, holdsInstallation } from '../storage/embedded/data-dir.ts';
-import { type Embedded, type EmbeddedOptions, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
+import { DataDirectoryInUse, hasInstallation } from '../storage/embedded/data-dir.ts';
+import { type EmbeddedOptions, type EmbeddedStack, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
 import { connectPostgres, pingPostgres } from '../storage/postgres/postgres.ts';
 
 export type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
@@ -17,14 +17,14 @@ export async function reachPostgres(
   const running = beside ? await findRunning(DATA_DIR) : undefined;
   if (running) return { postgres_url: running.postgres_url, stop: async () => {} };
   // Whoever has named another directory than was meant would be given an empty one.
-  if (!holdsInstallation(DATA_DIR))
+  if (!hasInstallation(DATA_DIR))
     throw new FarthingError('not_found', `there is no installation in DATA_DIR=${DATA_DIR}`);
   const options = { dir: DATA_DIR, log: reportDirectory, clickhouse_url: CLICKHOUSE_URL };
   return beside ? startBeside(options) : startEmbedded(options);
 }
 
 /** For a command that has found no service it could reach: one that it cannot reach may hold the directory all the same. */
-export async function startBeside(options: EmbeddedOptions): Promise<Embedded> {
+export async function startBeside(options: EmbeddedOptions): Promise<EmbeddedStack> {
   try {
     return await startEmbedded(options);
   } catch (error) {

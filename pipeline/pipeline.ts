@@ -1,7 +1,7 @@
 /** The pipeline as one thing to start and stop: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { keepAttemptsAhead } from '../storage/progress/attempts.ts';
+import { raiseAttempts } from '../storage/progress/attempts.ts';
 import type { Stores } from '../storage/stores.ts';
 import { backfillMeters } from './control/backfill.ts';
 import { relayControlMessages } from './control/relay.ts';
@@ -28,7 +28,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
   const { identities, logger } = options;
   const onRemade = (partition: number, why: string) =>
     logger.warn({ partition, why }, 'identity files were not trusted and are made again from ClickHouse');
-  await keepAttemptsAhead(stores);
+  await raiseAttempts(stores);
   const processor = await startProcessor(stores, {
     ...options,
     identities: identities && { ...identities, onRemade },

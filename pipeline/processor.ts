@@ -4,14 +4,14 @@
  * stands still (storage/log/continuity.ts).
  */
 import type { Logger } from 'pino';
-import { isAway } from '../storage/failure.ts';
+import { isUnavailable } from '../storage/failure.ts';
 import { checkContinues, PartitionStopped } from '../storage/log/continuity.ts';
 import type {
+  ConsumerProgress,
   LogConsumer,
   LogRecord,
   PartitionBatch,
   PartitionHandler,
-  Progress,
   StoredPlace,
 } from '../storage/log/log.ts';
 import { FencedError, SliceOrderError } from '../storage/progress/slices.ts';
@@ -93,7 +93,7 @@ class Processor implements PartitionHandler {
     pipelineMetrics.noIdentities(partition);
   }
 
-  async process(batch: PartitionBatch): Promise<Progress> {
+  async process(batch: PartitionBatch): Promise<ConsumerProgress> {
     const entry = this.#partitions.get(batch.partition);
     if (!entry) throw new FencedError(batch.partition);
     const { partition, held } = entry;
@@ -150,7 +150,7 @@ class Processor implements PartitionHandler {
       try {
         return await work();
       } catch (error) {
-        if (error instanceof FencedError || !isAway(error)) throw error;
+        if (error instanceof FencedError || !isUnavailable(error)) throw error;
         pipelineMetrics.retry();
         this.#options.logger.warn({ err: error, partition: batch.partition }, 'a store is away, the slice waits');
         await pause(Math.min(5_000, 100 * 2 ** Math.min(failures, 6)));

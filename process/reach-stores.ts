@@ -1,6 +1,6 @@
 /** That the stores can be used, asked before anything else: one that cannot is told by the setting that names it. */
 import type { Logger } from 'pino';
-import { isAway } from '../storage/failure.ts';
+import { isUnavailable } from '../storage/failure.ts';
 import { pingPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 
@@ -35,7 +35,7 @@ export async function retryUntilReachable<Answer>(
     try {
       return await attempt();
     } catch (error) {
-      if (!isAway(error) || performance.now() > until) throw error;
+      if (!isUnavailable(error) || performance.now() > until) throw error;
       logger.info({ err: error }, 'a store is not there yet');
       await new Promise((resolve) => setTimeout(resolve, 500));
     }

@@ -3,7 +3,7 @@
  * needs decides: an API that can accept events is ready, whether ClickHouse is there or not, for a balancer that took it
  * out would lose its callers' events.
  */
-import { inTime } from '../storage/in-time.ts';
+import { runWithTimeout } from '../storage/in-time.ts';
 import { pingPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 
@@ -40,5 +40,5 @@ export async function checkReadiness(stores: Stores, needed: readonly ReadinessP
 }
 
 async function checkPart(ping: () => Promise<unknown>): Promise<ReadinessState> {
-  return (await inTime(() => ping().then(() => 'ok' as const))) ?? 'away';
+  return (await runWithTimeout(() => ping().then(() => 'ok' as const))) ?? 'away';
 }

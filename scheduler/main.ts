@@ -13,10 +13,10 @@ import type { DeliveryResult } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
-import { type Line, noteTurn } from '../storage/job-turns.ts';
+import { type JobLane, recordTurn } from '../storage/fair-jobs.ts';
 import type { WaitingTask } from '../storage/job-waits.ts';
 import { isOvertaken } from '../storage/jobs.ts';
-import { sealingWith } from '../storage/sealing.ts';
+import { createSealer } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
 import { type JobReport, LANES, PATIENT_LANES, type QueuedWork, type ScheduledJob, type WorkerLane } from './job.ts';
@@ -135,7 +135,7 @@ function createEventJobs(services: SchedulerServices): ScheduledJob[] {
       logger.warn({ tenant_id, environment_id, endpoint_id: id, reason }, 'a webhook endpoint was switched off');
     },
   };
-  const sealing = sealingWith(config.SECRETS_KEYS);
+  const sealing = createSealer(config.SECRETS_KEYS);
   const webhooks = {
     postgres: services.postgres,
     backend: createWebhookBackend(config),
@@ -150,7 +150,7 @@ function createEventJobs(services: SchedulerServices): ScheduledJob[] {
       rate_limit: config.WEBHOOK_RETRY_RATE_LIMIT,
     }),
     ...(config.SECRETS_KEYS.length > 0 ? [sealSecretsJob(services, { sealing, every_seconds: HOUR })] : []),
-    ...(log.tellSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
+    ...(log.publishSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
     purgeSystemEventsJob(services, { every_seconds: HOUR, retention_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
   ];
 }
@@ -291,20 +291,20 @@ function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly 
   };
 }
 
-/** Where tenants wait for each other, the job says in which line it stood (storage/job-turns.ts). */
+/** Where tenants wait for each other, the job says in which line it stood (storage/fair-jobs.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function runInQueue<Done>(
-  line: Line | undefined,
+  line: JobLane | undefined,
   { postgres, logger }: SchedulerServices,
   work: () => Promise<Done>,
 ): Promise<Done> {
   if (!line) return work();
-  await noteTurn(postgres, line);
+  await recordTurn(postgres, line);
   try {
     return await work();
   } finally {
-    await noteTurn(postgres, line).catch((error: unknown) =>
+    await recordTurn(postgres, line).catch((error: unknown) =>
       logger.warn({ line, err: error }, 'the end of a turn could not be noted'),
     );
   }

@@ -2,10 +2,10 @@
 import { Counter, Gauge, Histogram, register } from 'prom-client';
 import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
 import type { DeliveryResult } from '../actions/webhooks/send-delivery.ts';
-import { inTime } from '../storage/in-time.ts';
-import { jobWaits, type WaitingTask } from '../storage/job-waits.ts';
+import { runWithTimeout } from '../storage/in-time.ts';
+import { loadJobWaits, type WaitingTask } from '../storage/job-waits.ts';
 import type { Stores } from '../storage/stores.ts';
-import { waitingDeliveries } from '../storage/webhooks/due-deliveries.ts';
+import { countWaitingDeliveries } from '../storage/webhooks/due-deliveries.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({
@@ -91,7 +91,7 @@ export function measureJobWaits({ postgres }: Pick<Stores, 'postgres'>, tasks: r
     help: 'How long the job of the task has waited that could have been begun first; 0 where none waits but as is meant',
     labelNames: ['task'] as const,
     async collect() {
-      const waits = (await inTime(() => jobWaits(postgres, tasks))) ?? [];
+      const waits = (await runWithTimeout(() => loadJobWaits(postgres, tasks))) ?? [];
       this.reset();
       for (const { task, seconds } of waits) this.set({ task }, seconds);
     },
@@ -128,7 +128,7 @@ export function measureWebhooks({ postgres }: Pick<Stores, 'postgres'>): void {
     name: WAITING,
     help: 'Deliveries of webhooks that are not taken and not given up',
     async collect() {
-      const count = await inTime(() => waitingDeliveries(postgres));
+      const count = await runWithTimeout(() => countWaitingDeliveries(postgres));
       if (count === null) this.reset();
       else this.set(count);
     },

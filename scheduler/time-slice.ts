@@ -1,11 +1,11 @@
 /** How long a job has its place where others wait for it (docs/decisions/0021-fairness.md). */
-import { isWaitedFor, type Line } from '../storage/job-turns.ts';
+import { hasWaiters, type JobLane } from '../storage/fair-jobs.ts';
 import type { Database } from '../storage/stores.ts';
 
 const SLICE_MS = 5_000;
 
 type TimeSliceInput = {
-  readonly line: Line;
+  readonly line: JobLane;
   /** The names of all that have its places. */
   readonly lane: readonly string[];
   readonly in_order?: boolean;
@@ -35,7 +35,7 @@ export function createTimeSlice(
   return async () => {
     until ??= now() + (rereads_input ? Math.max(slice_ms, now() - began) : slice_ms);
     if (now() < until) return true;
-    if (await isWaitedFor(database, lane, line, { in_order })) return false;
+    if (await hasWaiters(database, lane, line, { in_order })) return false;
     until = now() + slice_ms;
     return true;
   };

@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger as QueueLogger, type Runner, run, type TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
-import { beat, connectJobs, endLostRuns, freeLostJobs, type JobsPool, leave } from '../storage/jobs.ts';
+import { connectJobs, deleteWorker, endLostRuns, freeLostJobs, type JobsPool, sendHeartbeat } from '../storage/jobs.ts';
 import type { Stores } from '../storage/stores.ts';
 import { jobMetrics } from './metrics.ts';
 
@@ -182,7 +182,7 @@ function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: 
   let beating = Promise.resolve();
   const beatOnce = async () => {
     try {
-      if (id !== undefined) await beat(pool, { id, host: hostname(), pid: process.pid });
+      if (id !== undefined) await sendHeartbeat(pool, { id, host: hostname(), pid: process.pid });
       const jobs = await freeLostJobs(pool, dead_after_ms);
       if (jobs > 0) logger.warn({ jobs }, 'jobs were taken from a worker that died');
       jobMetrics.freed(jobs);
@@ -205,7 +205,7 @@ function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: 
     async stop() {
       clearInterval(timer);
       await beating;
-      if (id !== undefined) await leave(pool, id).catch(() => undefined); // Seen or not, it is dead soon.
+      if (id !== undefined) await deleteWorker(pool, id).catch(() => undefined); // Seen or not, it is dead soon.
     },
   };
 }

@@ -23,8 +23,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
-import { type ClickHouseClient, clickhouseFailure } from '../storage/clickhouse/clickhouse.ts';
-import { quoted } from '../storage/clickhouse/literals.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../storage/clickhouse/clickhouse.ts';
+import { quoteText } from '../storage/clickhouse/literals.ts';
 import { splitStatements } from '../storage/clickhouse/tokens.ts';
 import { migrateJobs } from '../storage/jobs.ts';
 
@@ -170,7 +170,7 @@ function checksumOf(statement: string): string {
 export function expandPlaceholders(sql: string, cluster?: string): string {
   const replicated = cluster !== undefined;
   return sql
-    .replaceAll('{on_cluster}', replicated ? `ON CLUSTER ${quoted(cluster)}` : '')
+    .replaceAll('{on_cluster}', replicated ? `ON CLUSTER ${quoteText(cluster)}` : '')
     .replace(
       /\{engine:(\w+)(\([^{}]*\))?\}/g,
       (_, engine, args = '()') => `${replicated ? 'Replicated' : ''}${engine}${args}`,
@@ -203,7 +203,7 @@ async function command(client: ClickHouseClient, query: string, what = 'schema_m
     // On a cluster the answer comes when every server has done it.
     await client.command({ query, clickhouse_settings: { distributed_ddl_task_timeout: '120' } });
   } catch (error) {
-    throw clickhouseFailure(`sql/clickhouse/${what}`, error);
+    throw toClickHouseFailure(`sql/clickhouse/${what}`, error);
   }
 }
 

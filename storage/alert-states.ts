@@ -6,7 +6,7 @@ import type { Milliseconds } from '../core/time/instant.ts';
 import type { Database, Transaction } from './stores.ts';
 
 /** Of what: a feature is alerted for each wallet, a group for each subscription. */
-export type Alerted = {
+export type AlertSubject = {
   readonly alert_type: AlertType;
   readonly entity_id: string;
   readonly parent_entity_id: string | null;
@@ -16,12 +16,12 @@ export type Alerted = {
 const ALERTS = 14_101;
 
 /** Until the transaction ends nobody else compares what is alerted of this: a value that was read before does not win later. */
-export async function holdAlertsOf(transaction: Transaction, id: string): Promise<void> {
+export async function lockAlerts(transaction: Transaction, id: string): Promise<void> {
   await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
 }
 
 /** When it is told, behind what was told before: the instant of its entry in the log, and the milliseconds of the id, which no other entry of it has. */
-export type Place = { readonly at: Date; readonly ms: Milliseconds };
+export type AlertLogPosition = { readonly at: Date; readonly ms: Milliseconds };
 
 /** Null where it was the same before. What was never in a state was ok. `spent_from`: of spending, when the latest of the periods began that were compared. */
 export async function moveAlertState(
@@ -32,11 +32,11 @@ export async function moveAlertState(
     state,
     now,
     spent_from = null,
-  }: { alerted: Alerted; state: AlertState; now: Date; spent_from?: Date | null | undefined },
-): Promise<Place | null> {
-  const key = keyOf(scope, alerted);
+  }: { alerted: AlertSubject; state: AlertState; now: Date; spent_from?: Date | null | undefined },
+): Promise<AlertLogPosition | null> {
+  const key = toAlertStateKey(scope, alerted);
   const ms = now.getTime();
-  const move = async (): Promise<Place | null> => {
+  const move = async (): Promise<AlertLogPosition | null> => {
     const [moved] = await transaction('alert_states')
       .where(key)
       .whereNot('alert_status', state)
@@ -57,23 +57,30 @@ export async function moveAlertState(
   return made.length > 0 ? { at: now, ms } : move();
 }
 
-export type Reached = { readonly state: AlertState; readonly spent_from: Milliseconds };
+export type ReachedSpend = { readonly state: AlertState; readonly spent_from: Milliseconds };
 
 /** Of spending what has been reached, and in which periods: in those that had begun by then. Null where nothing has. */
-export async function reachedSpend(database: Database, scope: Scope, alerted: Alerted): Promise<Reached | null> {
+export async function findReachedSpend(
+  database: Database,
+  scope: Scope,
+  alerted: AlertSubject,
+): Promise<ReachedSpend | null> {
   const [reached] = await database('alert_states')
-    .where(keyOf(scope, alerted))
+    .where(toAlertStateKey(scope, alerted))
     .whereNot('alert_status', 'ok')
     .select('alert_status', database.raw('coalesce(spent_from, updated_at) as spent_from'));
   return reached ? { state: reached.alert_status, spent_from: new Date(reached.spent_from).getTime() } : null;
 }
 
-function keyOf({ tenant_id, environment_id }: Scope, { alert_type, entity_id, parent_entity_id }: Alerted) {
+function toAlertStateKey(
+  { tenant_id, environment_id }: Scope,
+  { alert_type, entity_id, parent_entity_id }: AlertSubject,
+) {
   return { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
 }
 
 /** The states in which this is, and none of its parts: what is never mentioned is ok. */
-export async function alertStatesOf(
+export async function listAlertStates(
   database: Database,
   { tenant_id, environment_id }: Scope,
   entity_id: string,
@@ -85,12 +92,12 @@ export async function alertStatesOf(
 }
 
 /** Who begins to be watched anew begins with ok. */
-export async function forgetAlertState(transaction: Transaction, scope: Scope, alerted: Alerted): Promise<void> {
-  await transaction('alert_states').where(keyOf(scope, alerted)).delete();
+export async function deleteAlertState(transaction: Transaction, scope: Scope, alerted: AlertSubject): Promise<void> {
+  await transaction('alert_states').where(toAlertStateKey(scope, alerted)).delete();
 }
 
 /** The same of many that nobody watches now, whatever they belong to. */
-export async function forgetAlertStates(
+export async function deleteAlertStates(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,
   { alert_type, entity_ids }: { alert_type: AlertType; entity_ids: readonly string[] },

@@ -23,6 +23,6 @@ export function hashApiKey(key: string): string {
 }
 
 /** What may be shown of a key: the first 5 characters and the last 2. */
-export function displayId(key: string): string {
+export function maskApiKey(key: string): string {
   return key.length < 12 ? '***' : `${key.slice(0, 5)}***${key.slice(-2)}`;
 }

@@ -2,7 +2,7 @@
  * The first start: a tenant, an environment, a user and a key, so that the first request can be made. Every process calls
  * it at every start; a lock lets one of them do the work.
  */
-import { displayId, hashApiKey, makeApiKey } from './api-key.ts';
+import { hashApiKey, makeApiKey, maskApiKey } from './api-key.ts';
 import { EnvironmentModel } from './models/environment.ts';
 import { SecretModel } from './models/secret.ts';
 import { TenantModel } from './models/tenant.ts';
@@ -11,7 +11,7 @@ import { newId } from './new-id.ts';
 import { makeTenant } from './new-tenant.ts';
 import type { Database } from './stores.ts';
 
-export type Bootstrapped = {
+export type BootstrapResult = {
   readonly tenant: TenantModel;
   readonly environment: EnvironmentModel;
   readonly user: UserModel;
@@ -22,18 +22,18 @@ export type Bootstrapped = {
 /** Any number, the same in every process. */
 const LOCK = 7_155_018;
 
-export async function bootstrap(database: Database, given: { api_key?: string; now: Date }): Promise<Bootstrapped> {
+export async function bootstrap(database: Database, input: { api_key?: string; now: Date }): Promise<BootstrapResult> {
   return database.transaction(async (transaction) => {
     await transaction.raw('select pg_advisory_xact_lock(?)', [LOCK]);
     const known = await findFirst(transaction);
-    const made = known ?? (await makeFirst(transaction, given.now));
-    const api_key = given.api_key ?? (known ? null : makeApiKey('private_key'));
-    if (api_key !== null) await allowKey(transaction, { ...made, api_key, now: given.now });
+    const made = known ?? (await makeFirst(transaction, input.now));
+    const api_key = input.api_key ?? (known ? null : makeApiKey('private_key'));
+    if (api_key !== null) await allowKey(transaction, { ...made, api_key, now: input.now });
     return { ...made, api_key };
   });
 }
 
-type First = Omit<Bootstrapped, 'api_key'>;
+type First = Omit<BootstrapResult, 'api_key'>;
 
 /** What the first start made: the oldest of each. */
 async function findFirst(database: Database): Promise<First | undefined> {
@@ -70,7 +70,7 @@ async function allowKey(database: Database, given: First & { api_key: string; no
     name: 'First key',
     type: 'private_key',
     key_hash,
-    display_id: displayId(api_key),
+    display_id: maskApiKey(api_key),
     created_at: now.toISOString(),
     updated_at: now.toISOString(),
     created_by: user.id,

@@ -4,16 +4,16 @@
  */
 import type { Database } from './stores.ts';
 
-export type Bound = {
+export type TransactionLimit = {
   readonly signal: AbortSignal;
   /** How long the signal gives at most: the server ends the transaction by itself when this process cannot. */
   readonly timeout_ms: number;
 };
 
 /** Rejects with the signal's reason; what `work` still does then finds its transaction closed. */
-export async function bounded<Result>(
+export async function runBounded<Result>(
   { postgres, transaction }: { postgres: Database; transaction: Database },
-  { signal, timeout_ms }: Bound,
+  { signal, timeout_ms }: TransactionLimit,
   work: () => Promise<Result>,
 ): Promise<Result> {
   signal.throwIfAborted();
@@ -36,11 +36,11 @@ export async function bounded<Result>(
 }
 
 function rejection(signal: AbortSignal) {
-  let forget = () => {};
+  let removeListener = () => {};
   const promise = new Promise<never>((_, reject) => {
     const abort = () => reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    forget = () => signal.removeEventListener('abort', abort);
+    removeListener = () => signal.removeEventListener('abort', abort);
   });
-  return { promise, forget };
+  return { promise, forget: removeListener };
 }

@@ -1,6 +1,6 @@
 /** Whose alerts the clock looks at: every customer of whom something is watched (docs/rules/alerts.md, "When it is looked"). */
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import { type DueQuery, type DueRecord, type Instant, listRoundRobin, narrowToEnvironments } from './due-billing.ts';
 import { isSelfFilling } from './due-wallets.ts';
 import type { Database } from './stores.ts';
 
@@ -59,7 +59,7 @@ const OR_FILLS = `
   or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id and ${isSelfFilling('w')})`;
 
 /** The instant that is given, where anything is watched in this environment. */
-export function lookForAlerts(
+export function nextAlertCheck(
   database: Database,
   { tenant_id, environment_id }: Scope,
   { from }: { from: Date },
@@ -71,22 +71,22 @@ export function lookForAlerts(
 }
 
 /** Those of these environments in which anything is, each as `tenant environment`: a look at four indexes, or five. `or_fills`: or a wallet fills itself. */
-export async function watchedScopes(
+export async function listWatchedScopes(
   database: Database,
   scopes: readonly Scope[],
   { or_fills = false } = {},
 ): Promise<Set<string>> {
   if (scopes.length === 0) return new Set();
-  const of = (field: keyof Scope) => scopes.map((scope) => scope[field]);
+  const column = (field: keyof Scope) => scopes.map((scope) => scope[field]);
   const { rows } = await database.raw(
     `select tenant_id, environment_id from unnest(?::text[], ?::text[]) as e (tenant_id, environment_id) where ${IS_WATCHED}${or_fills ? OR_FILLS : ''}`,
-    [of('tenant_id'), of('environment_id')],
+    [column('tenant_id'), column('environment_id')],
   );
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
 }
 
 /** When the next period begins, after `from`, of those of this environment of whose spending something has been reached: it is spent no more then. */
-export async function nextPeriodOfReached(
+export async function findNextPeriodAfterReached(
   database: Database,
   { tenant_id, environment_id }: Scope,
   from: Date,
@@ -105,17 +105,17 @@ export async function nextPeriodOfReached(
   return rows[0].first ? new Date(rows[0].first) : null;
 }
 
-export async function alertedCustomers(database: Database, asked: Asked): Promise<Due[]> {
+export async function listCustomersToAlert(database: Database, filter: DueQuery): Promise<DueRecord[]> {
   const due = database('customers').where('status', 'published').whereRaw(WATCHED);
-  return inTurns(database, ofWhom(due, 'customers', asked), { by: ['created_at'], ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due, 'customers', filter), { by: ['created_at'], ...filter });
 }
 
 /** The external ids of those of this environment, and of those who take part in their subscriptions or whose usage they pay. */
-export async function alertedExternalIds(
+export async function listExternalIdsToAlert(
   database: Database,
   { tenant_id, environment_id }: Scope,
 ): Promise<readonly string[]> {
-  if ((await watchedScopes(database, [{ tenant_id, environment_id }])).size === 0) return [];
+  if ((await listWatchedScopes(database, [{ tenant_id, environment_id }])).size === 0) return [];
   // In an environment that is lived through by a clock anybody's usage may be somebody's spending.
   const all: { external_id: string }[] = await database('customers')
     .where({ tenant_id, environment_id, status: 'published' })
@@ -124,7 +124,7 @@ export async function alertedExternalIds(
 }
 
 /** Who watches balances in the environment of a wallet beside its own settings: its setting, and features. */
-export async function watchersOf(
+export async function loadBalanceWatchers(
   database: Database,
   { tenant_id, environment_id }: Scope,
 ): Promise<{ readonly by_default: boolean; readonly by_feature: boolean }> {
@@ -141,7 +141,7 @@ export async function watchersOf(
 }
 
 /** The features with levels that whoever has this wallet pays for: those that a line of a living subscription measures. */
-export async function watchedFeatures(
+export async function listWatchedFeatures(
   database: Database,
   { tenant_id, environment_id, customer_id, currency }: Scope & { customer_id: string; currency: string },
 ): Promise<string[]> {

@@ -8,18 +8,18 @@ import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
 import type { Database } from './stores.ts';
 
-export type Due = Scope & { readonly id: string };
+export type DueRecord = Scope & { readonly id: string };
 
 /** Of which environments: of one that has a clock, or, without a word, of all that have none. */
-export type OfWhom = { readonly only?: Scope | undefined };
+export type DueEnvironments = { readonly only?: Scope | undefined };
 
 /** So many at most are answered before it is asked anew who is due: that long whoever falls due meanwhile waits for the others. */
 const ROUND = 100;
 /** Of drafts, which become final by the hundred: each answer sorts all that are due, which of twenty thousand takes as long as what is done of it. */
-const ROUND_OF_DRAFTS = 1000;
+const DRAFT_BATCH_SIZE = 1000;
 
 /** Of what is due, what this run has not left: it goes on with the next. */
-export type Asked = OfWhom & { readonly left: readonly string[] };
+export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
 /** They have no invoices of their own: their period moves on with that of their parent. */
@@ -33,7 +33,10 @@ const UNPAID = { subscription_status: 'incomplete', status: 'published' };
 const DRAFT = { invoice_status: 'DRAFT', status: 'published' };
 
 /** The next to be billed, those first whose period ended first. */
-export async function dueSubscriptions(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+export async function listDueSubscriptions(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
   const due = database('subscriptions')
     .where('status', 'published')
     .whereIn('subscription_status', BILLED)
@@ -47,8 +50,11 @@ export async function dueSubscriptions(database: Database, { now, ...asked }: As
         for (const column of columns)
           void mine.orWhere((ends) => void ends.where({ subscription_type }).where(column, '<=', now));
     });
-  if (asked.only === undefined) void due.whereNotExists(triedLater(database, now));
-  return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_end'], ...asked });
+  if (filter.only === undefined) void due.whereNotExists(triedLater(database, now));
+  return listRoundRobin(database, narrowToEnvironments(due, 'subscriptions', filter), {
+    by: ['current_period_end'],
+    ...filter,
+  });
 }
 
 /** What broke at the end of their period is tried again when its time has come; an advance of a clock, which has its own tries, does it with each. */
@@ -60,19 +66,22 @@ function triedLater(database: Database, now: Date): Knex.QueryBuilder {
 }
 
 /** Whose running period may have reached its threshold: all that have one. */
-export async function thresholdSubscriptions(
+export async function listThresholdSubscriptions(
   database: Database,
-  { now, ...asked }: Asked & { now: Date },
-): Promise<Due[]> {
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
   const due = database('subscriptions')
     .where({ status: 'published', subscription_status: 'active' })
     .where('auto_invoice_threshold', '>', 0)
     .where('current_period_start', '<', now);
-  return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_start'], ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due, 'subscriptions', filter), {
+    by: ['current_period_start'],
+    ...filter,
+  });
 }
 
 /** The customers, by their external ids, of those of this environment that may reach one. */
-export async function thresholdCustomers(
+export async function listThresholdCustomers(
   database: Database,
   { tenant_id, environment_id }: Scope,
 ): Promise<readonly string[]> {
@@ -94,33 +103,39 @@ export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
   const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
   const columns = ['opens_at', 'current_period_end', 'cancel_at', 'end_date'];
-  return firstOf(database, [
-    earliest(database, scope, { of: alone, columns }),
+  return buildLeast(database, [
+    buildEarliestQuery(database, scope, { of: alone, columns }),
     ...ENDS_ALONE.map(([subscription_type, ends]) =>
-      earliest(database, scope, { of: () => billed().where({ subscription_type }), columns: ends }),
+      buildEarliestQuery(database, scope, { of: () => billed().where({ subscription_type }), columns: ends }),
     ),
   ]);
 }
 
 /** The next that were never paid for, and whose end has come. */
-export async function dueUnpaid(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+export async function listDueUnpaidSubscriptions(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
   const due = database('subscriptions')
     .where(UNPAID)
     .whereNotIn('subscription_type', MOVED_BY_PARENT)
     .where((over) => {
       void over.where('cancel_at', '<=', now).orWhere('end_date', '<=', now);
     });
-  return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_end'], ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due, 'subscriptions', filter), {
+    by: ['current_period_end'],
+    ...filter,
+  });
 }
 
 /** When the first of this environment that was never paid for ends. */
 export function nextUnpaidEnd(database: Database, scope: Scope): Instant {
   const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
-  return earliest(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
+  return buildEarliestQuery(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
 }
 
 /** The instant that is given, where somebody of this environment may reach a threshold. */
-export function lookForThresholds(
+export function nextThresholdCheck(
   database: Database,
   { tenant_id, environment_id }: Scope,
   { from }: { from: Date },
@@ -136,52 +151,59 @@ export function lookForThresholds(
  * The next drafts to become final, those first that have rested longest; of what was computed at one instant in an order that is
  * the same whenever the same has happened, for invoices get their numbers in it.
  */
-export async function dueDrafts(
+export async function listDueDrafts(
   database: Database,
-  { now, delay_seconds, ...asked }: Asked & { now: Date; delay_seconds: number },
-): Promise<Due[]> {
-  const due = await rested(database, { now, delay_seconds, whom: asked });
+  { now, delay_seconds, ...filter }: DueQuery & { now: Date; delay_seconds: number },
+): Promise<DueRecord[]> {
+  const due = await buildDueDraftsQuery(database, { now, delay_seconds, environments: filter });
   const by = ['last_computed_at', 'customer_id', 'subscription_id', 'billing_sequence'];
-  return inTurns(database, ofWhom(due.drafts, 'invoices', asked), { by, round: ROUND_OF_DRAFTS, ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due.drafts, 'invoices', filter), {
+    by,
+    round: DRAFT_BATCH_SIZE,
+    ...filter,
+  });
 }
 
 /** Which of these are to become final still, for who holds them. */
-export async function restedOf(
+export async function findDueDrafts(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
-  { ids, ...asked }: { ids: readonly string[]; now: Date; delay_seconds: number },
+  { ids, ...filter }: { ids: readonly string[]; now: Date; delay_seconds: number },
 ): Promise<ReadonlySet<string>> {
-  const { drafts } = await rested(transaction, { ...asked, whom: { only: { tenant_id, environment_id } } });
+  const { drafts } = await buildDueDraftsQuery(transaction, {
+    ...filter,
+    environments: { only: { tenant_id, environment_id } },
+  });
   const own = drafts.where({ tenant_id, environment_id }).whereRaw('id = any(?)', [[...ids]]);
   const found: { id: string }[] = await own.select('id');
   return new Set(found.map(({ id }) => id));
 }
 
-type Resting = { readonly now: Date; readonly delay_seconds: number; readonly whom: OfWhom };
+type DueDraftsQuery = { readonly now: Date; readonly delay_seconds: number; readonly environments: DueEnvironments };
 
 /** In an object, for a query that is awaited is asked. */
-async function rested(
+async function buildDueDraftsQuery(
   database: Database,
-  { now, delay_seconds, whom }: Resting,
+  { now, delay_seconds, environments: whom }: DueDraftsQuery,
 ): Promise<{ readonly drafts: Knex.QueryBuilder }> {
-  const before = (seconds: number) => new Date(now.getTime() - seconds * 1000);
+  const secondsAgo = (seconds: number) => new Date(now.getTime() - seconds * 1000);
   const own = await ownDelays(database, whom);
   const due = database('invoices')
     .where(DRAFT)
     .where((over) => {
       void over.whereRaw(`not (${COMPLETE_LATER})`).orWhere('period_end', '<=', now);
     });
-  if (own.length === 0) void due.where('last_computed_at', '<=', before(delay_seconds));
+  if (own.length === 0) void due.where('last_computed_at', '<=', secondsAgo(delay_seconds));
   else
     void due.where((long) => {
       const theirs = own.map(({ tenant_id, environment_id }) => [tenant_id, environment_id]);
       void long.where((others) => {
-        void others.where('last_computed_at', '<=', before(delay_seconds));
+        void others.where('last_computed_at', '<=', secondsAgo(delay_seconds));
         void others.whereNotIn(['tenant_id', 'environment_id'], theirs);
       });
       for (const { seconds, tenant_id, environment_id } of own)
         void long.orWhere((one) => {
-          void one.where({ tenant_id, environment_id }).where('last_computed_at', '<=', before(seconds));
+          void one.where({ tenant_id, environment_id }).where('last_computed_at', '<=', secondsAgo(seconds));
         });
     });
   return { drafts: due };
@@ -197,7 +219,7 @@ export function nextDraftRested(
   const drafts = () => database('invoices').where(DRAFT);
   const own = withOwnDelay(database, { only: scope }).select(database.raw(OWN_DELAY));
   const delay = database.raw('make_interval(secs => coalesce(?, ?))', [own as never, delay_seconds]);
-  const computed = earliest(database, scope, {
+  const computed = buildEarliestQuery(database, scope, {
     of: () => drafts().whereRaw(`not (${COMPLETE_LATER})`),
     columns: ['last_computed_at'],
   });
@@ -215,12 +237,12 @@ const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBS
 const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
 
 /** Of the environments whose setting says how long their drafts rest. */
-function ownDelays(database: Database, whom: OfWhom): Promise<(Scope & { seconds: number })[]> {
+function ownDelays(database: Database, environments: DueEnvironments): Promise<(Scope & { seconds: number })[]> {
   const seconds = database.raw(`${OWN_DELAY} as seconds`);
-  return withOwnDelay(database, whom).select('tenant_id', 'environment_id', seconds) as never;
+  return withOwnDelay(database, environments).select('tenant_id', 'environment_id', seconds) as never;
 }
 
-function withOwnDelay(database: Database, { only }: OfWhom): Knex.QueryBuilder {
+function withOwnDelay(database: Database, { only }: DueEnvironments): Knex.QueryBuilder {
   const set = database('settings')
     .where({ key: 'invoice_config', status: 'published' })
     .whereRaw(`value->>'finalization_delay_seconds' is not null`);
@@ -228,7 +250,11 @@ function withOwnDelay(database: Database, { only }: OfWhom): Knex.QueryBuilder {
 }
 
 /** Narrows a question about a table to the environments that are meant. */
-export function ofWhom(query: Knex.QueryBuilder, table: string, { only }: OfWhom): Knex.QueryBuilder {
+export function narrowToEnvironments(
+  query: Knex.QueryBuilder,
+  table: string,
+  { only }: DueEnvironments,
+): Knex.QueryBuilder {
   if (only) return query.where({ tenant_id: only.tenant_id, environment_id: only.environment_id });
   return query.whereNotExists((clock) => {
     const columns = [`${table}.tenant_id`, `${table}.environment_id`];
@@ -240,11 +266,11 @@ export function ofWhom(query: Knex.QueryBuilder, table: string, { only }: OfWhom
 }
 
 /** Tenants take turns, so that however much is due of one the others have their invoices. */
-export async function inTurns(
+export async function listRoundRobin(
   database: Database,
   due: Knex.QueryBuilder,
-  { by, left, round = ROUND }: Asked & { by: readonly string[]; round?: number },
-): Promise<Due[]> {
+  { by, left, round = ROUND }: DueQuery & { by: readonly string[]; round?: number },
+): Promise<DueRecord[]> {
   const order = by.map(() => '??').join(', ');
   const turn = database.raw(`row_number() over (partition by tenant_id order by ${order}, id) as turn`, [...by]);
   const numbered = due.whereRaw('id <> all(?)', [left as never]).select('id', 'tenant_id', 'environment_id', turn);
@@ -259,10 +285,10 @@ export async function inTurns(
 export type Instant = Knex.Raw<unknown>;
 
 /** These, in one statement. */
-export async function instantsOf(database: Database, asked: readonly Instant[]): Promise<(Date | null)[]> {
-  const columns = asked.map((instant, index) => database.raw('? as ??', [instant, `due_${index}`]));
+export async function loadInstants(database: Database, filter: readonly Instant[]): Promise<(Date | null)[]> {
+  const columns = filter.map((instant, index) => database.raw('? as ??', [instant, `due_${index}`]));
   const [row = {}]: Record<string, string | null>[] = await database.select(columns);
-  return asked.map((_, index) => {
+  return filter.map((_, index) => {
     const due = row[`due_${index}`];
     return due ? new Date(due) : null;
   });
@@ -271,12 +297,16 @@ export async function instantsOf(database: Database, asked: readonly Instant[]):
 type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
 
 /** The earliest instant of an environment in any of these columns, each found by an index of its own. */
-export function earliest(database: Database, { tenant_id, environment_id }: Scope, { of, columns }: Earliest): Instant {
+export function buildEarliestQuery(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { of, columns }: Earliest,
+): Instant {
   const firsts = columns.map((column) => of().where({ tenant_id, environment_id }).whereNotNull(column).min(column));
-  return firstOf(database, firsts);
+  return buildLeast(database, firsts);
 }
 
 /** Postgres' least passes over what is null. */
-function firstOf(database: Database, instants: readonly (Instant | Knex.QueryBuilder)[]): Instant {
+function buildLeast(database: Database, instants: readonly (Instant | Knex.QueryBuilder)[]): Instant {
   return database.raw(`least(${instants.map(() => '?').join(', ')})`, instants as never);
 }

@@ -1,18 +1,29 @@
 /** Files of schedules whose time is over, and those that an advance of a clock waits for (docs/rules/exports.md, "By the clock of an environment"). */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import {
+  buildEarliestQuery,
+  type DueQuery,
+  type DueRecord,
+  type Instant,
+  listRoundRobin,
+  narrowToEnvironments,
+} from './due-billing.ts';
 import type { Database } from './stores.ts';
 
 const ENABLED = { enabled: true, status: 'published' };
 
 /** Those whose next range was over at this instant: of each tenant in turn, so that none waits for who has many to catch up; of one, who waits longest comes first. */
-export async function dueScheduledTasks(
+export async function listDueScheduledTasks(
   database: Database,
-  { over_at, limit, ...asked }: Asked & { over_at: Date; limit: number },
-): Promise<Due[]> {
+  { over_at, limit, ...filter }: DueQuery & { over_at: Date; limit: number },
+): Promise<DueRecord[]> {
   const due = database('scheduled_tasks').where(ENABLED).where('next_end', '<=', over_at);
-  return inTurns(database, ofWhom(due, 'scheduled_tasks', asked), { by: ['next_end'], round: limit, ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due, 'scheduled_tasks', filter), {
+    by: ['next_end'],
+    round: limit,
+    ...filter,
+  });
 }
 
 /** When the next file of this environment is due; or now, where one is being written. */
@@ -21,7 +32,7 @@ export function nextExportDue(
   scope: Scope,
   { from, delay_seconds }: { from: Date; delay_seconds: number },
 ): Instant {
-  const over = earliest(database, scope, {
+  const over = buildEarliestQuery(database, scope, {
     of: () => database('scheduled_tasks').where(ENABLED),
     columns: ['next_end'],
   });
@@ -66,7 +77,7 @@ function isWriting(database: Database, { tenant_id, environment_id }: Scope): Kn
 }
 
 /** What is to end before the clock advances. */
-export async function runningWork(
+export async function findRunningWorkflow(
   database: Database,
   scope: Scope,
 ): Promise<{ id: string; workflow_type: string } | null> {

@@ -1,7 +1,14 @@
 /** Which credit grants are due by the clock, and which are to come. */
 import { OPEN_APPLICATIONS } from '../core/credit-grant/application.ts';
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import {
+  buildEarliestQuery,
+  type DueQuery,
+  type DueRecord,
+  type Instant,
+  listRoundRobin,
+  narrowToEnvironments,
+} from './due-billing.ts';
 import { CreditGrantApplicationModel } from './models/credit-grant-application.ts';
 import { SubscriptionModel } from './models/subscription.ts';
 import type { Database } from './stores.ts';
@@ -28,13 +35,19 @@ const DECIDED = `exists (select from subscriptions s
                                      and g.environment_id = s.environment_id and g.scope <> 'SUBSCRIPTION')))))`;
 
 /** The next applications, those first that have waited longest. */
-export async function dueGrants(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+export async function listDueGrants(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
   const due = database('credit_grant_applications').whereRaw(OPEN).where('scheduled_for', '<=', now).whereRaw(DECIDED);
-  return inTurns(database, ofWhom(due, 'credit_grant_applications', asked), { by: ['scheduled_for'], ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due, 'credit_grant_applications', filter), {
+    by: ['scheduled_for'],
+    ...filter,
+  });
 }
 
 /** The next of a subscription that this transaction holds; it is held, too. */
-export async function holdDueGrant(
+export async function lockDueGrant(
   transaction: Database,
   scope: Scope,
   { subscription_id, now }: { subscription_id: string; now: Date },
@@ -51,14 +64,14 @@ export async function holdDueGrant(
 
 /** When the first of this environment is. */
 export function nextGrantDue(database: Database, scope: Scope): Instant {
-  return earliest(database, scope, {
+  return buildEarliestQuery(database, scope, {
     of: () => database('credit_grant_applications').whereRaw(OPEN),
     columns: ['scheduled_for'],
   });
 }
 
 /** What a plan grants for a period that begins with another plan, or behind it, is not given. */
-const OF_A_PLAN_THAT_ENDS = `exists (select from credit_grants g join subscription_schedules x
+const IS_GRANTED_BY_ENDING_PLAN = `exists (select from credit_grants g join subscription_schedules x
      on x.tenant_id = g.tenant_id and x.environment_id = g.environment_id
    where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = credit_grant_applications.tenant_id
      and g.environment_id = credit_grant_applications.environment_id and g.scope = 'PLAN'
@@ -67,7 +80,7 @@ const OF_A_PLAN_THAT_ENDS = `exists (select from credit_grants g join subscripti
      and x.scheduled_at <= credit_grant_applications.period_start)`;
 
 /** Those of the subscription, or of the customer's, that are to come before it ends, or gets another plan; the next first. */
-export function upcomingGrants(
+export function buildUpcomingGrantsQuery(
   scope: Scope,
   of: { readonly subscription_id: string } | { readonly customer_id: string },
   database: Database,
@@ -80,6 +93,6 @@ export function upcomingGrants(
     .select('subscriptions.id');
   return CreditGrantApplicationModel.open(scope, database)
     .whereExists(living as never)
-    .whereRaw(`not ${OF_A_PLAN_THAT_ENDS}`)
+    .whereRaw(`not ${IS_GRANTED_BY_ENDING_PLAN}`)
     .orderBy(['scheduled_for', 'id']);
 }

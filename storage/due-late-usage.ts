@@ -1,22 +1,32 @@
 /** Subscriptions that have ended, and whose late usage is to be looked at (storage/progress/late-usage.ts). */
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import {
+  buildEarliestQuery,
+  type DueQuery,
+  type DueRecord,
+  type Instant,
+  listRoundRobin,
+  narrowToEnvironments,
+} from './due-billing.ts';
 import type { Database } from './stores.ts';
 
 /** Those first that have waited longest. */
-export async function dueLateUsage(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
-  const due = waiting(database).where('due_at', '<=', now);
-  return inTurns(database, ofWhom(due, 'late', asked), { by: ['due_at'], ...asked });
+export async function listDueLateUsage(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = buildDueQuery(database).where('due_at', '<=', now);
+  return listRoundRobin(database, narrowToEnvironments(due, 'late', filter), { by: ['due_at'], ...filter });
 }
 
 /** When the first of this environment is to be looked at. */
 export function nextLateUsage(database: Database, scope: Scope): Instant {
-  return earliest(database, scope, { of: () => waiting(database), columns: ['due_at'] });
+  return buildEarliestQuery(database, scope, { of: () => buildDueQuery(database), columns: ['due_at'] });
 }
 
 /** A draft takes in what has come by itself: who has one, or stands on one of its parent, waits until it is final. */
-function waiting(database: Database) {
-  const told = database('late_usage as told')
+function buildDueQuery(database: Database) {
+  const late_usage = database('late_usage as told')
     .join('subscriptions as ended', {
       'ended.id': 'told.subscription_id',
       'ended.tenant_id': 'told.tenant_id',
@@ -33,5 +43,5 @@ function waiting(database: Database) {
     .groupBy('told.subscription_id', 'told.tenant_id', 'told.environment_id')
     .select('told.subscription_id as id', 'told.tenant_id', 'told.environment_id')
     .min({ due_at: 'told.due_at' });
-  return database.from(told.as('late'));
+  return database.from(late_usage.as('late'));
 }

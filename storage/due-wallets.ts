@@ -4,7 +4,14 @@
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import {
+  buildEarliestQuery,
+  type DueQuery,
+  type DueRecord,
+  type Instant,
+  listRoundRobin,
+  narrowToEnvironments,
+} from './due-billing.ts';
 import type { Database } from './stores.ts';
 
 /**
@@ -47,9 +54,15 @@ const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid
                  and s.current_period_start <= i.voided_at)`;
 
 /** The next lots that have expired. */
-export async function expiredLots(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+export async function listExpiredLots(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
   const due = unused(database).where('expiry_date', '<', now);
-  return inTurns(database, ofWhom(due, 'wallet_transactions', asked), { by: ['expiry_date'], ...asked });
+  return listRoundRobin(database, narrowToEnvironments(due, 'wallet_transactions', filter), {
+    by: ['expiry_date'],
+    ...filter,
+  });
 }
 
 /** Whether this one is still: for who holds its wallet, and takes it. */
@@ -67,7 +80,7 @@ export async function isExpiredLot(
 
 /** The instant behind the first expiry of this environment. */
 export function nextExpiry(database: Database, scope: Scope): Instant {
-  const due = earliest(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
+  const due = buildEarliestQuery(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
   return database.raw(`? + interval '1 millisecond'`, [due]);
 }
 
@@ -81,7 +94,7 @@ function filling(database: Database): Knex.QueryBuilder {
 }
 
 /** Those of one customer. */
-export async function selfFillingOf(
+export async function listCustomerWalletsWithAutoTopUp(
   database: Database,
   { tenant_id, environment_id }: Scope,
   customer_id: string,
@@ -91,8 +104,11 @@ export async function selfFillingOf(
 }
 
 /** The wallets that may have to be filled. */
-export async function selfFilling(database: Database, asked: Asked): Promise<Due[]> {
-  return inTurns(database, ofWhom(filling(database), 'wallets', asked), { by: ['id'], ...asked });
+export async function listWalletsWithAutoTopUp(database: Database, filter: DueQuery): Promise<DueRecord[]> {
+  return listRoundRobin(database, narrowToEnvironments(filling(database), 'wallets', filter), {
+    by: ['id'],
+    ...filter,
+  });
 }
 
 /** By a clock they are looked at when a day begins. */

@@ -6,10 +6,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Scope } from '../core/scope.ts';
 import { type Milliseconds, toInstant } from '../core/time/instant.ts';
-import { isAway } from './failure.ts';
+import { KeyedBatchLoader } from './batch-loader.ts';
+import { isUnavailable } from './failure.ts';
 import { TestClockModel } from './models/test-clock.ts';
 import type { Database } from './stores.ts';
-import { TogetherByKey } from './together.ts';
 
 export type EnvironmentClock = Pick<TestClockModel, 'id' | 'test_clock_status' | 'target_time'> & {
   /** The instant that it is there. */
@@ -24,76 +24,76 @@ const FRESH_MS = 5_000;
 /** Of what is asked for all the time: it is read again before it is not known any more. */
 const RENEWED_MS = 2_500;
 
-type Known = {
+type KnownClock = {
   readonly clock: EnvironmentClock | null;
   readonly seen_ms: Milliseconds;
   /** It is being read again. */
-  is_asked?: boolean;
+  is_loading?: boolean;
 };
 
-const memories = new WeakMap<Database, LRUCache<string, Known>>();
+const memories = new WeakMap<Database, LRUCache<string, KnownClock>>();
 /** How often something was forgotten. */
 let changes = 0;
 
 /** Null where the environment goes by the machine's clock, by which it is remembered. `database` is the pool of the process. */
-export async function clockOf(
+export async function loadClock(
   database: Database,
   scope: Scope,
   machine_ms: Milliseconds = Date.now(),
 ): Promise<EnvironmentClock | null> {
-  const memory = memoryOf(database);
-  const known = memory.get(nameOf(scope));
+  const memory = getClockCache(database);
+  const known = memory.get(toScopeName(scope));
   if (known?.clock === null && machine_ms - known.seen_ms < FRESH_MS) return null;
   try {
     return await read(database, scope, machine_ms);
   } catch (error) {
     // Who is known goes on sending events while Postgres is away.
-    if (known && isAway(error)) return known.clock;
+    if (known && isUnavailable(error)) return known.clock;
     throw error;
   }
 }
 
 async function read(database: Database, scope: Scope, machine_ms: Milliseconds): Promise<EnvironmentClock | null> {
-  const key = nameOf(scope);
+  const key = toScopeName(scope);
   const seen_changes = changes;
-  const clock = await READ.ask(database, scope, key);
+  const clock = await READ.load(database, scope, key);
   // What was read before a change is not kept behind it.
-  if (changes === seen_changes) memoryOf(database).set(key, { clock, seen_ms: machine_ms });
+  if (changes === seen_changes) getClockCache(database).set(key, { clock, seen_ms: machine_ms });
   return clock;
 }
 
 /** Whether it is known, without a question, that the environment goes by the machine's clock. It is asked again in time. */
 export function isByTheMachine(database: Database, scope: Scope, machine_ms: Milliseconds): boolean {
-  const known = memories.get(database)?.get(nameOf(scope));
+  const known = memories.get(database)?.get(toScopeName(scope));
   if (known?.clock !== null || machine_ms - known.seen_ms >= FRESH_MS) return false;
-  if (machine_ms - known.seen_ms >= RENEWED_MS && !known.is_asked) {
-    known.is_asked = true;
+  if (machine_ms - known.seen_ms >= RENEWED_MS && !known.is_loading) {
+    known.is_loading = true;
     // Where it fails, whoever asks when this is not known any more is told why.
     read(database, scope, machine_ms).catch(() => undefined);
   }
   return true;
 }
 
-function nameOf({ tenant_id, environment_id }: Scope): string {
+function toScopeName({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
 /** After a clock was made, somewhere. */
-export function forgetClocks(database: Database): void {
+export function clearClocks(database: Database): void {
   changes++;
   memories.get(database)?.clear();
 }
 
 /** Where work that goes on beside requests has its instants from: the clock of the environment, or that of the machine. */
-export async function clockFor(database: Database, scope: Scope, machine: () => Date): Promise<() => Date> {
-  const clock = await clockOf(database, scope);
+export async function loadNow(database: Database, scope: Scope, machine: () => Date): Promise<() => Date> {
+  const clock = await loadClock(database, scope);
   return clock ? () => clock.now : machine;
 }
 
 /** Whoever asks at one time, for one environment, is answered together: each usage of many invoices goes by the clock. */
-const READ = new TogetherByKey<Database, Scope, EnvironmentClock | null>(async (database, asked) => {
-  const clock = await readClock(database, asked[0]!);
-  return asked.map(() => clock);
+const READ = new KeyedBatchLoader<Database, Scope, EnvironmentClock | null>(async (database, scopes) => {
+  const clock = await readClock(database, scopes[0]!);
+  return scopes.map(() => clock);
 });
 
 async function readClock(database: Database, scope: Scope): Promise<EnvironmentClock | null> {
@@ -110,7 +110,7 @@ async function readClock(database: Database, scope: Scope): Promise<EnvironmentC
   };
 }
 
-function memoryOf(database: Database): LRUCache<string, Known> {
+function getClockCache(database: Database): LRUCache<string, KnownClock> {
   const known = memories.get(database) ?? new LRUCache({ max: 10_000 });
   memories.set(database, known);
   return known;

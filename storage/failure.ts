@@ -9,33 +9,33 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { FarthingError } from '../core/error.ts';
 
-export type Failure = 'away' | 'conflict' | 'refused' | 'ours';
+export type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
 
 /** Undefined where it is no failure of a store. */
-export function failureOf(error: unknown): Failure | undefined {
+export function classifyFailure(error: unknown): StoreFailure | undefined {
   if (error instanceof FarthingError) return FAILURE_BY_ERROR_CODE[error.code];
-  const code = postgresCode(error);
-  if (code !== undefined) return failureOfPostgres(code, nativeOf(error).severity);
-  const native = nativeOf(error);
-  if (isOfClickHouse(native)) return AWAY_CLICKHOUSE.has(Number(native.code)) ? 'away' : 'ours';
+  const code = readPostgresCode(error);
+  if (code !== undefined) return classifyPostgresFailure(code, toNativeError(error).severity);
+  const native = toNativeError(error);
+  if (isClickHouseError(native)) return UNAVAILABLE_CLICKHOUSE_CODES.has(Number(native.code)) ? 'away' : 'ours';
   return isUnreached(native) ? 'away' : undefined;
 }
 
-export function isAway(error: unknown): boolean {
-  return failureOf(error) === 'away';
+export function isUnavailable(error: unknown): boolean {
+  return classifyFailure(error) === 'away';
 }
 
 /** The five characters with which Postgres itself says what is wrong; undefined where it did not say anything. */
-export function postgresCode(error: unknown): string | undefined {
-  const { code, severity } = nativeOf(error);
+export function readPostgresCode(error: unknown): string | undefined {
+  const { code, severity } = toNativeError(error);
   return severity !== undefined && typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /** Two transactions waited for each other, and this one was undone: begun anew it comes behind the other. */
-export const isDeadlock = (error: unknown): boolean => postgresCode(error) === '40P01';
+export const isDeadlock = (error: unknown): boolean => readPostgresCode(error) === '40P01';
 
 /** What was referred to is not there. */
-export const isMissingReference = (error: unknown): boolean => postgresCode(error) === '23503';
+export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';
 
 /**
  * A connection that is kept for the next statement may be closed, by the server or when its time is over, in the moment in which it
@@ -47,7 +47,7 @@ export function isHungUp(error: unknown): boolean {
   );
 }
 
-const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], Failure>> = {
+const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], StoreFailure>> = {
   service_unavailable: 'away',
   already_exists: 'conflict',
   version_conflict: 'conflict',
@@ -55,11 +55,11 @@ const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], Failure>> = {
 };
 
 /** 22… that no column can hold: a NUL in a text, a number or a date beyond its range. 23503: a reference to nothing. */
-const REFUSED = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05', '23503']);
+const REJECTED_CODES = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05', '23503']);
 
-function failureOfPostgres(code: string, severity: unknown): Failure {
+function classifyPostgresFailure(code: string, severity: unknown): StoreFailure {
   if (code === '23505') return 'conflict';
-  if (REFUSED.has(code)) return 'refused';
+  if (REJECTED_CODES.has(code)) return 'refused';
   // What Postgres cannot read is as wrong the next time; a pool before it says so of a server that it cannot reach.
   if (code === '08P01') return severity === 'FATAL' ? 'away' : 'ours';
   // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
@@ -69,17 +69,17 @@ function failureOfPostgres(code: string, severity: unknown): Failure {
 type Native = { name?: string; code?: unknown; message?: string; severity?: unknown; type?: unknown };
 
 /** What the driver threw, which Objection wraps. */
-function nativeOf(error: unknown): Native {
+function toNativeError(error: unknown): Native {
   return ((error as { nativeError?: unknown } | null)?.nativeError ?? error ?? {}) as Native;
 }
 
 /** An error of ClickHouse has a number for a code and a name for a type. */
-function isOfClickHouse(native: Native): boolean {
+function isClickHouseError(native: Native): boolean {
   const { code, type } = native;
   return native instanceof ClickHouseError || (/^\d+$/.test(String(code)) && typeof type === 'string');
 }
 
-const AWAY_CLICKHOUSE = new Set([
+const UNAVAILABLE_CLICKHOUSE_CODES = new Set([
   159, // TIMEOUT_EXCEEDED
   202, // TOO_MANY_SIMULTANEOUS_QUERIES
   209, // SOCKET_TIMEOUT

@@ -6,10 +6,10 @@ export type WaitingTask = { readonly task: string; readonly patient_lane: string
 
 /**
  * Of each task the seconds for which the job has waited that could have been begun first; 0 where none waits. Of a queue that is its first, and
- * none while another of the queue is at work: they are done one after another. Who stands in line has a `run_at` that may be an hour before it came (storage/job-turns.ts),
+ * none while another of the queue is at work: they are done one after another. Who stands in line has a `run_at` that may be an hour before it came (storage/fair-jobs.ts),
  * so none has waited since before it was added.
  */
-export async function jobWaits(
+export async function loadJobWaits(
   database: Database,
   tasks: readonly WaitingTask[],
 ): Promise<{ task: string; seconds: number }[]> {

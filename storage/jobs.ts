@@ -25,13 +25,13 @@ export type NewJob = {
 };
 
 /** Where among others: those of a lower priority first, of these who has been due longest; as soon as may be where no instant is given. */
-export type Place = { readonly priority: number; readonly run_at: string | null };
+export type JobPosition = { readonly priority: number; readonly run_at: string | null };
 
 /** With the transaction's effects or not at all. The job continues the trace of who adds it. */
 export async function addJob(
   transaction: Database,
   job: NewJob,
-  { priority, run_at }: Place = { priority: 0, run_at: null },
+  { priority, run_at }: JobPosition = { priority: 0, run_at: null },
 ): Promise<void> {
   const traceparent = openSpan()?.traceparent;
   const payload = traceparent === undefined ? job.payload : { ...job.payload, traceparent };
@@ -86,7 +86,7 @@ export async function isOvertaken(database: Database, { name, slot }: { name: st
 }
 
 /** Says that the worker lives. */
-export async function beat(pool: JobsPool, worker: { id: string; host: string; pid: number }): Promise<void> {
+export async function sendHeartbeat(pool: JobsPool, worker: { id: string; host: string; pid: number }): Promise<void> {
   await pool.query(
     `insert into job_workers (id, host, pid, seen_at) values ($1, $2, $3, now())
      on conflict (id) do update set seen_at = excluded.seen_at`,
@@ -94,7 +94,7 @@ export async function beat(pool: JobsPool, worker: { id: string; host: string; p
   );
 }
 
-export async function leave(pool: JobsPool, worker_id: string): Promise<void> {
+export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<void> {
   await pool.query('delete from job_workers where id = $1', [worker_id]);
 }
 
@@ -135,12 +135,12 @@ export async function endLostRuns(pool: JobsPool): Promise<string[]> {
 }
 
 /** Jobs that were given up so long ago. graphile-worker keeps them for whoever wants to look. */
-export async function purgeGivenUpJobs(database: Database, kept_days: number): Promise<number> {
+export async function purgeGivenUpJobs(database: Database, retention_days: number): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::integer as count from graphile_worker.complete_jobs(array(
        select id from graphile_worker.jobs
         where attempts >= max_attempts and locked_at is null and updated_at < now() - ? * interval '1 day'))`,
-    [kept_days],
+    [retention_days],
   );
   return rows[0].count;
 }

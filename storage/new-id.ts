@@ -11,13 +11,13 @@ import type { Milliseconds } from '../core/time/instant.ts';
 const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
 
-type Made = { ms: number; entropy: Uint8Array };
+type GeneratedId = { ms: number; entropy: Uint8Array };
 /** By kind, because what happens in between has an instant of its own. */
-const last = new Map<IdKind, Made>();
+const last = new Map<IdKind, GeneratedId>();
 /** Of clocks that stand, each at its own instant for as long as nobody moves it: by kind and instant. */
-const standing = new LRUCache<string, Made>({ max: 50_000 });
+const standing = new LRUCache<string, GeneratedId>({ max: 50_000 });
 /** An instant so far from the machine's is one of such a clock. */
-const AWAY_MS = 60_000;
+const CLOCK_DISTANCE_MS = 60_000;
 
 export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
   const made = madeBefore(kind, nowMs);
@@ -31,12 +31,15 @@ export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
   return formatId(kind, nowMs, made.entropy);
 }
 
-function madeBefore(kind: IdKind, nowMs: Milliseconds): Made {
-  if (Math.abs(Date.now() - nowMs) < AWAY_MS) return known(last, kind);
+function madeBefore(kind: IdKind, nowMs: Milliseconds): GeneratedId {
+  if (Math.abs(Date.now() - nowMs) < CLOCK_DISTANCE_MS) return known(last, kind);
   return known(standing, `${kind} ${nowMs}`);
 }
 
-function known<Key>(all: { get(key: Key): Made | undefined; set(key: Key, made: Made): unknown }, key: Key): Made {
+function known<Key>(
+  all: { get(key: Key): GeneratedId | undefined; set(key: Key, made: GeneratedId): unknown },
+  key: Key,
+): GeneratedId {
   let made = all.get(key);
   if (made === undefined) all.set(key, (made = { ms: Number.NaN, entropy: new Uint8Array(ENTROPY_BYTES) }));
   return made;

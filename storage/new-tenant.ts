@@ -26,10 +26,10 @@ export async function makeTenant(
   const stamp = { created_at: now.toISOString(), updated_at: now.toISOString() };
   const at = now.getTime();
   const tenant = await TenantModel.add({ id: newId('tenant', at), name, ...stamp }, { database });
-  const of = { tenant_id: tenant.id, ...stamp };
+  const scope = { tenant_id: tenant.id, ...stamp };
   const made: EnvironmentModel[] = [];
   for (const environment of environments)
-    made.push(await EnvironmentModel.add({ id: newId('environment', at), ...environment, ...of }, { database }));
-  const record = { id: newId('user', at), type: 'user', roles: ['super_admin'], metadata: {}, ...user, ...of };
+    made.push(await EnvironmentModel.add({ id: newId('environment', at), ...environment, ...scope }, { database }));
+  const record = { id: newId('user', at), type: 'user', roles: ['super_admin'], metadata: {}, ...user, ...scope };
   return { tenant, environments: made, user: await UserModel.add(record, { database }) };
 }

@@ -14,18 +14,18 @@ const WAITING_MAX = 20;
 
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const hash = await inTurn(() => derive(password, salt, COST));
+  const hash = await runInOrder(() => derive(password, salt, COST));
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), hash.toString('base64')].join('$');
 }
 
 /** Nobody's password takes as long to refuse as a wrong one: the time does not tell which emails are known. */
-export async function isPassword(password: string, kept: string | undefined): Promise<boolean> {
-  const [, N, r, p, salt = '', hash = ''] = (kept ?? NOBODYS).split('$');
+export async function isPassword(password: string, stored: string | undefined): Promise<boolean> {
+  const [, N, r, p, salt = '', hash = ''] = (stored ?? NOBODYS).split('$');
   const expected = Buffer.from(hash, 'base64');
-  const given = await inTurn(() =>
+  const given = await runInOrder(() =>
     derive(password, Buffer.from(salt, 'base64'), { N: Number(N), r: Number(r), p: Number(p) }),
   );
-  return kept !== undefined && given.length === expected.length && timingSafeEqual(given, expected);
+  return stored !== undefined && given.length === expected.length && timingSafeEqual(given, expected);
 }
 
 const NOBODYS = ['scrypt', COST.N, COST.r, COST.p, 'AAAA', ''].join('$');
@@ -48,7 +48,7 @@ function derive(password: string, salt: Buffer, cost: ScryptOptions): Promise<Bu
 let last: Promise<unknown> = Promise.resolve();
 let waiting = 0;
 
-async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+async function runInOrder<Result>(work: () => Promise<Result>): Promise<Result> {
   if (waiting >= WAITING_MAX) throw new FarthingError('too_many_requests', 'too many sign in at once, try again');
   waiting++;
   const mine = last.then(work);

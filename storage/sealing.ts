@@ -5,13 +5,13 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { FarthingError } from '../core/error.ts';
 
-export type Sealing = {
+export type SecretSealer = {
   /** The same where it is sealed already, or where there is no key. */
   seal(secret: string): string;
   /** With the first key, unless it is that already. */
-  sealAnew(kept: string): string;
+  reseal(sealed_text: string): string;
   /** Of what was never sealed, itself. */
-  open(kept: string): string;
+  open(sealed_text: string): string;
 };
 
 const SEALED = 'sealed:';
@@ -19,21 +19,22 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** The first of the keys seals; what another of them has sealed can be opened. */
-export function sealingWith(keys: readonly string[]): Sealing {
+export function createSealer(keys: readonly string[]): SecretSealer {
   const ciphers = keys.map((key) => createHash('sha256').update(key).digest());
   const [first] = ciphers;
   const seal = (secret: string) =>
     first === undefined || secret === '' || secret.startsWith(SEALED) ? secret : sealed(secret, first);
   return {
     seal,
-    sealAnew(kept) {
-      if (first === undefined || (kept.startsWith(SEALED) && opened(kept, first) !== null)) return kept;
-      return seal(this.open(kept));
+    reseal(sealed_text) {
+      if (first === undefined || (sealed_text.startsWith(SEALED) && opened(sealed_text, first) !== null))
+        return sealed_text;
+      return seal(this.open(sealed_text));
     },
-    open(kept) {
-      if (!kept.startsWith(SEALED)) return kept;
+    open(sealed_text) {
+      if (!sealed_text.startsWith(SEALED)) return sealed_text;
       for (const key of ciphers) {
-        const secret = opened(kept, key);
+        const secret = opened(sealed_text, key);
         if (secret !== null) return secret;
       }
       throw new FarthingError('system_error', 'a secret was sealed with a key that is not in SECRETS_KEYS');
@@ -48,8 +49,8 @@ function sealed(secret: string, key: Buffer): string {
   return SEALED + bytes.toString('base64');
 }
 
-function opened(kept: string, key: Buffer): string | null {
-  const bytes = Buffer.from(kept.slice(SEALED.length), 'base64');
+function opened(sealed_text: string, key: Buffer): string | null {
+  const bytes = Buffer.from(sealed_text.slice(SEALED.length), 'base64');
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   try {

@@ -4,25 +4,25 @@
  */
 import { statfs } from 'node:fs/promises';
 import { Gauge, register } from 'prom-client';
-import { askRows } from './clickhouse/clickhouse.ts';
-import { inTime } from './in-time.ts';
-import { clockSkew } from './postgres/clock-skew.ts';
-import { pingPostgres, poolOf } from './postgres/postgres.ts';
+import { loadRows } from './clickhouse/clickhouse.ts';
+import { runWithTimeout } from './in-time.ts';
+import { measureClockSkew } from './postgres/clock-skew.ts';
+import { pingPostgres, readPoolState } from './postgres/postgres.ts';
 import type { Stores } from './stores.ts';
 
-type Measured = Pick<Stores, 'postgres' | 'clickhouse'> & {
+type MeasuredStores = Pick<Stores, 'postgres' | 'clickhouse'> & {
   readonly data_dir: string;
   readonly clock: () => Date;
 };
 
-export function measureStores(measured: Measured): void {
+export function measureStores(measured: MeasuredStores): void {
   measureAnswers(measured);
   measureClock(measured);
   measurePool(measured);
   measureDisks(measured);
 }
 
-function measureAnswers({ postgres, clickhouse }: Measured): void {
+function measureAnswers({ postgres, clickhouse }: MeasuredStores): void {
   const pings: Record<string, () => Promise<boolean>> = {
     postgres: () => pingPostgres(postgres).then(() => true),
     clickhouse: async () => (await clickhouse.ping()).success,
@@ -32,24 +32,24 @@ function measureAnswers({ postgres, clickhouse }: Measured): void {
     help: 'Whether the store answers within two seconds; farthing_log_up tells it of the event log',
     labelNames: ['store'],
     async collect() {
-      for (const [store, ping] of Object.entries(pings)) this.set({ store }, (await inTime(ping)) ? 1 : 0);
+      for (const [store, ping] of Object.entries(pings)) this.set({ store }, (await runWithTimeout(ping)) ? 1 : 0);
     },
   });
 }
 
-function measureClock({ postgres, clock }: Measured): void {
+function measureClock({ postgres, clock }: MeasuredStores): void {
   gauge({
     name: 'farthing_clock_skew_seconds',
     help: 'How far the clock of this process is ahead of that of Postgres; below 0 it is behind',
     async collect() {
-      const skew = await inTime(() => clockSkew(postgres, clock));
+      const skew = await runWithTimeout(() => measureClockSkew(postgres, clock));
       if (skew === null) this.remove();
       else this.set(skew);
     },
   });
 }
 
-function measurePool({ postgres }: Measured): void {
+function measurePool({ postgres }: MeasuredStores): void {
   const numbers = {
     farthing_postgres_pool_max: ['Connections to Postgres that this process may open', 'max'],
     farthing_postgres_pool_used: ['Connections to Postgres at work', 'used'],
@@ -61,7 +61,7 @@ function measurePool({ postgres }: Measured): void {
       name,
       help,
       collect() {
-        const pool = poolOf(postgres);
+        const pool = readPoolState(postgres);
         if (pool) this.set(pool[number]);
         else this.remove();
       },
@@ -71,7 +71,7 @@ function measurePool({ postgres }: Measured): void {
 
 type Disk = { readonly disk: string; readonly free: number; readonly size: number };
 
-function measureDisks(measured: Measured): void {
+function measureDisks(measured: MeasuredStores): void {
   const numbers = {
     farthing_disk_free_bytes: ['Free space for us: of DATA_DIR (data), and of the disks of ClickHouse', 'free'],
     farthing_disk_size_bytes: ['Size of the same disks', 'size'],
@@ -82,7 +82,10 @@ function measureDisks(measured: Measured): void {
       help,
       labelNames: ['disk'],
       async collect() {
-        const found = await Promise.all([inTime(() => dataDisk(measured)), inTime(() => clickhouseDisks(measured))]);
+        const found = await Promise.all([
+          runWithTimeout(() => dataDisk(measured)),
+          runWithTimeout(() => clickhouseDisks(measured)),
+        ]);
         this.reset();
         for (const each of found.flatMap((disks) => disks ?? [])) this.set({ disk: each.disk }, each[number]);
       },
@@ -91,15 +94,15 @@ function measureDisks(measured: Measured): void {
 }
 
 /** A process without files of its own has no such directory, and then no such number. */
-async function dataDisk({ data_dir }: Measured): Promise<Disk[]> {
+async function dataDisk({ data_dir }: MeasuredStores): Promise<Disk[]> {
   const { bavail, bsize, blocks } = await statfs(data_dir);
   return [{ disk: 'data', free: bavail * bsize, size: blocks * bsize }];
 }
 
 /** Where the user may not read system.disks, the server's own metrics have to tell it. */
-async function clickhouseDisks({ clickhouse }: Measured): Promise<Disk[]> {
+async function clickhouseDisks({ clickhouse }: MeasuredStores): Promise<Disk[]> {
   const query = 'select name, toFloat64(unreserved_space) as free, toFloat64(total_space) as size from system.disks';
-  const rows = await askRows<{ name: string; free: number; size: number }>(clickhouse, 'disks', { query });
+  const rows = await loadRows<{ name: string; free: number; size: number }>(clickhouse, 'disks', { query });
   return rows.map(({ name, free, size }) => ({ disk: `clickhouse:${name}`, free, size }));
 }
 

@@ -16,12 +16,12 @@ export async function endBrokenAdvance(database: Database, { tenant_id, environm
   await database.raw(text, [tenant_id, environment_id]);
 }
 
-type Advance = Scope & { readonly workflow_id: string };
+type ClockAdvance = Scope & { readonly workflow_id: string };
 
 /** The first worker of an advance is noted by its name; any other makes it known, before it does anything, that they are several. */
 export async function beginAdvance(
   database: Database,
-  { tenant_id, environment_id, workflow_id }: Advance,
+  { tenant_id, environment_id, workflow_id }: ClockAdvance,
   worker: string,
 ): Promise<void> {
   const text = `update test_clocks set worker = case when worker is null then ? else '' end
@@ -30,9 +30,9 @@ export async function beginAdvance(
 }
 
 /** The worker has ended what it does of the advance: whoever goes on is the first again, unless others have been at it, too. */
-export async function leaveAdvance(
+export async function finishAdvance(
   transaction: Transaction,
-  { tenant_id, environment_id, workflow_id }: Advance,
+  { tenant_id, environment_id, workflow_id }: ClockAdvance,
   worker: string,
 ): Promise<void> {
   await transaction('test_clocks').where({ tenant_id, environment_id, workflow_id, worker }).update({ worker: null });
@@ -42,9 +42,9 @@ export async function leaveAdvance(
  * Whether the advance goes on, and nobody but this worker ever did anything of it: then nobody else has written in the environment since
  * it was asked for. It stays so until the transaction ends: whoever stops the clock, or takes the advance over, waits for it.
  */
-export async function holdAdvance(
+export async function lockAdvance(
   transaction: Transaction,
-  { tenant_id, environment_id, workflow_id }: Advance,
+  { tenant_id, environment_id, workflow_id }: ClockAdvance,
   worker: string,
 ): Promise<boolean> {
   const held = await transaction('test_clocks')
@@ -58,7 +58,10 @@ export async function holdAdvance(
  * Behind which instant all is looked at anew in the advance of this environment, or was in the last: where it began, or just before that
  * where the one before it had failed there; null where there was none.
  */
-export async function advancedFrom(database: Database, { tenant_id, environment_id }: Scope): Promise<string | null> {
+export async function findAdvanceStart(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<string | null> {
   const from = `advanced_from - case when is_at_failure then interval '1 millisecond' else interval '0' end as since`;
   const clocks: { since: string }[] = await database('test_clocks')
     .where({ tenant_id, environment_id })

@@ -4,12 +4,12 @@ import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { toInstant } from '../../core/time/instant.ts';
-import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
-import { inEnvironment } from '../../storage/caller.ts';
+import { hashApiKey, makeApiKey, maskApiKey } from '../../storage/api-key.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
+import { runInEnvironment } from '../../storage/request-context.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 
 type ApiKeyCreator = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
@@ -40,11 +40,11 @@ export async function createApiKey(
       name,
       type,
       key_hash: hashApiKey(api_key),
-      display_id: displayId(api_key),
+      display_id: maskApiKey(api_key),
       expires_at,
       ...createdBy({ user_id: principal.user_id, now }),
     };
-    const secret = await inEnvironment(environment_id, () =>
+    const secret = await runInEnvironment(environment_id, () =>
       SecretModel.add({ ...scope, environment_id }, record, { database: transaction }),
     );
     return { secret, api_key };

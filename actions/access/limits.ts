@@ -1,7 +1,7 @@
 /** How many environments and users a tenant may have: the setting tenant_config (docs/rules/records.md, "Settings"). */
 import { notAllowed } from '../../core/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -9,7 +9,7 @@ import type { Database } from '../../storage/stores.ts';
 /** Those that are added at one time wait for each other, or they would all fit. */
 async function loadTenantLimits(transaction: Database, tenant_id: string) {
   await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
-  return settingOf({ tenant_id, environment_id: '' }, 'tenant_config', transaction);
+  return loadSetting({ tenant_id, environment_id: '' }, 'tenant_config', transaction);
 }
 
 export async function checkEnvironmentLimit(

@@ -10,13 +10,13 @@ import { invalid, notFound } from '../../core/error.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { forgetAlertState } from '../../storage/alert-states.ts';
+import { deleteAlertState } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
-import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueCustomerAlertCheck } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
 export async function createAlertSetting(
@@ -93,7 +93,7 @@ export async function archiveAlertSetting(
 }
 
 async function deleteSpendAlertState(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
-  await forgetAlertState(transaction, setting, toSpendAlertKey(setting));
+  await deleteAlertState(transaction, setting, toSpendAlertKey(setting));
 }
 
 /** What has been reached already is told without waiting for usage. */
@@ -102,5 +102,5 @@ async function enqueueSpendAlertChecks(transaction: Transaction, setting: AlertS
   const { customer_id } = await SubscriptionModel.fetch(setting, findWatchedSubscription(setting), {
     database: transaction,
   });
-  await askForAlertsOf(transaction, setting, { customer_id });
+  await enqueueCustomerAlertCheck(transaction, setting, { customer_id });
 }

@@ -3,8 +3,8 @@
  * it is looked").
  */
 import type { Scope } from '../../core/scope.ts';
-import { alertedCustomers } from '../../storage/due-alerts.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { listCustomersToAlert } from '../../storage/due-alerts.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { runBatches, type WatchedRun } from '../billing/batch-loop.ts';
@@ -36,12 +36,12 @@ const WORKERS = 2;
 /** What arrivals ask for, of all: what was lost in between is found here. */
 export async function checkAlerts(
   stores: Stores,
-  { now, only, onProgress }: { readonly now: Date } & OfWhom & WatchedRun<AlertCheckReport>,
+  { now, only, onProgress }: { readonly now: Date } & DueEnvironments & WatchedRun<AlertCheckReport>,
 ): Promise<AlertCheckReport> {
   const report: AlertCheckReport = { alerted: 0, failed: [] };
   await runBatches({
-    next: (left) => alertedCustomers(stores.postgres, { left, only }),
-    act: async ({ id, ...scope }: Due) => {
+    next: (left) => listCustomersToAlert(stores.postgres, { left, only }),
+    act: async ({ id, ...scope }: DueRecord) => {
       try {
         // What the others count meanwhile is kept.
         const changed = await checkCustomer(stores, scope, { customer_id: id, now });

@@ -6,11 +6,11 @@ import { selectWorseState } from '../../core/alert/state.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { Wallet } from '../../core/wallet/record.ts';
-import { alertStatesOf, forgetAlertState } from '../../storage/alert-states.ts';
-import { watchersOf } from '../../storage/due-alerts.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { deleteAlertState, listAlertStates } from '../../storage/alert-states.ts';
+import { loadBalanceWatchers } from '../../storage/due-alerts.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueCustomerAlertCheck } from '../../storage/progress/alert-arrivals.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { emit, type SystemEventChange } from '../system-events/emit.ts';
 import { recordAlertState } from './record-alert-state.ts';
@@ -29,14 +29,14 @@ export async function checkCreditAlerts(
   by: SystemEventChange['by'],
   { is_filling = false }: { readonly is_filling?: boolean } = {},
 ): Promise<WalletModel> {
-  const watchers = await watchersOf(transaction, wallet);
+  const watchers = await loadBalanceWatchers(transaction, wallet);
   const settings = await loadWalletAlertSettings(transaction, wallet, watchers);
   const isWatched = settings?.alert_enabled ?? false;
   const fills = !is_filling && Boolean(wallet.auto_topup?.enabled);
   const isChecked = isWatched || watchers.by_feature || fills;
   const { customer_id } = wallet;
   if (wallet.wallet_status === 'active' && isChecked)
-    await askForAlertsOf(transaction, wallet, { customer_id, fills: !is_filling });
+    await enqueueCustomerAlertCheck(transaction, wallet, { customer_id, fills: !is_filling });
   if (!settings || !isWatched) return clearWalletAlertState(transaction, wallet, by);
   return (await recordCreditBalanceAlert(transaction, { wallet, settings, by })).wallet;
 }
@@ -66,7 +66,7 @@ export async function loadWalletAlertSettings(
   { by_default }: { by_default: boolean },
 ): Promise<AlertSettings | null> {
   if (wallet.alert_settings) return wallet.alert_settings;
-  return by_default ? settingOf(wallet, 'wallet_balance_alert_config', transaction) : null;
+  return by_default ? loadSetting(wallet, 'wallet_balance_alert_config', transaction) : null;
 }
 
 /** Who is watched anew begins with ok, and so does nobody hear that a balance has recovered which has not. */
@@ -83,7 +83,7 @@ export async function clearWalletAlertState(
 /** Nobody watches its balances any more. */
 export async function deleteWalletAlertStates(transaction: Transaction, wallet: WalletModel): Promise<void> {
   for (const alert_type of Object.keys(EVENTS) as WalletAlert[])
-    await forgetAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });
+    await deleteAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });
 }
 
 export type WalletAlertComparison = {
@@ -115,7 +115,7 @@ export async function recordWalletAlert(
   };
   const change = await recordAlertState(transaction, wallet, { compared, by });
   if (change === null) return { wallet, isTold: false };
-  const states = await alertStatesOf(transaction, wallet, wallet.id);
+  const states = await listAlertStates(transaction, wallet, wallet.id);
   const alert_state = states.reduce((worst, state) => selectWorseState(worst, state), change.state);
   const changed = await WalletModel.change(wallet, { alert_state }, { by, database: transaction });
   const [dropped, recovered] = EVENTS[alert_type];

@@ -11,7 +11,7 @@ import type { AlertSettings } from '../../core/feature/record.ts';
 import { formatId } from '../../core/id.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
-import { forgetAlertStates, holdAlertsOf } from '../../storage/alert-states.ts';
+import { deleteAlertStates, lockAlerts } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import {
@@ -37,7 +37,7 @@ export async function checkGrants(
   if ((await granted()).length === 0) return 0;
   return stores.postgres.transaction(async (transaction) => {
     // Of a family all look at the same: by the subscription.
-    for (const { id } of subscriptions) await holdAlertsOf(transaction, `grants ${id}`);
+    for (const { id } of subscriptions) await lockAlerts(transaction, `grants ${id}`);
     // Behind the look before it: levels that were changed meanwhile do not say once more what they said.
     const entitled = await granted();
     const usages = await gatherGrantedUsage(stores, { entitled, reading });
@@ -45,7 +45,7 @@ export async function checkGrants(
     const unwatched = measured
       .filter(({ levels }) => levels === null)
       .map(({ entitlement_grant_id }) => entitlement_grant_id);
-    await forgetAlertStates(transaction, scope, { alert_type: 'entitlement_grant_threshold', entity_ids: unwatched });
+    await deleteAlertStates(transaction, scope, { alert_type: 'entitlement_grant_threshold', entity_ids: unwatched });
     let changed = 0;
     for (const one of measured)
       for (const alert_type of Object.keys(EVENTS) as GrantAlert[])

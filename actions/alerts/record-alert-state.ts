@@ -11,13 +11,13 @@ import type { Decimal } from '../../core/decimal.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
-import { type Alerted, moveAlertState } from '../../storage/alert-states.ts';
+import { type AlertSubject, moveAlertState } from '../../storage/alert-states.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import type { SystemEventChange } from '../system-events/emit.ts';
 
-export type AlertComparison = Alerted & {
+export type AlertComparison = AlertSubject & {
   readonly entity_type: AlertEntityType;
   readonly parent_entity_type: AlertEntityType | null;
   readonly customer_id: string | null;

@@ -8,7 +8,7 @@ import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
-import { holdAlertsOf, reachedSpend } from '../../storage/alert-states.ts';
+import { findReachedSpend, lockAlerts } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -28,7 +28,7 @@ export async function checkSpend(
   const [watched] = await AlertSettingModel.watching(scope, [subscription_id], stores.postgres).limit(1);
   if (!watched) return 0;
   return stores.postgres.transaction(async (transaction) => {
-    await holdAlertsOf(transaction, subscription_id);
+    await lockAlerts(transaction, subscription_id);
     const subscription = await SubscriptionModel.fetch(scope, subscription_id, { database: transaction });
     if (!WATCHED.includes(subscription.subscription_status)) return 0;
     const settings = await AlertSettingModel.watching(scope, [subscription_id], transaction);
@@ -103,7 +103,7 @@ async function recordPeriodStartAlert(
   { carried, ...spent }: SpendAlertInput & CarriedSpend,
 ): Promise<boolean> {
   const { setting, value } = spent;
-  const reached = await reachedSpend(transaction, setting, toSpendAlertKey(setting));
+  const reached = await findReachedSpend(transaction, setting, toSpendAlertKey(setting));
   if (reached === null) return false;
   const begun = carried(reached.spent_from);
   const deriveState = (spending: Decimal) => deriveAlertState(setting.config!, spending, UNLESS);

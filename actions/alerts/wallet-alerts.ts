@@ -5,8 +5,8 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { RealTimeBalance } from '../../core/wallet/real-time.ts';
-import { holdAlertsOf } from '../../storage/alert-states.ts';
-import { watchedFeatures, watchersOf } from '../../storage/due-alerts.ts';
+import { lockAlerts } from '../../storage/alert-states.ts';
+import { listWatchedFeatures, loadBalanceWatchers } from '../../storage/due-alerts.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -56,17 +56,17 @@ export async function checkWalletsWithDefaults(
 /** One look at a time: a balance that was read earlier does not undo what a later one has told. */
 function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
   return stores.postgres.transaction(async (transaction) => {
-    await holdAlertsOf(transaction, id);
+    await lockAlerts(transaction, id);
     const seen = await WalletModel.fetch(scope, id, { database: transaction });
-    const watchers = await watchersOf(transaction, seen);
+    const watchers = await loadBalanceWatchers(transaction, seen);
     const isWatched = (await loadWalletAlertSettings(transaction, seen, watchers))?.alert_enabled ?? false;
-    const watching = watchers.by_feature ? await watchedFeatures(transaction, seen) : [];
+    const watching = watchers.by_feature ? await listWatchedFeatures(transaction, seen) : [];
     if (!isWatched && watching.length === 0 && seen.alert_state === 'ok') return 0;
     const left = await loadRealTimeBalance(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
     // The levels as they are now: those that were changed meanwhile were compared by who changed them.
-    const settings = await loadWalletAlertSettings(transaction, wallet, await watchersOf(transaction, wallet));
+    const settings = await loadWalletAlertSettings(transaction, wallet, await loadBalanceWatchers(transaction, wallet));
     const features = await listAlertingFeatures(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;

@@ -5,7 +5,7 @@
 import { readEvent } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { parseEventTime } from '../../core/time/instant.ts';
-import { acceptedCorrections, type SentEvent, sentEventsById } from '../../storage/audit/events-as-sent.ts';
+import { listAcceptedCorrections, loadSentEvents, type SentEvent } from '../../storage/audit/events-as-sent.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 export type AcceptedContent = SentEvent & {
@@ -22,9 +22,13 @@ export async function applyCorrections(
 ): Promise<Map<string, AcceptedContent[]>> {
   const scope = { tenant_id, environment_id };
   const contents = new Map<string, AcceptedContent[]>();
-  for (const event of await sentEventsById(clickhouse, scope, event_ids))
+  for (const event of await loadSentEvents(clickhouse, scope, event_ids))
     contents.set(event.event_id, [{ ...event, correction_id: null, is_void: false }]);
-  for (const { id: correction_id, event_id, replacement } of await acceptedCorrections(postgres, scope, event_ids)) {
+  for (const { id: correction_id, event_id, replacement } of await listAcceptedCorrections(
+    postgres,
+    scope,
+    event_ids,
+  )) {
     const known = contents.get(event_id);
     if (!known) continue;
     const last = known.at(-1)!;

@@ -8,13 +8,13 @@ import { hashIdentity } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { scopeKey } from '../../core/scope.ts';
 import {
+  type AuditedStoredCorrection,
   type CorrectionRow,
-  correctionsPage,
-  newestCorrections,
+  findSequenceBeforeNewest,
+  listRequestedCorrections,
+  listStoredCorrections,
+  loadCorrectionStates,
   type RequestedCorrection,
-  type StoredCorrection,
-  statesOf,
-  storedCorrections,
 } from '../../storage/audit/corrections.ts';
 import { findIdentities } from '../../storage/events/identities.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
@@ -36,14 +36,14 @@ export async function auditCorrections(
   found: OnFinding,
   { newest }: { newest?: number } = {},
 ): Promise<{ corrections: number }> {
-  let after = newest === undefined ? 0n : await newestCorrections(stores.postgres, newest);
+  let after = newest === undefined ? 0n : await findSequenceBeforeNewest(stores.postgres, newest);
   for (let corrections = 0; ; ) {
     // Read before the rows: what was planned by then is settled before anybody says that it has passed.
     const progress = await readProgress(stores.postgres);
-    const requested = await correctionsPage(stores.postgres, { after, limit: PAGE });
+    const requested = await listRequestedCorrections(stores.postgres, { after, limit: PAGE });
     const isLast = requested.length < PAGE;
     const until = isLast ? LAST : BigInt(requested.at(-1)!.id);
-    const stored = await storedCorrections(stores.clickhouse, { after, until, limit: STORED_MAX });
+    const stored = await listStoredCorrections(stores.clickhouse, { after, until, limit: STORED_MAX });
     const passed = nextOffsets(progress);
     await compareCorrections(stores, { requested, stored, passed }, found);
     corrections += requested.length;
@@ -54,7 +54,7 @@ export async function auditCorrections(
 
 type CorrectionComparison = {
   readonly requested: readonly RequestedCorrection[];
-  readonly stored: readonly StoredCorrection[];
+  readonly stored: readonly AuditedStoredCorrection[];
   readonly passed: ReadonlyMap<number, bigint>;
 };
 
@@ -105,7 +105,7 @@ async function acceptedContents(
 
 /** Why the stored correction is not the one that was accepted; undefined if it is, or if that cannot be said of it. */
 function whatDiffers(
-  row: StoredCorrection,
+  row: AuditedStoredCorrection,
   requested: RequestedCorrection | undefined,
   content: AcceptedContent | undefined,
 ): string | undefined {
@@ -139,7 +139,7 @@ async function reportUnapplied(
 ): Promise<void> {
   const open = stored.filter(({ id }) => known.get(id)?.state !== 'applied');
   if (open.length === 0) return;
-  const states = await statesOf(
+  const states = await loadCorrectionStates(
     postgres,
     open.map(({ id }) => id),
   );
@@ -155,10 +155,10 @@ async function reportUnapplied(
 /** Finds corrections that state another place than that of their event: readers compare that place. */
 async function findMisplaced(
   { clickhouse }: AuditStores,
-  stored: readonly StoredCorrection[],
-): Promise<Map<StoredCorrection, string>> {
+  stored: readonly AuditedStoredCorrection[],
+): Promise<Map<AuditedStoredCorrection, string>> {
   const owners = groupBy(await findIdentities(clickhouse, [...new Set(stored.map(hashIdentity))]), formatEventId);
-  const misplaced = new Map<StoredCorrection, string>();
+  const misplaced = new Map<AuditedStoredCorrection, string>();
   for (const row of stored) {
     const isThere = (owners.get(formatEventId(row)) ?? []).some(
       ({ partition, offset, position }) =>

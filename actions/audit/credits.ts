@@ -2,9 +2,9 @@
 import {
   type CreditFault,
   type CreditSums,
-  creditFaults,
-  creditSums,
-  someWallets,
+  findCreditFaults,
+  loadCreditSums,
+  sampleWallets,
 } from '../../storage/audit/credits.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { OnFinding } from './findings.ts';
@@ -13,14 +13,15 @@ const FAULTS_MAX = 1_000;
 const SAMPLE = 100;
 
 export async function auditCredits({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<CreditSums> {
-  for (const fault of await creditFaults(postgres, { wallets: null, limit: FAULTS_MAX })) found(toCreditFinding(fault));
-  return creditSums(postgres);
+  for (const fault of await findCreditFaults(postgres, { wallets: null, limit: FAULTS_MAX }))
+    found(toCreditFinding(fault));
+  return loadCreditSums(postgres);
 }
 
 /** Of some wallets, all the time. */
 export async function sampleCredits({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
-  const wallets = await someWallets(postgres, SAMPLE);
-  for (const fault of await creditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(toCreditFinding(fault));
+  const wallets = await sampleWallets(postgres, SAMPLE);
+  for (const fault of await findCreditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(toCreditFinding(fault));
 }
 
 function toCreditFinding({ kind, id, stated, found }: CreditFault) {

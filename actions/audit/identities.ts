@@ -7,10 +7,10 @@ import { hashIdentity, hashToBigInt } from '../../core/event/identity.ts';
 import {
   ALL_HASHES,
   type DoubledId,
-  doubledIds,
+  findDuplicateIds,
   type HashedId,
   type HashRange,
-  idsFrom,
+  listHashedIds,
 } from '../../storage/audit/ids.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
@@ -28,7 +28,7 @@ export async function auditIds(
 ): Promise<{ identities: number }> {
   // What stands before these offsets is whole and never changes.
   const before = nextOffsets(await readProgress(postgres));
-  const { identities, doubled, first } = await doubledIds(clickhouse, hashes, before);
+  const { identities, doubled, first } = await findDuplicateIds(clickhouse, hashes, before);
   if (first.length > 0) {
     const named = first.slice(0, NAMED_MAX).map(describeDoubledId).join('; ');
     found({ kind: 'ids_doubled', count: doubled, what: `ids have more than one identity: ${named}` });
@@ -58,7 +58,7 @@ export async function auditHashes(
   for (let time = 0; time < times; time++) {
     // The first time from the very beginning: where there are few ids, these are all of them.
     const from = time === 0 ? 0n : hashToBigInt(Math.floor(chance() * 2 ** 32), 0);
-    const some = await idsFrom(clickhouse, from, ids);
+    const some = await listHashedIds(clickhouse, from, ids);
     hashes += some.length;
     wrong.push(...some.filter((id) => id.id_hash !== hashIdentity(id)));
     if (time === 0 && some.length < ids) break;

@@ -4,7 +4,7 @@
  * invoices that became final last: their money is asked for now.
  */
 import type { Scope } from '../../core/scope.ts';
-import { newestFinalInvoices } from '../../storage/audit/invoices.ts';
+import { listNewestFinalInvoices } from '../../storage/audit/invoices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { gatherProvable } from '../proof/gather.ts';
 import { listCountFaults } from '../proof/seal-lines.ts';
@@ -18,7 +18,7 @@ const EVENTS_MAX = 1_000_000;
 
 export async function auditInvoiceUsage(stores: AuditStores, found: OnFinding): Promise<{ usage_lines: number }> {
   let usage_lines = 0;
-  for (const { id, ...scope } of await newestFinalInvoices(stores.postgres, NEWEST))
+  for (const { id, ...scope } of await listNewestFinalInvoices(stores.postgres, NEWEST))
     usage_lines += await auditInvoice(stores, scope, { id, found });
   return { usage_lines };
 }

@@ -3,13 +3,13 @@
  * (docs/rules/invoices.md, "Totals", "Payment" and "Numbers").
  */
 import {
+  findInvoiceFaults,
   type InvoiceFault,
   type InvoiceSums,
-  invoiceFaults,
-  invoiceSums,
-  someCounters,
+  loadInvoiceSums,
+  sampleInvoiceCounters,
 } from '../../storage/audit/invoices.ts';
-import { someOf } from '../../storage/audit/questions.ts';
+import { sampleIds } from '../../storage/audit/questions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { OnFinding } from './findings.ts';
 
@@ -18,16 +18,16 @@ const SAMPLE = 200;
 const COUNTERS = 3;
 
 export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<InvoiceSums> {
-  for (const fault of await invoiceFaults(postgres, { invoices: null, limit: FAULTS_MAX }))
+  for (const fault of await findInvoiceFaults(postgres, { invoices: null, limit: FAULTS_MAX }))
     found(toInvoiceFinding(fault));
-  return invoiceSums(postgres);
+  return loadInvoiceSums(postgres);
 }
 
 /** Of some invoices and of the numbers of some counters, all the time. */
 export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
-  const invoices = await someOf(postgres, 'invoices', SAMPLE);
-  const counters = await someCounters(postgres, COUNTERS);
-  for (const fault of await invoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX }))
+  const invoices = await sampleIds(postgres, 'invoices', SAMPLE);
+  const counters = await sampleInvoiceCounters(postgres, COUNTERS);
+  for (const fault of await findInvoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX }))
     found(toInvoiceFinding(fault));
 }
 

@@ -2,12 +2,12 @@
  * Audit of the ledger and of the log: ranges of offsets follow each other without a gap up to what the stores hold, and what
  * was accepted has become something or waits. Each is one statement of Postgres, so of one moment: data may arrive meanwhile.
  */
-import { type LedgerFault, type LedgerSums, ledgerFaults, ledgerSums } from '../../storage/audit/ledger.ts';
+import { findLedgerFaults, type LedgerFault, type LedgerSums, loadLedgerSums } from '../../storage/audit/ledger.ts';
 import {
-  firstMissingRecord,
+  countUnaccountedEvents,
+  findFirstMissingRecord,
   type LogAccount,
   logAccounts,
-  unaccountedEvents,
 } from '../../storage/audit/log-accounts.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
@@ -17,8 +17,8 @@ import type { Finding, OnFinding } from './findings.ts';
 const FAULTS_MAX = 1_000;
 
 export async function auditLedger({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<LedgerSums> {
-  for (const fault of await ledgerFaults(postgres, FAULTS_MAX)) found(toLedgerFinding(fault));
-  return ledgerSums(postgres);
+  for (const fault of await findLedgerFaults(postgres, FAULTS_MAX)) found(toLedgerFinding(fault));
+  return loadLedgerSums(postgres);
 }
 
 function toLedgerFinding({ kind, partition, from, to }: LedgerFault): Finding {
@@ -51,7 +51,7 @@ export async function auditEmbeddedLog(
 function listLogFindings(account: LogAccount): Finding[] {
   const { partition, accepted, settled, waiting, next_offset, log_end } = account;
   const findings: Finding[] = [];
-  const unaccounted = unaccountedEvents(account);
+  const unaccounted = countUnaccountedEvents(account);
   if (unaccounted !== 0) {
     const what = `${accepted} events were accepted, ${settled} are settled and ${waiting} wait`;
     findings.push({ kind: 'events_unaccounted', count: unaccounted, partition, what });
@@ -62,7 +62,7 @@ function listLogFindings(account: LogAccount): Finding[] {
 
 async function findMissingRecords(postgres: Stores['postgres'], account: LogAccount, count: number): Promise<Finding> {
   const { partition, next_offset, log_end } = account;
-  const first = await firstMissingRecord(postgres, account);
+  const first = await findFirstMissingRecord(postgres, account);
   const where = first === undefined ? '' : `, the first at offset ${first}`;
   const ends = { from_offset: String(next_offset), to_offset: String(log_end) };
   const what = `records that are not in the stores are not in the log either${where}`;

@@ -4,17 +4,23 @@
  * places. A range stands in the ledger when all of its rows are written, and they never change: other ranges may arrive
  * meanwhile. What differs is looked at once more by itself, and the first of its places are named.
  */
-import { ledgerRange, type Place, type Settled, type Stretch, setAsideIn } from '../../storage/audit/ledger.ts';
-import { doubledPlaces, type NamedPlace, rowsFrom, unmatchedRows } from '../../storage/audit/places.ts';
 import {
-  identitiesIn,
+  findLedgerRange,
+  type LogEventPlace,
+  listSetAsideEvents,
+  type OffsetRange,
+  type SliceEventCounts,
+} from '../../storage/audit/ledger.ts';
+import {
+  type AuditedRowSum,
+  countOutcomes,
   OUTCOMES,
   type Outcomes,
-  outcomesIn,
   type PlacedRows,
-  type Rows,
-  rawRowsIn,
-} from '../../storage/audit/stretches.ts';
+  sumIdentities,
+  sumRawRows,
+} from '../../storage/audit/offset-ranges.ts';
+import { countRowsFrom, findDuplicatePlaces, findUnmatchedRows, type NamedPlace } from '../../storage/audit/places.ts';
 import { LOG_TABLES } from '../../storage/events/present.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
@@ -24,7 +30,7 @@ import type { Finding, FindingKind, OnFinding } from './findings.ts';
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 /** A range of the ledger, or a stretch of which it says nothing. */
-export type AuditedRange = Stretch & { readonly settled?: Settled };
+export type AuditedRange = OffsetRange & { readonly settled?: SliceEventCounts };
 
 /** Distinct places are counted in memory: so many events at a time, of one partition. */
 const EVENTS_MAX = 2_000_000;
@@ -38,12 +44,12 @@ export async function auditRanges(
   found: OnFinding,
 ): Promise<RangeCounts> {
   const counts: RangeCounts = { ranges: ranges.length, raw_rows: 0, outcomes: 0, identities: 0 };
-  const except = await setAsideIn(stores.postgres, ranges);
-  const identities = await identitiesIn(stores.clickhouse, ranges, except);
+  const except = await listSetAsideEvents(stores.postgres, ranges);
+  const identities = await sumIdentities(stores.clickhouse, ranges, except);
   let next = 0;
   for (const batch of batches(ranges)) {
-    const raw = await rawRowsIn(stores.clickhouse, batch, except);
-    const outcomes = await outcomesIn(stores.clickhouse, batch);
+    const raw = await sumRawRows(stores.clickhouse, batch, except);
+    const outcomes = await countOutcomes(stores.clickhouse, batch);
     for (const [index, range] of batch.entries()) {
       const rows = { raw: raw[index]!, identities: identities[next++]!, outcomes: outcomes[index]! };
       counts.raw_rows += rows.raw.rows;
@@ -70,7 +76,7 @@ function batches(ranges: readonly AuditedRange[]): AuditedRange[][] {
   return all;
 }
 
-type RowsOfRange = { readonly raw: PlacedRows; readonly identities: Rows; readonly outcomes: Outcomes };
+type RowsOfRange = { readonly raw: PlacedRows; readonly identities: AuditedRowSum; readonly outcomes: Outcomes };
 
 function agrees({ settled }: AuditedRange, { raw, identities, outcomes }: RowsOfRange): boolean {
   if (raw.places !== raw.rows || identities.rows !== raw.rows || identities.sum !== raw.sum) return false;
@@ -84,18 +90,21 @@ function agrees({ settled }: AuditedRange, { raw, identities, outcomes }: RowsOf
   );
 }
 
-function countExpected({ duplicates, conflicts, dead_letters }: Settled, outcome: (typeof OUTCOMES)[number]): number {
+function countExpected(
+  { duplicates, conflicts, dead_letters }: SliceEventCounts,
+  outcome: (typeof OUTCOMES)[number],
+): number {
   return { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters }[outcome];
 }
 
 /** The range as it is now: the newest of a partition may have grown. */
 async function recheckRange(stores: AuditStores, range: AuditedRange, found: OnFinding): Promise<void> {
-  const now: AuditedRange | undefined = range.settled ? await ledgerRange(stores.postgres, range) : range;
+  const now: AuditedRange | undefined = range.settled ? await findLedgerRange(stores.postgres, range) : range;
   if (now === undefined) return;
-  const except = await setAsideIn(stores.postgres, [now]);
-  const [raw] = await rawRowsIn(stores.clickhouse, [now], except);
-  const [identities] = await identitiesIn(stores.clickhouse, [now], except);
-  const [outcomes] = await outcomesIn(stores.clickhouse, [now]);
+  const except = await listSetAsideEvents(stores.postgres, [now]);
+  const [raw] = await sumRawRows(stores.clickhouse, [now], except);
+  const [identities] = await sumIdentities(stores.clickhouse, [now], except);
+  const [outcomes] = await countOutcomes(stores.clickhouse, [now]);
   const report = (finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>) =>
     found({ ...finding, partition: now.partition, from_offset: String(now.from), to_offset: String(now.to) });
   const audit = { stores, range: now, report: report };
@@ -112,7 +121,7 @@ type RangeAudit = {
 
 async function reportRawRows({ stores, range, report }: RangeAudit, { rows, places }: PlacedRows): Promise<void> {
   if (rows > places) {
-    const { total, first } = await doubledPlaces(stores.clickhouse, 'events', { stretch: range });
+    const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'events', { stretch: range });
     const what = `rows of events too many: ${total} places have more than one`;
     if (total > 0) report({ kind: 'raw_rows_doubled', count: rows - places, first, what });
   }
@@ -123,8 +132,8 @@ async function reportRawRows({ stores, range, report }: RangeAudit, { rows, plac
     report({ kind: 'raw_rows_extra', count: places - stored, what: `rows of events too many: ${stored} were stored` });
 }
 
-async function reportUnmatched({ stores, range, report }: RangeAudit, except: readonly Place[]): Promise<void> {
-  const { without_identity, without_raw_row } = await unmatchedRows(stores.clickhouse, range, except);
+async function reportUnmatched({ stores, range, report }: RangeAudit, except: readonly LogEventPlace[]): Promise<void> {
+  const { without_identity, without_raw_row } = await findUnmatchedRows(stores.clickhouse, range, except);
   const reportTotal = (
     kind: FindingKind,
     { total, first }: { total: number; first: readonly NamedPlace[] },
@@ -136,7 +145,11 @@ async function reportUnmatched({ stores, range, report }: RangeAudit, except: re
   reportTotal('identities_without_raw_row', without_raw_row, 'identities have no raw row at their place');
 }
 
-async function reportOutcomes({ stores, range, report }: RangeAudit, settled: Settled, found: Outcomes): Promise<void> {
+async function reportOutcomes(
+  { stores, range, report }: RangeAudit,
+  settled: SliceEventCounts,
+  found: Outcomes,
+): Promise<void> {
   for (const outcome of OUTCOMES) {
     const { rows, places } = found[outcome];
     const expected = countExpected(settled, outcome);
@@ -153,7 +166,10 @@ async function reportOutcomes({ stores, range, report }: RangeAudit, settled: Se
         what: `rows ${outcome} too many: ${expected} were settled`,
       });
     if (rows === places) continue;
-    const { total, first } = await doubledPlaces(stores.clickhouse, 'event_outcomes', { stretch: range, outcome });
+    const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'event_outcomes', {
+      stretch: range,
+      outcome,
+    });
     const what = `rows ${outcome} too many: ${total} places have more than one (harmless)`;
     if (total > 0) report({ kind: 'outcomes_doubled', count: rows - places, first, what });
   }
@@ -166,7 +182,7 @@ async function reportOutcomes({ stores, range, report }: RangeAudit, settled: Se
 export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: OnFinding): Promise<void> {
   const reached = nextOffsets(await readProgress(postgres));
   for (const table of LOG_TABLES) {
-    const ahead = await rowsFrom(clickhouse, table, reached);
+    const ahead = await countRowsFrom(clickhouse, table, reached);
     if (ahead.length === 0) continue;
     const progress = await readProgress(postgres);
     const planned = new Map(
@@ -175,7 +191,7 @@ export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, foun
     for (const { partition, last } of ahead) {
       if (last < (planned.get(partition) ?? 0n)) continue;
       const from = planned.get(partition) ?? 0n;
-      const [behind] = (await rowsFrom(clickhouse, table, new Map([...planned]))).filter(
+      const [behind] = (await countRowsFrom(clickhouse, table, new Map([...planned]))).filter(
         (row) => row.partition === partition,
       );
       if (behind === undefined) continue;

@@ -3,8 +3,8 @@
  * check has its own differences and can be made alone; the recount of the usage rows is `usage.ts`. Everything is read
  * in ranges of the log or in the order of a table, so that memory does not grow with the data, and while data arrive.
  */
-import { ledgerRanges, type Stretch, uncounted } from '../../storage/audit/ledger.ts';
-import { countRawRows } from '../../storage/audit/stretches.ts';
+import { listLedgerRanges, listUncountedRanges, type OffsetRange } from '../../storage/audit/ledger.ts';
+import { countRawRows } from '../../storage/audit/offset-ranges.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ExportSettings } from '../exports/destinations.ts';
 import { auditCorrections } from './corrections.ts';
@@ -128,9 +128,10 @@ async function auditLogRows(
 const RANGES_MAX = 1_000;
 
 async function* allRanges(stores: AuditStores): AsyncGenerator<AuditedRange[]> {
-  for (const range of await uncounted(stores.postgres)) yield* chunkRanges(await splitUncounted(stores, range));
-  for (let after: Stretch | null = null; ; ) {
-    const ranges = await ledgerRanges(stores.postgres, { after, limit: RANGES_MAX });
+  for (const range of await listUncountedRanges(stores.postgres))
+    yield* chunkRanges(await splitUncounted(stores, range));
+  for (let after: OffsetRange | null = null; ; ) {
+    const ranges = await listLedgerRanges(stores.postgres, { after, limit: RANGES_MAX });
     if (ranges.length > 0) yield ranges;
     if (ranges.length < RANGES_MAX) return;
     after = ranges.at(-1)!;
@@ -145,13 +146,16 @@ const ROWS_MAX = 1_000_000;
 const PIECES = 256n;
 
 /** A stretch that the ledger does not know, in pieces of at most a million rows where its records allow it. */
-async function splitUncounted({ clickhouse }: Pick<AuditStores, 'clickhouse'>, range: Stretch): Promise<Stretch[]> {
+async function splitUncounted(
+  { clickhouse }: Pick<AuditStores, 'clickhouse'>,
+  range: OffsetRange,
+): Promise<OffsetRange[]> {
   const { partition, from, to } = range;
   const step = (to - from + PIECES - 1n) / PIECES;
-  const pieces: Stretch[] = [];
+  const pieces: OffsetRange[] = [];
   for (let at = from; at < to; at += step) pieces.push({ partition, from: at, to: at + step < to ? at + step : to });
   const rows = await countRawRows(clickhouse, pieces);
-  const all: { range: Stretch; rows: number }[] = [];
+  const all: { range: OffsetRange; rows: number }[] = [];
   for (const [index, piece] of pieces.entries()) {
     const count = rows[index]!;
     const last = all.at(-1);

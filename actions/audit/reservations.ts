@@ -5,17 +5,17 @@
 import { parseReservationId } from '../../core/event/accept.ts';
 import { hashIdentity } from '../../core/event/identity.ts';
 import { isCommitted } from '../../core/reservation/event.ts';
-import { someOf } from '../../storage/audit/questions.ts';
+import { sampleIds } from '../../storage/audit/questions.ts';
 import {
   type AuditedReservation,
-  correctedAmong,
-  keyOfEvent,
+  findCorrectedEvents,
+  findReservationFaults,
+  listReservedIdentities,
+  loadReservationSums,
+  loadReservations,
   type ReservationFault,
   type ReservationSums,
-  reservationFaults,
-  reservationSums,
-  reservationsNamed,
-  reservedIdentities,
+  toEventKey,
 } from '../../storage/audit/reservations.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -32,14 +32,14 @@ type ReservationAuditCounts = ReservationSums & { readonly events: number };
 
 export async function auditReservations(stores: AuditStores, found: OnFinding): Promise<ReservationAuditCounts> {
   const { postgres, clickhouse } = stores;
-  for (const fault of await reservationFaults(postgres, { ids: null, limit: FAULTS_MAX }))
+  for (const fault of await findReservationFaults(postgres, { ids: null, limit: FAULTS_MAX }))
     found(toReservationFinding(fault));
   let events = 0;
   for (let after = 0n; ; ) {
-    const some = await reservedIdentities(clickhouse, { after, limit: EVENTS_AT_ONCE });
+    const some = await listReservedIdentities(clickhouse, { after, limit: EVENTS_AT_ONCE });
     await auditEvents(stores, some, found);
     events += some.length;
-    if (some.length < EVENTS_AT_ONCE) return { ...(await reservationSums(postgres)), events };
+    if (some.length < EVENTS_AT_ONCE) return { ...(await loadReservationSums(postgres)), events };
     after = some.at(-1)!.id_hash;
   }
 }
@@ -47,14 +47,15 @@ export async function auditReservations(stores: AuditStores, found: OnFinding): 
 /** Of some, and of their pools, all the time. */
 export async function sampleReservations(stores: AuditStores, found: OnFinding): Promise<void> {
   const { postgres, clickhouse } = stores;
-  const ids = await someOf(postgres, 'reservations', SAMPLE);
-  for (const fault of await reservationFaults(postgres, { ids, limit: FAULTS_MAX })) found(toReservationFinding(fault));
-  const names = [...(await reservationsNamed(postgres, ids)).values()].flatMap(listEventIds);
-  const eventKeys = new Set(names.map(keyOfEvent));
+  const ids = await sampleIds(postgres, 'reservations', SAMPLE);
+  for (const fault of await findReservationFaults(postgres, { ids, limit: FAULTS_MAX }))
+    found(toReservationFinding(fault));
+  const names = [...(await loadReservations(postgres, ids)).values()].flatMap(listEventIds);
+  const eventKeys = new Set(names.map(toEventKey));
   const stored = await findIdentities(clickhouse, names.map(hashIdentity));
   await auditEvents(
     stores,
-    stored.filter((event) => eventKeys.has(keyOfEvent(event))),
+    stored.filter((event) => eventKeys.has(toEventKey(event))),
     found,
   );
 }
@@ -69,7 +70,7 @@ function listEventIds({ id, tenant_id, environment_id, event_count }: AuditedRes
 
 /** An event is stored behind its commit, so the reservations are read behind the events. */
 async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: OnFinding): Promise<void> {
-  const named = await reservationsNamed(
+  const named = await loadReservations(
     postgres,
     events.map(({ event_id }) => parseReservationId(event_id)!),
   );
@@ -80,12 +81,12 @@ async function auditEvents({ postgres }: AuditStores, events: readonly IdentityR
   });
   if (taken.length === 0) return;
   // Whoever has voided or replaced it has looked at it.
-  const corrected = await correctedAmong(
+  const corrected = await findCorrectedEvents(
     postgres,
     taken.map(({ event }) => event),
   );
   for (const { event, of } of taken) {
-    if (corrected.has(keyOfEvent(event))) continue;
+    if (corrected.has(toEventKey(event))) continue;
     const what = `${formatEventId(event)} is no event that the reservation has become, which is ${of.reservation_status}`;
     found({ kind: 'reservation_id_taken', count: 1, what });
   }

@@ -7,15 +7,15 @@ import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { type RevenueRow, toRevenueKey } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs } from '../../core/time/instant.ts';
-import { customersAfter, scopesOfCustomers } from '../../storage/audit/revenue.ts';
-import { isRevenueTold, raiseRevenueVersion, tellCustomers } from '../../storage/revenue/outbox.ts';
+import { listCustomersAfter, listScopes } from '../../storage/audit/revenue.ts';
+import { enqueueCustomersRevenue, hasPendingRevenue, raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
 import {
-  customersWithRows,
-  greatestVersion,
+  findGreatestVersion,
+  listCustomersWithRows,
+  loadStoredRecurring,
+  loadStoredRevenue,
   type StoredRecurring,
   type StoredRevenue,
-  storedRecurring,
-  storedRevenue,
 } from '../../storage/revenue/rows.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { loadCustomersRecurring, loadCustomersRevenue, toRecurringKey } from '../revenue/make-rows.ts';
@@ -28,12 +28,12 @@ const CUSTOMERS_AT_ONCE = 500;
 
 export async function auditRevenue(stores: AuditStores, found: OnFinding): Promise<RevenueAuditCounts> {
   const counts = { customers: 0, rows: 0 };
-  for (const scope of await scopesOfCustomers(stores.postgres)) {
+  for (const scope of await listScopes(stores.postgres)) {
     for await (const customer_ids of allCustomers(stores, scope)) {
       counts.customers += customer_ids.length;
       const { rows, differing } = await compareRevenue(stores, scope, customer_ids);
       counts.rows += rows;
-      if (differing.length === 0 || (await isRevenueTold(stores.postgres, scope))) continue;
+      if (differing.length === 0 || (await hasPendingRevenue(stores.postgres, scope))) continue;
       // Looked at once more: a row may have been made between the two readings.
       const second = await compareRevenue(
         stores,
@@ -48,11 +48,11 @@ export async function auditRevenue(stores: AuditStores, found: OnFinding): Promi
 
 /** Makes the rows of all customers anew; answers how many they are. */
 export async function rebuildRevenue(stores: AuditStores): Promise<number> {
-  await raiseRevenueVersion(stores.postgres, await greatestVersion(stores.clickhouse));
+  await raiseRevenueVersion(stores.postgres, await findGreatestVersion(stores.clickhouse));
   let enqueued = 0;
-  for (const scope of await scopesOfCustomers(stores.postgres))
+  for (const scope of await listScopes(stores.postgres))
     for await (const customer_ids of allCustomers(stores, scope)) {
-      await tellCustomers(stores.postgres, scope, customer_ids);
+      await enqueueCustomersRevenue(stores.postgres, scope, customer_ids);
       enqueued += customer_ids.length;
     }
   return enqueued;
@@ -62,8 +62,8 @@ export async function rebuildRevenue(stores: AuditStores): Promise<number> {
 async function* allCustomers(stores: AuditStores, scope: Scope): AsyncGenerator<string[]> {
   for (let after = ''; ; ) {
     const page = { after, limit: CUSTOMERS_AT_ONCE };
-    const known = await customersAfter(stores.postgres, scope, page);
-    const stored = await customersWithRows(stores.clickhouse, scope, page);
+    const known = await listCustomersAfter(stores.postgres, scope, page);
+    const stored = await listCustomersWithRows(stores.clickhouse, scope, page);
     const some = [...new Set([...known, ...stored])].sort().slice(0, CUSTOMERS_AT_ONCE);
     if (some.length > 0) yield some;
     if (some.length < CUSTOMERS_AT_ONCE) return;
@@ -81,8 +81,8 @@ async function compareRevenue(
   const [revenue, recurring, rows, lines] = await Promise.all([
     loadCustomersRevenue(postgres, scope, customer_ids),
     loadCustomersRecurring(postgres, scope, customer_ids),
-    storedRevenue(clickhouse, scope, customer_ids),
-    storedRecurring(clickhouse, scope, customer_ids),
+    loadStoredRevenue(clickhouse, scope, customer_ids),
+    loadStoredRecurring(clickhouse, scope, customer_ids),
   ]);
   const expected = {
     revenue: toTextByKey(revenue, toRevenueKey, (row) => revenueText({ ...row, ...sumCells(row) })),

@@ -5,14 +5,19 @@
  * next answer is exact.
  */
 import { setTimeout } from 'node:timers/promises';
-import { recordRunningAudit, runningAudits, untoldDifferences } from '../../storage/audit/running.ts';
-import type { KeptAnswer } from '../../storage/kept/kept-answer.ts';
-import { keptIn } from '../../storage/kept/kept-answers.ts';
-import { nextLook } from '../../storage/kept/look.ts';
+import { loadRunningAuditSums, recordRunningAudit, takeUnreportedDifferences } from '../../storage/audit/running.ts';
+import type { CacheEntry } from '../../storage/cache/cache-entry.ts';
+import { getCache } from '../../storage/cache/cached-answers.ts';
+import { readChanges } from '../../storage/cache/change-feed.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { forgetHistory, historyDiffers, type KeptHistory, someHistories } from '../../storage/usage/kept-histories.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import {
+  deleteHistory,
+  findHistoryDifference,
+  type NamedHistory,
+  sampleHistories,
+} from '../../storage/usage/cached-histories.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
 import { compareCachedCharges } from '../wallets/real-time-balance.ts';
 import type { OnFinding } from './findings.ts';
 
@@ -25,7 +30,7 @@ const PAUSE_MS = 200;
 
 /** What was written down. */
 export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding) {
-  const { differences, ...looked } = await runningAudits(postgres);
+  const { differences, ...looked } = await loadRunningAuditSums(postgres);
   for (const what of differences) found(toRunningFinding(what));
   return looked;
 }
@@ -45,13 +50,13 @@ export async function sampleRunning(stores: Stores, sampling: SampleInput, found
 
 /** What processes have found that cannot tell it. */
 export async function reportOtherProcesses({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
-  for (const what of await untoldDifferences(postgres)) found(toRunningFinding(what));
+  for (const what of await takeUnreportedDifferences(postgres)) found(toRunningFinding(what));
 }
 
 async function compareAnswers(stores: Stores, { chance, now }: SampleInput) {
   const differences: string[] = [];
   if (stores.usage_memory === undefined) return { answers: 0, lines: 0, differences };
-  const cached = keptIn(stores.usage_memory);
+  const cached = getCache(stores.usage_memory);
   const some = cached.some(ANSWERS, chance);
   let lines = 0;
   for (const answer of some) {
@@ -67,13 +72,13 @@ async function compareAnswers(stores: Stores, { chance, now }: SampleInput) {
 }
 
 async function compareHistories(stores: Stores, { chance, now }: SampleInput) {
-  const some = someHistories(stores, { ...HISTORIES, chance });
+  const some = sampleHistories(stores, { ...HISTORIES, chance });
   const differences: string[] = [];
   for (const history of some) {
     const what = await confirmHistoryDiffers(stores, history, now);
     if (what === null) continue;
-    forgetHistory(stores, history);
-    const { scope, question } = history.kept;
+    deleteHistory(stores, history);
+    const { scope, question } = history.history;
     const { meter, external_customer_ids } = question;
     differences.push(
       `grants of ${scope.tenant_id} ${scope.environment_id} ${meter.id} ${JSON.stringify(external_customer_ids)}: ${what}`,
@@ -82,11 +87,11 @@ async function compareHistories(stores: Stores, { chance, now }: SampleInput) {
   return { histories: some.length, differences };
 }
 
-async function confirmHistoryDiffers(stores: Stores, history: KeptHistory, now: Date): Promise<string | null> {
+async function confirmHistoryDiffers(stores: Stores, history: NamedHistory, now: Date): Promise<string | null> {
   let what: string | null = null;
   for (let tries = 0; tries < TRIES; tries++) {
     if (tries > 0) await setTimeout(PAUSE_MS);
-    what = await historyDiffers(stores, history, now.getTime());
+    what = await findHistoryDifference(stores, history, now.getTime());
     if (what === null) return null;
   }
   return what;
@@ -96,29 +101,29 @@ function toRunningFinding(what: string) {
   return { kind: 'running_differs', count: 1, what } as const;
 }
 
-async function listLineDifferences(stores: Stores, answer: KeptAnswer): Promise<string[]> {
+async function listLineDifferences(stores: Stores, answer: CacheEntry): Promise<string[]> {
   const different: string[] = [];
   for (const one of answer.lines) different.push(...(await lineDiffers(stores, answer, one)));
   return different;
 }
 
-type CachedUsageLine = KeptAnswer['lines'][number];
+type CachedUsageLine = CacheEntry['lines'][number];
 
 async function lineDiffers(
   stores: Stores,
-  answer: KeptAnswer,
+  answer: CacheEntry,
   { meter_id, customer, line }: CachedUsageLine,
 ): Promise<string[]> {
   let what = '';
   for (let tries = 0; tries < TRIES; tries++) {
     if (tries > 0) await setTimeout(PAUSE_MS);
-    stores.usage_memory!.follow((await nextLook(stores.postgres)).progress);
+    stores.usage_memory!.follow((await readChanges(stores.postgres)).progress);
     const { changes } = line;
     const cached = `${line.answer.quantity.toFixed()} of ${line.answer.event_count} events`;
     const { start_us, end_us } = line;
     const query = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
-    const { usage } = await askUsage({ ...stores, usage_memory: undefined }, answer.scope, query);
-    stores.usage_memory!.follow((await nextLook(stores.postgres)).progress);
+    const { usage } = await readUsageReport({ ...stores, usage_memory: undefined }, answer.scope, query);
+    stores.usage_memory!.follow((await readChanges(stores.postgres)).progress);
     if (line.is_lost) return [];
     const { value, event_count } = usage[0]!.total;
     const stored = `${value.toFixed()} of ${event_count} events`;

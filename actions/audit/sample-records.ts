@@ -5,7 +5,12 @@
  */
 
 import { countIdentities, type HashRange } from '../../storage/audit/ids.ts';
-import { type LedgerRange, ledgerRanges, newestRanges, rangeUpTo } from '../../storage/audit/ledger.ts';
+import {
+  findLedgerRangeUpTo,
+  type LedgerRange,
+  listLedgerRanges,
+  listNewestLedgerRanges,
+} from '../../storage/audit/ledger.ts';
 import { EmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -60,16 +65,16 @@ const EVENTS_MAX = 2_000_000;
 
 /** Mostly the newest, of some partitions: what breaks, breaks there, and they are soon found in the tables. */
 async function chooseRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
-  const newest = await newestRanges(postgres);
+  const newest = await listNewestLedgerRanges(postgres);
   if (newest.length === 0) return [];
   const first = Math.floor(chance() * newest.length);
   const turned = [...newest.slice(first), ...newest.slice(0, first)];
   if (chance() < NEWEST_SHARE) return takeRangesUpTo(turned, EVENTS_MAX);
   const { partition, to } = turned[0]!;
   const offset = BigInt(Math.floor(chance() * Number(to)));
-  const some = await rangeUpTo(postgres, { partition, offset });
+  const some = await findLedgerRangeUpTo(postgres, { partition, offset });
   if (some) return [some];
-  return ledgerRanges(postgres, { after: { partition, from: -1n, to: 0n }, limit: 1 });
+  return listLedgerRanges(postgres, { after: { partition, from: -1n, to: 0n }, limit: 1 });
 }
 
 function takeRangesUpTo(ranges: readonly LedgerRange[], events_max: number): LedgerRange[] {

@@ -12,24 +12,24 @@ import { type RowDifference, rowDifferences, type StoredFields } from '../../cor
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { US_PER_DAY } from '../../core/time/instant.ts';
 import {
-  acceptedCorrections,
-  correctedEvents,
-  customersOfDay,
-  replacementsNaming,
+  listAcceptedCorrections,
+  listCorrectedEvents,
+  listCustomersByDay,
   type SentEvent,
-  sentEventsOfDay,
+  streamReplacements,
+  streamSentEventsByDay,
 } from '../../storage/audit/events-as-sent.ts';
 import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.ts';
-import { metersToAudit } from '../../storage/progress/meter-versions.ts';
+import { listMetersToAudit } from '../../storage/progress/meter-versions.ts';
 import { nextOffsets, type SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import {
-  type Counted,
-  countedNow,
-  daysWithEvents,
-  eventsKey,
-  recountDaysTogether,
+  type CountedMeter,
+  findCountedMeter,
+  listDaysWithEvents,
+  recountDaysOfMeters,
+  toEventsKey,
 } from '../../storage/usage/recount.ts';
 import { applyCorrections, parseReplacement } from './accepted-contents.ts';
 import type { OnFinding } from './findings.ts';
@@ -82,21 +82,21 @@ async function chooseCustomerDays(
     if (!known) chosen.set(scopeKey(scope), (known = { scope, days: new Map() }));
     return known.days;
   };
-  for (const events of groupBy(await correctedEvents(stores.postgres, newest), scopeKey).values()) {
+  for (const events of groupBy(await listCorrectedEvents(stores.postgres, newest), scopeKey).values()) {
     const customerDays = customerDaysIn(events[0]);
     const event_ids = events.map(({ event_id }) => event_id);
     for (const contents of (await applyCorrections(stores, events[0], event_ids)).values())
       for (const content of contents) addCustomerDay(customerDays, toUtcDay(content), content.external_customer_id);
   }
-  const meters = await metersToAudit(stores.postgres, {});
+  const meters = await listMetersToAudit(stores.postgres, {});
   for (let taken = 0; taken < days && meters.length > 0; taken++) {
     const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
     const counted = await loadCountedMeter(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
-    const all = counted ? await daysWithEvents(stores, counted) : [];
+    const all = counted ? await listDaysWithEvents(stores, counted) : [];
     if (!counted || all.length === 0) continue;
     const { day } = all[Math.floor(chance() * all.length)]!;
     const { event_name } = counted.meter;
-    const customers = await customersOfDay(stores.clickhouse, scope, { event_name, day, limit: SAMPLED_CUSTOMERS });
+    const customers = await listCustomersByDay(stores.clickhouse, scope, { event_name, day, limit: SAMPLED_CUSTOMERS });
     for (const customer of customers) addCustomerDay(customerDaysIn(scope), day, customer);
   }
   return [...chosen.values()];
@@ -119,7 +119,7 @@ async function findCorrectedEvents(
   { customers, isSample }: { customers: ReadonlySet<string>; isSample: boolean },
 ): Promise<Map<string, Set<string>>> {
   const named = new Map<string, Set<string>>();
-  for await (const rows of replacementsNaming(postgres, scope, isSample ? [...customers] : null)) {
+  for await (const rows of streamReplacements(postgres, scope, isSample ? [...customers] : null)) {
     for (const { event_id, replacement } of rows) {
       const { external_customer_id } = parseReplacement(replacement);
       if (!customers.has(external_customer_id)) continue;
@@ -198,7 +198,7 @@ async function countTwice(
   progress: readonly SliceState[],
 ): Promise<SecondCountResult> {
   const { scope, day, external_customer_ids } = unit;
-  const known = await metersToAudit(stores.postgres, scope);
+  const known = await listMetersToAudit(stores.postgres, scope);
   const counted = await Promise.all(
     known.map(({ meter_id }) => loadCountedMeter(stores, scope, { meter_id, progress })),
   );
@@ -206,8 +206,8 @@ async function countTwice(
   const meters = counted.filter((meter) => meter !== undefined);
   const expected = groupBy(await countAsAccepted(stores, unit, meters), ({ meter_id }) => meter_id);
   const result = { rows: 0, differences: [] as (RowDifference & { meter_id: string })[] };
-  for (const group of groupBy(meters, eventsKey).values()) {
-    const rows = await recountDaysTogether(stores, group, { days: [day, day + 1], external_customer_ids });
+  for (const group of groupBy(meters, toEventsKey).values()) {
+    const rows = await recountDaysOfMeters(stores, group, { days: [day, day + 1], external_customer_ids });
     const read = groupBy(rows, ({ meter_id }) => meter_id);
     for (const { meter_id } of group) {
       const own = expected.get(meter_id) ?? [];
@@ -223,8 +223,8 @@ async function loadCountedMeter(
   { postgres }: AuditStores,
   { tenant_id, environment_id }: Scope,
   { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
-): Promise<Counted | undefined> {
-  return countedNow({ postgres }, { tenant_id, environment_id }, { meter_id, before: nextOffsets(progress) });
+): Promise<CountedMeter | undefined> {
+  return findCountedMeter({ postgres }, { tenant_id, environment_id }, { meter_id, before: nextOffsets(progress) });
 }
 
 /** The set of distinct values is compared by its size, and by its size united with the expected one. */
@@ -258,20 +258,20 @@ function rowKey({ size, external_customer_id, bucket_start_us, group_key }: Buck
 async function countAsAccepted(
   stores: AuditStores,
   unit: RecountUnit,
-  meters: readonly Counted[],
+  meters: readonly CountedMeter[],
 ): Promise<BucketRow[]> {
   const { scope, day, external_customer_ids } = unit;
   const aggregator = new BucketAggregator();
   const event_names = [...new Set(meters.map(({ meter }) => meter.event_name))];
   const corrected = new Set(unit.moved);
-  for await (const events of sentEventsOfDay(stores.clickhouse, {
+  for await (const events of streamSentEventsByDay(stores.clickhouse, {
     ...scope,
     day,
     event_names,
     external_customer_ids,
   })) {
     const ids = events.map(({ event_id }) => event_id);
-    for (const { event_id } of await acceptedCorrections(stores.postgres, scope, ids)) corrected.add(event_id);
+    for (const { event_id } of await listAcceptedCorrections(stores.postgres, scope, ids)) corrected.add(event_id);
     for (const event of events) if (!corrected.has(event.event_id)) addSentEvent(aggregator, meters, event);
   }
   const customers = new Set(external_customer_ids);
@@ -284,7 +284,7 @@ async function countAsAccepted(
 }
 
 /** To the meters that count it, where its place in the log is before the end of what they have counted. */
-function addSentEvent(aggregator: BucketAggregator, meters: readonly Counted[], sent: SentEvent): void {
+function addSentEvent(aggregator: BucketAggregator, meters: readonly CountedMeter[], sent: SentEvent): void {
   const properties = propertiesIn(sent.properties);
   for (const counted of meters) {
     const { meter, before } = counted;

@@ -4,8 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import { FarthingError, unavailable } from '../../core/error.ts';
-import { someOf } from '../../storage/audit/questions.ts';
-import { type TaskFault, type TaskSums, taskFaults, taskSums, wholeExports } from '../../storage/audit/tasks.ts';
+import { sampleIds } from '../../storage/audit/questions.ts';
+import {
+  findTaskFaults,
+  listCompletedExports,
+  loadTaskSums,
+  type TaskFault,
+  type TaskSums,
+} from '../../storage/audit/tasks.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ExportSettings } from '../exports/destinations.ts';
 import { listStoredFiles, type StoredFile } from '../exports/download.ts';
@@ -31,14 +37,15 @@ const PAGE = 500;
 
 export async function auditTasks(stores: Postgres, input: TaskAuditInput): Promise<TaskAuditCounts> {
   const { postgres } = stores;
-  for (const fault of await taskFaults(postgres, { ids: null, limit: FAULTS_MAX })) input.found(toTaskFinding(fault));
-  return { ...(await taskSums(postgres)), ...(await auditFiles(stores, input)) };
+  for (const fault of await findTaskFaults(postgres, { ids: null, limit: FAULTS_MAX }))
+    input.found(toTaskFinding(fault));
+  return { ...(await loadTaskSums(postgres)), ...(await auditFiles(stores, input)) };
 }
 
 /** Of those made last and of some by chance, all the time; no file is read. */
 export async function sampleTasks({ postgres }: Postgres, found: OnFinding): Promise<void> {
-  const ids = await someOf(postgres, 'tasks', SAMPLE);
-  for (const fault of await taskFaults(postgres, { ids, limit: FAULTS_MAX })) found(toTaskFinding(fault));
+  const ids = await sampleIds(postgres, 'tasks', SAMPLE);
+  for (const fault of await findTaskFaults(postgres, { ids, limit: FAULTS_MAX })) found(toTaskFinding(fault));
 }
 
 function toTaskFinding({ kind, id, stated, found }: TaskFault): Finding {
@@ -51,7 +58,7 @@ type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unr
 async function auditFiles(stores: Postgres, input: TaskAuditInput): Promise<FileAuditCounts> {
   const counts: Record<FileAuditState, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };
   for (let after = ''; ; ) {
-    const page = await wholeExports(stores.postgres, after, PAGE);
+    const page = await listCompletedExports(stores.postgres, after, PAGE);
     for (const { id, ...scope } of page)
       for (const file of await listStoredFiles(stores, scope, { id, settings: input.settings }))
         counts[await auditFile(file, { ...input, id })]++;

@@ -9,17 +9,17 @@ import { deriveEndInstant } from '../../core/subscription/propagation.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import {
-  invoicedTimes,
-  lastInvoices,
-  movedLast,
+  listLastMovedSubscriptions,
+  loadCancellationInvoiceEnds,
+  loadInvoicedPeriods,
   type NamedSubscription,
-  someMoved,
+  sampleMovedSubscriptions,
 } from '../../storage/audit/uninvoiced.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
 import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, toScope } from '../billing/billable-items.ts';
 import { createUsageReader } from '../billing/measure-usage.ts';
 import type { OnFinding } from './findings.ts';
@@ -33,12 +33,12 @@ const SAMPLE = 100;
 const AT_ONCE = 200;
 
 export async function auditUninvoiced(stores: AuditStores, found: OnFinding): Promise<UninvoicedAuditCounts> {
-  return auditSubscriptions(stores, await movedLast(stores.postgres, NEWEST), found);
+  return auditSubscriptions(stores, await listLastMovedSubscriptions(stores.postgres, NEWEST), found);
 }
 
 /** Of some, all the time. */
 export async function sampleUninvoiced(stores: AuditStores, found: OnFinding): Promise<void> {
-  await auditSubscriptions(stores, await someMoved(stores.postgres, SAMPLE), found);
+  await auditSubscriptions(stores, await sampleMovedSubscriptions(stores.postgres, SAMPLE), found);
 }
 
 async function auditSubscriptions(
@@ -84,12 +84,12 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
     .whereIn('subscription_id', [...ids])
     // Of a line that was taken out nothing is charged, and usage is charged in arrears.
     .where({ status: 'published', price_type: 'USAGE', invoice_cadence: 'ARREAR' });
-  const invoiced = await invoicedTimes(
+  const invoiced = await loadInvoicedPeriods(
     database,
     scope,
     records.map(({ id }) => id),
   );
-  const lasts = await lastInvoices(database, scope, ids);
+  const lasts = await loadCancellationInvoiceEnds(database, scope, ids);
   const open: UninvoicedSubscription[] = [];
   for (const [id, lines] of groupBy(records, ({ subscription_id }) => subscription_id)) {
     const subscription = subscriptions.get(id)!;

@@ -10,22 +10,22 @@ import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
 import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
-import { metersToAudit } from '../../storage/progress/meter-versions.ts';
+import { listMetersToAudit } from '../../storage/progress/meter-versions.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import {
-  type Counted,
-  countedNow,
+  type CountedMeter,
   type DaysWanted,
-  daysWithEvents,
-  eventsKey,
+  findCountedMeter,
+  listDaysWithEvents,
+  listRecountRanges,
   recountDays,
-  recountDaysTogether,
-  recountRanges,
+  recountDaysOfMeters,
+  toEventsKey,
 } from '../../storage/usage/recount.ts';
-import { snapshotOf } from '../../storage/usage/snapshot.ts';
-import { daysWithRows, storedRows } from '../../storage/usage/stored-rows.ts';
+import { toSnapshot } from '../../storage/usage/snapshot.ts';
+import { listDaysWithRows, listStoredRows } from '../../storage/usage/stored-rows.ts';
 
 export type UsageAuditInput = {
   readonly tenant_id?: string | undefined;
@@ -83,7 +83,7 @@ async function groupMetersByEvents(
   const groups: AuditedMeters[] = [];
   const open = new Map<string, [AuditedMeter, ...AuditedMeter[]]>();
   const progress = await readProgress(stores.postgres);
-  for (const { meter_id: id, ...scope } of await metersToAudit(stores.postgres, {
+  for (const { meter_id: id, ...scope } of await listMetersToAudit(stores.postgres, {
     tenant_id,
     environment_id,
     meter_id,
@@ -91,7 +91,7 @@ async function groupMetersByEvents(
     const counted = await loadAuditedMeter(stores, scope, { meter_id: id, progress });
     // While the past of a meter is still being counted nobody reads its rows.
     if (!counted) continue;
-    const key = eventsKey(counted);
+    const key = toEventsKey(counted);
     const known = open.get(key);
     if (known && known.length < METERS_MAX) known.push(counted);
     else {
@@ -109,7 +109,7 @@ export async function auditSample(
   { size, chance }: { size: number; chance: () => number },
   found: (difference: UsageDifference) => void,
 ): Promise<UsageAuditReport> {
-  const meters = await metersToAudit(stores.postgres, {});
+  const meters = await listMetersToAudit(stores.postgres, {});
   const report = { meters: 0, days: 0, rows: 0, differences: 0 };
   for (let taken = 0; taken < size && meters.length > 0; taken++) {
     const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
@@ -162,15 +162,15 @@ export async function isRepaired({ postgres }: AuditStores, ids: readonly string
 }
 
 /** A meter as its rows should be: counted so, with daily rollups of the days before this one. */
-type AuditedMeter = Counted & { readonly days_before: number };
+type AuditedMeter = CountedMeter & { readonly days_before: number };
 
 async function loadAuditedMeter(
   stores: AuditStores,
   scope: Scope,
   { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
 ): Promise<AuditedMeter | undefined> {
-  const { before, days_before } = snapshotOf(progress);
-  const counted = await countedNow(stores, scope, { meter_id, before });
+  const { before, days_before } = toSnapshot(progress);
+  const counted = await findCountedMeter(stores, scope, { meter_id, before });
   return counted && { ...counted, days_before };
 }
 
@@ -182,9 +182,9 @@ async function listDays(
   group: AuditedMeters,
   { start_us, end_us }: UsageAuditInput,
 ): Promise<AuditedDay[]> {
-  const sizes = new Map((await daysWithEvents(stores, group[0])).map(({ day, events }) => [day, events]));
+  const sizes = new Map((await listDaysWithEvents(stores, group[0])).map(({ day, events }) => [day, events]));
   for (const counted of group)
-    for (const { day, rows } of await daysWithRows(stores.clickhouse, counted))
+    for (const { day, rows } of await listDaysWithRows(stores.clickhouse, counted))
       sizes.set(day, Math.max(rows, sizes.get(day) ?? 0));
   const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
   const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
@@ -214,9 +214,9 @@ type ComparedRows = { rows: number; differences: UsageDifference[] };
 async function auditDays(stores: AuditStores, group: AuditedMeters, { days, size }: DaySpan): Promise<ComparedRows> {
   const result: ComparedRows = { rows: 0, differences: [] };
   const [day] = days;
-  const ranges = size <= EVENTS_MAX ? [{}] : await recountRanges(stores, group[0], { day, events_max: EVENTS_MAX });
+  const ranges = size <= EVENTS_MAX ? [{}] : await listRecountRanges(stores, group[0], { day, events_max: EVENTS_MAX });
   for (const range of ranges) {
-    const rows = await recountDaysTogether(stores, group, { days, range });
+    const rows = await recountDaysOfMeters(stores, group, { days, range });
     for (const counted of group) {
       const expected = rows.filter(({ meter_id }) => meter_id === counted.meter_id);
       const compared = await compareStoredRows(stores, counted, { days, range, expected });
@@ -253,7 +253,7 @@ async function compareStoredRows(
   wanted: DaysWanted & { readonly expected: readonly BucketRow[] },
 ): Promise<ComparedRows> {
   const expected = withDailyRollups(wanted.expected, counted.days_before);
-  const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
+  const all = await listStoredRows(stores.clickhouse, counted, { ...wanted, expected });
   // Daily rollups of later days are what a try to make them has left: nobody reads them.
   const stored = all.filter((row) => row.size !== 'DAY' || toUtcDay(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;

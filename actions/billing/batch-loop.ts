@@ -3,16 +3,16 @@
  * answered, until nothing is left. What cannot be done now is left for the next run and keeps nobody from theirs.
  */
 import { groupBy } from '../../core/group-by.ts';
-import type { Due } from '../../storage/due-billing.ts';
-import { inTime } from '../../storage/in-time.ts';
+import type { DueRecord } from '../../storage/due-billing.ts';
+import { runWithTimeout } from '../../storage/in-time.ts';
 
 export type BatchLoop = {
   /** The next of what is due, but for those that are left. */
-  readonly next: (left: readonly string[]) => Promise<Due[]>;
+  readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
   /** Whether it was done; else it is left for the next run. */
-  readonly act: (due: Due) => Promise<boolean>;
+  readonly act: (due: DueRecord) => Promise<boolean>;
   /** Several of one environment in one transaction, all of them or none. What it names is left to `act`, alone and in this order. */
-  readonly actBatch?: (due: readonly Due[], handoff: BatchHandoff) => Promise<BatchOutcome>;
+  readonly actBatch?: (due: readonly DueRecord[], handoff: BatchHandoff) => Promise<BatchOutcome>;
   /** So many at once. */
   readonly workers: number;
   /** How far it is, before more of it is done: a long run is seen to go on. */
@@ -27,7 +27,7 @@ export type WatchedRun<Report> = Interruptible & {
   readonly onProgress?: ((report: Report) => void | Promise<void>) | undefined;
 };
 
-export type BatchOutcome = { readonly left: readonly string[]; readonly alone: readonly Due[] };
+export type BatchOutcome = { readonly left: readonly string[]; readonly alone: readonly DueRecord[] };
 
 /** So many in one transaction: whoever wants one of the records waits for all of them. */
 const GROUP_MAX = 100;
@@ -59,7 +59,7 @@ export async function runBatches(round: BatchLoop): Promise<void> {
 }
 
 /** Those of one environment, in the order in which they come; environments take turns. */
-function splitBatches(due: readonly Due[], max: number): Due[][] {
+function splitBatches(due: readonly DueRecord[], max: number): DueRecord[][] {
   const byEnvironment = groupBy(due, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
   const groups = [...byEnvironment.values()].flatMap((all) =>
     Array.from({ length: Math.ceil(all.length / max) }, (_, nth) => ({
@@ -70,7 +70,11 @@ function splitBatches(due: readonly Due[], max: number): Due[][] {
   return groups.sort((a, b) => a.nth - b.nth).map((group) => group.due);
 }
 
-type StartedBatch = { readonly group: readonly Due[]; readonly ended: Promise<BatchOutcome | null>; isOver: boolean };
+type StartedBatch = {
+  readonly group: readonly DueRecord[];
+  readonly ended: Promise<BatchOutcome | null>;
+  isOver: boolean;
+};
 
 /** One group after the other. The next is begun when the last has ended, or has passed on its turn. */
 class OrderedWorker {
@@ -82,7 +86,7 @@ class OrderedWorker {
   }
 
   /** Ready when the next may be begun; answers what is left of those that have ended meanwhile. */
-  async begin(group: readonly Due[]): Promise<string[]> {
+  async begin(group: readonly DueRecord[]): Promise<string[]> {
     const { act, actBatch: actTogether } = this.#round;
     const left: string[] = [];
     if (!actTogether || group.length === 1 || this.#last?.isOver) left.push(...(await this.end()));
@@ -101,7 +105,7 @@ class OrderedWorker {
     return left;
   }
 
-  #start(group: readonly Due[], actTogether: NonNullable<BatchLoop['actBatch']>, last?: StartedBatch) {
+  #start(group: readonly DueRecord[], actTogether: NonNullable<BatchLoop['actBatch']>, last?: StartedBatch) {
     const handoff = new BatchHandoff(last?.ended);
     const ended = actTogether(group, handoff).catch(() => null);
     const begun: StartedBatch = { group, ended, isOver: false };
@@ -142,7 +146,7 @@ export class BatchHandoff {
   async waitForPrevious(): Promise<void> {
     if (!this.#before) return;
     const before = this.#before;
-    if (!(await inTime(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
+    if (!(await runWithTimeout(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
   }
 
   /** What is left to do of it hangs on nothing that the next one holds. */
@@ -152,7 +156,11 @@ export class BatchHandoff {
 }
 
 /** Where one of several fails nothing of them is done: each half is tried by itself, until whoever fails is alone. */
-async function retryInHalves(group: readonly Due[], ended: BatchOutcome | null, round: BatchLoop): Promise<string[]> {
+async function retryInHalves(
+  group: readonly DueRecord[],
+  ended: BatchOutcome | null,
+  round: BatchLoop,
+): Promise<string[]> {
   const { act, actBatch: actTogether } = round;
   const left: string[] = [];
   if (ended) {

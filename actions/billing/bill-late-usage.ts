@@ -7,11 +7,11 @@
 import { latePeriod } from '../../core/billing/after-end.ts';
 import { deriveEndInstant } from '../../core/subscription/propagation.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { dueLateUsage } from '../../storage/due-late-usage.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { listDueLateUsage } from '../../storage/due-late-usage.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { LOOK_AFTER_SECONDS, settleLateUsage, takeLateUsage } from '../../storage/progress/late-usage.ts';
+import { BILL_DELAY_SECONDS, finishLateUsage, takeLateUsage } from '../../storage/progress/late-usage.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { draftInvoice } from '../invoices/draft-invoice.ts';
 import { loadPayer } from '../invoices/settle-change.ts';
@@ -27,11 +27,11 @@ const WORKERS = 2;
 export async function billLateUsage(
   stores: Stores,
   now: Date,
-  { only, onProgress }: OfWhom & WatchedRun<LateReport> = {},
+  { only, onProgress }: DueEnvironments & WatchedRun<LateReport> = {},
 ): Promise<LateReport> {
   const report: LateReport = { drafted: 0, looked: 0, failed: [] };
   await runBatches({
-    next: (left) => dueLateUsage(stores.postgres, { now, left, only }),
+    next: (left) => listDueLateUsage(stores.postgres, { now, left, only }),
     act: async ({ id, ...scope }) => {
       try {
         if (await billLate(stores, scope, { subscription_id: id, now })) report.drafted += 1;
@@ -52,7 +52,7 @@ export async function billLateUsage(
 /** Whether a draft was made. */
 async function billLate(
   stores: Stores,
-  scope: Omit<Due, 'id'>,
+  scope: Omit<DueRecord, 'id'>,
   { subscription_id, now }: { subscription_id: string; now: Date },
 ): Promise<boolean> {
   const ids = await takeLateUsage(stores.postgres, { ...scope, subscription_id });
@@ -60,7 +60,7 @@ async function billLate(
     const subscription = await lockWithParent(scope, subscription_id, transaction);
     const retry_at = await findWaitUntil(transaction, { subscription, now });
     const isDrafted = retry_at === null && (await draftLate(stores, transaction, { subscription, now }));
-    await settleLateUsage(transaction, scope, { ids, again_at: retry_at });
+    await finishLateUsage(transaction, scope, { ids, again_at: retry_at });
     return isDrafted;
   });
 }
@@ -86,7 +86,7 @@ async function findWaitUntil(transaction: Transaction, { subscription, now }: La
     parent.subscription_status !== 'cancelled' &&
     deriveEndInstant(subscription) > toInstant(parent.current_period_start);
   if (!isToBeInvoiced) return null;
-  return new Date(Math.max(toInstant(parent.current_period_end), now.getTime() + LOOK_AFTER_SECONDS * 1000));
+  return new Date(Math.max(toInstant(parent.current_period_end), now.getTime() + BILL_DELAY_SECONDS * 1000));
 }
 
 async function draftLate(

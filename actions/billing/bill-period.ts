@@ -7,11 +7,16 @@
  * Until then the subscription is left for the next run, and the report says so.
  */
 import type { Scope } from '../../core/scope.ts';
-import { type Due, dueSubscriptions, MOVED_BY_PARENT, type OfWhom } from '../../storage/due-billing.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
+import {
+  type DueEnvironments,
+  type DueRecord,
+  listDueSubscriptions,
+  MOVED_BY_PARENT,
+} from '../../storage/due-billing.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
-import { askForAlertsOfPeriods } from '../../storage/progress/alert-arrivals.ts';
+import { enqueuePeriodAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { endTrial } from '../subscriptions/end-trial.ts';
@@ -54,11 +59,11 @@ export type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefin
 export async function billDuePeriods(
   stores: Stores,
   now: Date,
-  { only, onProgress, mayGoOn, plans }: OfWhom & WatchedRun<BillingReport> & PlanCacheOption = {},
+  { only, onProgress, mayGoOn, plans }: DueEnvironments & WatchedRun<BillingReport> & PlanCacheOption = {},
 ): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [], without_alert_checks: [] };
   await runBatches({
-    next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
+    next: (left) => listDueSubscriptions(stores.postgres, { now, left, only }),
     act: (due) => {
       // More than a plain period may end.
       plans?.forget();
@@ -76,7 +81,7 @@ export async function billDuePeriods(
 /** Whether it was moved on by a period; else it is left for the next run. */
 async function billOne(
   stores: Stores,
-  { id, ...scope }: Due,
+  { id, ...scope }: DueRecord,
   { now, report }: { now: Date; report: BillingReport },
 ): Promise<boolean> {
   try {
@@ -103,7 +108,7 @@ async function recordBilled(
   { ids, report }: { ids: readonly string[]; report: BillingReport },
 ): Promise<void> {
   report.billed += ids.length;
-  await askForAlertsOfPeriods(postgres, scope, ids).catch((error: unknown) =>
+  await enqueuePeriodAlertChecks(postgres, scope, ids).catch((error: unknown) =>
     report.without_alert_checks.push({ ids, error }),
   );
 }
@@ -111,7 +116,7 @@ async function recordBilled(
 /** One period of each of these subscriptions of one environment, in one transaction; those that do more than end a period do it alone. */
 async function billBatch(
   stores: Stores,
-  due: readonly Due[],
+  due: readonly DueRecord[],
   { now, report, plans }: { now: Date; report: BillingReport } & PlanCacheOption,
 ): Promise<BatchOutcome> {
   const { tenant_id, environment_id } = due[0]!;
@@ -145,7 +150,7 @@ type BilledPlainPeriods = {
 /** `others`: whose turn is no mere end of a period, or which may give a number to an invoice, which is done in the order of what is due. */
 function billPlain(
   stores: Stores,
-  due: readonly Due[],
+  due: readonly DueRecord[],
   {
     now,
     hand,
@@ -168,7 +173,7 @@ function billPlain(
     const plain = locked.filter(isPlain);
     const drafted: PlannedDraft[] = [];
     const onDrafted = (draft: PlannedDraft) => void drafted.push(draft);
-    const outcomes = await sideBySide(transaction, plain, (subscription) => {
+    const outcomes = await mapBatched(transaction, plain, (subscription) => {
       const subject = { subscription, now, onDrafted, is_settled: isSettled?.(subscription) ?? false };
       const bill = () => billLocked(stores, transaction, subject);
       return planning ? planning.of(subscription.id, bill) : bill();

@@ -7,9 +7,9 @@
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Period } from '../../core/time/period.ts';
-import { type Due, type OfWhom, thresholdSubscriptions } from '../../storage/due-billing.ts';
+import { type DueEnvironments, type DueRecord, listThresholdSubscriptions } from '../../storage/due-billing.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
@@ -28,11 +28,11 @@ const WORKERS = 2;
 export async function billThresholds(
   stores: Stores,
   now: Date,
-  { only, onProgress }: OfWhom & WatchedRun<ThresholdReport> = {},
+  { only, onProgress }: DueEnvironments & WatchedRun<ThresholdReport> = {},
 ): Promise<ThresholdReport> {
   const report: ThresholdReport = { invoiced: 0, failed: [] };
   await runBatches({
-    next: (left) => thresholdSubscriptions(stores.postgres, { now, left, only }),
+    next: (left) => listThresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
       await billIfReached(stores, due, { now, report, waits: only !== undefined });
       // Each is looked at once in a run.
@@ -48,7 +48,7 @@ export async function billThresholds(
 
 async function billIfReached(
   stores: Stores,
-  { id, ...scope }: Due,
+  { id, ...scope }: DueRecord,
   { now, report, waits }: { now: Date; report: ThresholdReport; waits: boolean },
 ): Promise<void> {
   try {
@@ -59,11 +59,11 @@ async function billIfReached(
 }
 
 /** Most have not reached it: who has is invoiced alone. Nothing is locked or written here. */
-function checkBatch(stores: Stores, due: readonly Due[], now: Date): Promise<BatchOutcome> {
+function checkBatch(stores: Stores, due: readonly DueRecord[], now: Date): Promise<BatchOutcome> {
   const ids = due.map(({ id }) => id);
   return runBillingTransaction(stores, async (transaction) => {
     const running = await listRunningSubscriptions(toScope(due[0]!), ids, transaction);
-    const plans = await sideBySide(transaction, running, (subscription) =>
+    const plans = await mapBatched(transaction, running, (subscription) =>
       planIfReached(stores, transaction, { subscription, now }),
     );
     const reached = new Set(running.filter((_, index) => plans[index] !== null).map(({ id }) => id));

@@ -36,7 +36,7 @@ export async function gatherItems(
   const scope = toScope(subscription);
   const where = withRemoved ? {} : { status: 'published' };
   const listed = { column: 'subscription_id', value: subscription.id, where };
-  const records = await SubscriptionLineItemModel.listOf(scope, listed, database);
+  const records = await SubscriptionLineItemModel.listBy(scope, listed, database);
   const priceIds = records.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);

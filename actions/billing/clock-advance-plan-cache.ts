@@ -6,7 +6,7 @@
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { sharedProgress } from '../../storage/progress/slices.ts';
+import { loadSharedProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
 type Versioned = Pick<Invoice & SubscriptionModel, 'id' | 'version'>;
@@ -100,7 +100,7 @@ export class ClockAdvancePlanCache {
 
 /** Rows that are counted anew after a correction are counted, too. */
 async function loadCountedProgress(postgres: Stores['postgres']): Promise<CountedProgress> {
-  const progress = await sharedProgress(postgres);
+  const progress = await loadSharedProgress(postgres);
   return progress
     .map(({ partition, epoch, next_offset, rebuilds }) => [partition, epoch, next_offset, rebuilds].join())
     .join(' ');

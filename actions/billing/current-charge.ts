@@ -1,5 +1,5 @@
 /**
- * The charge of a running period, made again of what its lines count by now (storage/kept): by the functions that plan the invoice, and
+ * The charge of a running period, made again of what its lines count by now (storage/cache): by the functions that plan the invoice, and
  * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
  */
 import type { Chain } from '../../core/billing/chains/chain.ts';
@@ -9,13 +9,13 @@ import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.t
 import { type InvoicePlanInput, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
 import { totalUsageNet, usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
-import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
-import { sharedValue } from '../../storage/kept/shared-value.ts';
+import type { ComputedAnswer, ReadCached } from '../../storage/cache/cache-entry.ts';
+import { internValue } from '../../storage/cache/shared-value.ts';
 import type { BillableItem } from './billable-items.ts';
 import { buildLocalMeasure } from './measure-usage.ts';
 
 /** Of several they follow each other: invoices that wait to be made. */
-export function buildCurrentCharge(gathered: readonly InvoicePlanInput<BillableItem>[]): Made<Decimal> {
+export function buildCurrentCharge(gathered: readonly InvoicePlanInput<BillableItem>[]): ComputedAnswer<Decimal> {
   const closing = gathered.find(({ reference }) => reference !== 'period_start');
   const invoices = gathered.map(buildReplayedQuestion);
   return {
@@ -28,13 +28,13 @@ export function buildCurrentCharge(gathered: readonly InvoicePlanInput<BillableI
 
 function buildReplayedQuestion(
   gathered: InvoicePlanInput<BillableItem>,
-): (read: ReadKept) => InvoicePlanInput<PricedItem> {
+): (read: ReadCached) => InvoicePlanInput<PricedItem> {
   const question = slim(gathered);
   // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
   const open = openCharges(question);
   const measures = usageToRead(open).map(({ item, keys, ...options }) => {
     const measure = buildLocalMeasure(question.subscription, item, options);
-    return { keys, measured: (read: ReadKept) => measure((window) => read(item.meter_id!, window)) };
+    return { keys, measured: (read: ReadCached) => measure((window) => read(item.meter_id!, window)) };
   });
   return (read) => {
     const usage = new Map<string, MeasuredUsage>();
@@ -57,7 +57,7 @@ function slim(gathered: InvoicePlanInput<BillableItem>): InvoicePlanInput<Priced
     const known = items.get(item);
     if (known) return known;
     const { record: _record, price_record: _price, meter: _meter, ...priced } = item;
-    const made = { ...priced, price: sharedValue(priced.price) };
+    const made = { ...priced, price: internValue(priced.price) };
     items.set(item, made);
     return made;
   };

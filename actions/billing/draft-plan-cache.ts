@@ -5,14 +5,14 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type Look, leaveOut, nextLook } from '../../storage/kept/look.ts';
-import { type Notes, notedBy } from '../../storage/kept/noting.ts';
-import { sharedId } from '../../storage/kept/shared-value.ts';
-import { nameInEvents } from '../../storage/models/customer.ts';
+import { type ChangeSnapshot, excludeOwnWrites, readChanges } from '../../storage/cache/change-feed.ts';
+import { type DependencyRecorder, runWithRecorder } from '../../storage/cache/dependency-recorder.ts';
+import { internId } from '../../storage/cache/shared-value.ts';
+import { findNameInEvents } from '../../storage/models/customer.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import type { Subject, UsageRead, Watcher } from '../../storage/usage/running-usage.ts';
-import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
-import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import type { LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../../storage/usage/live-usage.ts';
+import type { UsageCache } from '../../storage/usage/usage-cache.ts';
+import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import type { IsPlanCurrent, PlannedDraft } from './clock-advance-plan-cache.ts';
 
 /** So many rest; those that have rested longest are planned again. */
@@ -21,28 +21,32 @@ const CACHED_DRAFTS_MAX = 50_000;
 type WatchedUsage = {
   readonly meter_id: string;
   readonly customer: string;
-  readonly subject: Subject;
+  readonly subject: LiveUsageSubject;
   /** What happens then or later was not asked for. */
   end_us: Microseconds;
 };
 
 /** What one draft is planned from, noted while it is. */
-class PlanDependencies implements Notes, Watcher {
-  readonly #memory: UsageMemory;
+class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
+  readonly #memory: UsageCache;
   records: Iterable<string> = new Set<string>();
   readonly watched: WatchedUsage[] = [];
   /** Other usage has come, or nothing is known of it any more. */
   is_other = false;
 
-  constructor(memory: UsageMemory) {
+  constructor(memory: UsageCache) {
     this.#memory = memory;
   }
 
-  madeOf(ids: Iterable<string>): void {
-    for (const id of ids) (this.records as Set<string>).add(sharedId(id));
+  dependsOn(ids: Iterable<string>): void {
+    for (const id of ids) (this.records as Set<string>).add(internId(id));
   }
 
-  asking(_tenant_id: string, _environment_id: string, { meter, external_customer_ids, end_us }: UsageAsked): void {
+  recordUsageQuery(
+    _tenant_id: string,
+    _environment_id: string,
+    { meter, external_customer_ids, end_us }: MeterUsageQuery,
+  ): void {
     if (external_customer_ids === null) this.is_other = true;
     for (const customer of external_customer_ids ?? []) {
       const known = this.watched.find((one) => one.meter_id === meter.id && one.customer === customer);
@@ -62,11 +66,11 @@ class PlanDependencies implements Notes, Watcher {
   }
 
   /** Who is billed for one month goes on using in the next. */
-  came(subject: Subject, first_us: Microseconds): void {
+  came(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
   }
 
-  forget(): void {
+  invalidate(): void {
     this.is_other = true;
   }
 
@@ -93,7 +97,7 @@ export type DraftPlanning = {
   end(drafted: readonly PlannedDraft[]): void;
 };
 
-const caches = new WeakMap<UsageMemory, DraftPlanCache>();
+const caches = new WeakMap<UsageCache, DraftPlanCache>();
 
 /** Of a process that sees what usage arrives. */
 export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | undefined {
@@ -104,11 +108,11 @@ export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | u
 }
 
 class DraftPlanCache {
-  readonly #memory: UsageMemory;
+  readonly #memory: UsageCache;
   /** By the id of the draft; those that were planned last come last. */
   readonly #drafts = new Map<string, CachedDraftPlan>();
 
-  constructor(memory: UsageMemory) {
+  constructor(memory: UsageCache) {
     this.#memory = memory;
   }
 
@@ -117,13 +121,13 @@ class DraftPlanCache {
     const noted = new Map<string, PlanDependencies>();
     return {
       begin: async (transaction) => {
-        await leaveOut(stores.postgres, transaction);
+        await excludeOwnWrites(stores.postgres, transaction);
         snapshot = (await this.#look(stores)).number;
       },
       of: (subscription_id, plan) => {
         const made_of = new PlanDependencies(this.#memory);
         noted.set(subscription_id, made_of);
-        return notedBy(made_of, plan);
+        return runWithRecorder(made_of, plan);
       },
       end: (drafted) => {
         for (const one of drafted)
@@ -160,8 +164,8 @@ class DraftPlanCache {
     if (this.#drafts.size > 0) await this.#look(stores);
   }
 
-  async #look({ postgres }: Stores): Promise<Look> {
-    const snapshot = await nextLook(postgres);
+  async #look({ postgres }: Stores): Promise<ChangeSnapshot> {
+    const snapshot = await readChanges(postgres);
     this.#memory.follow(snapshot.progress);
     return snapshot;
   }
@@ -190,6 +194,6 @@ async function isSameCustomer(
   watched: readonly WatchedUsage[],
 ): Promise<boolean> {
   if (watched.length === 0) return true;
-  const name = await nameInEvents(subscription, subscription.customer_id, transaction);
+  const name = await findNameInEvents(subscription, subscription.customer_id, transaction);
   return watched.every(({ customer }) => customer === name);
 }

@@ -5,20 +5,20 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import { lookForAlerts } from '../../storage/due-alerts.ts';
+import { nextAlertCheck } from '../../storage/due-alerts.ts';
 import {
+  type DueEnvironments,
   type Instant,
-  instantsOf,
-  lookForThresholds,
+  loadInstants,
   nextDraftRested,
   nextSubscriptionDue,
+  nextThresholdCheck,
   nextUnpaidEnd,
-  type OfWhom,
 } from '../../storage/due-billing.ts';
 import { nextExportDue } from '../../storage/due-exports.ts';
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
-import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
+import { nextGracePeriodEnd, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
 import { nextReservationDue } from '../../storage/due-reservations.ts';
 import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -63,7 +63,7 @@ export type DueWork = {
   readonly is_done_elsewhere?: true;
 };
 
-type DueWorkRun = OfWhom & {
+type DueWorkRun = DueEnvironments & {
   readonly now: Date;
   readonly onDone?: OnDone;
   /** Of an advance of a clock. */
@@ -172,7 +172,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
       name: 'end-overdue-subscriptions',
       is_interruptible: true,
-      next: nextOutOfPatience,
+      next: nextGracePeriodEnd,
       async run(stores, due) {
         const { ended, failed } = await cancelOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
@@ -213,7 +213,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
     {
       // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
       name: 'bill-thresholds',
-      next: (database, scope, from) => lookForThresholds(database, scope, { from }),
+      next: (database, scope, from) => nextThresholdCheck(database, scope, { from }),
       nextCheck: findThresholdCheck,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ invoiced }: { invoiced: number }) => onDone?.({ invoiced });
@@ -225,7 +225,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       // Alerts that usage and wallets have not asked for, because a process ended in between (docs/rules/alerts.md, "When it is looked").
       name: 'watch-alerts',
       every_seconds: 3600,
-      next: (database, scope, from) => lookForAlerts(database, scope, { from }),
+      next: (database, scope, from) => nextAlertCheck(database, scope, { from }),
       nextCheck: findAlertCheck,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ alerted }: { alerted: number }) => onDone?.({ alerted });
@@ -257,7 +257,7 @@ export async function listNextDueTimes(
   { scope, from }: { scope: Scope; from: Date },
 ): Promise<(Date | null)[]> {
   const queries = kinds.map((kind) => kind.next(stores.postgres, scope, from));
-  const instants = await instantsOf(stores.postgres, queries);
+  const instants = await loadInstants(stores.postgres, queries);
   return Promise.all(
     kinds.map(async ({ nextCheck }, index) => {
       const due = instants[index] ?? null;

@@ -36,12 +36,12 @@ import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
+import { joinBatch } from '../../storage/models/batched.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
-import { together } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
-import { finished } from '../../storage/turns.ts';
+import { runYielding } from '../../storage/time-slicer.ts';
 import {
   listHoldings,
   listSourcesOfHoldings,
@@ -56,14 +56,14 @@ export async function loadSubscriptionAllowances(
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  const loaded = await together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
+  const loaded = await joinBatch(database, { key, query: subscription, isMade: true }, async (subscriptions) => {
     const { allowances, made_of } = await gatherGrantedAllowances(database, subscriptions, now);
     return subscriptions.map(({ id }) => ({
       allowances: allowances.get(id) ?? new Map(),
       made_of: made_of.get(id) ?? [],
     }));
   });
-  currentNotes()?.madeOf?.(loaded.made_of);
+  currentRecorder()?.dependsOn?.(loaded.made_of);
   return loaded.allowances;
 }
 
@@ -280,8 +280,8 @@ export async function computeGrants(
   granting: Granting,
   { usage, tariffs }: { usage: OrderedUsage; tariffs: readonly [Tariff, ...Tariff[]] },
 ): Promise<(charge: Period) => GrantsMet> {
-  const used = granting.measure === 'amount' ? await finished(valueUsage(usage, tariffs)) : usage;
-  const free = await finished(computeFreeWindows(granting, used));
+  const used = granting.measure === 'amount' ? await runYielding(valueUsage(usage, tariffs)) : usage;
+  const free = await runYielding(computeFreeWindows(granting, used));
   return (charge) => ({
     allowance: measureGrants(free, { usage: used, charge, granting }),
     used: (part) => usage.sumBetween(part),

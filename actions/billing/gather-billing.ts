@@ -29,11 +29,11 @@ import { hasReachedThreshold } from '../../core/billing/threshold.ts';
 import type { RecordedUsage } from '../../core/commitment/part.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
-import { allOf, inStep } from '../../storage/models/side-by-side.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
+import { loadAll, waitAtBarrier } from '../../storage/models/batched.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { loadCouponsInForce } from '../coupons/coupons-in-force.ts';
 import { loadRatesInForce, type TaxableInvoice } from '../taxes/rates-in-force.ts';
@@ -197,7 +197,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
     });
   const preview = await loadPreviewTerms(database, target);
   if (others.length === 0) {
-    const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
+    const [gathered, coupons] = await loadAll(database, [() => gatherOne(stores, database, target), couponsOfAll]);
     const planned = planOne(gathered, { coupons, ...preview });
     const { currency } = subscription;
     return target.credits ? withCredits(planned, target.credits, { currency, coupons, ...preview }) : planned;
@@ -282,7 +282,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
   const { subscription, period, reference, behind, is_followed, forgives_charges } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const [all_items, { measure, asOf: readAsOf }] = await allOf(database, [
+  const [all_items, { measure, asOf: readAsOf }] = await loadAll(database, [
     () => gatherItems(database, subscription, { at }),
     () => createMeasure(stores, database, target),
   ]);
@@ -307,7 +307,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
     measureCharges(openCharges(question), measure),
     isCheckingClosed ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
   ]);
-  await inStep(database);
+  await waitAtBarrier(database);
   const closed = await subtractReturned(database, measured, lines);
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const { currency } = subscription;
@@ -317,7 +317,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
 
 /** On a change of which record what is said of a subscription alone may be another (sql/postgres/0170-record-changes.sql). */
 function recordDependencies({ id }: SubscriptionModel, items: readonly BillableItem[]): void {
-  currentNotes()?.madeOf?.([
+  currentRecorder()?.dependsOn?.([
     id,
     ...items.flatMap(({ price_record, meter }) => [price_record.id, meter?.id ?? []].flat()),
   ]);

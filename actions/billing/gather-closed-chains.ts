@@ -8,7 +8,7 @@ import type { ClosedCharge } from '../../core/billing/late-events.ts';
 import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
 import { type AllowanceWindows, computeLimitedSince } from './gather-allowances.ts';
 import type { UsageMeasure } from './measure-usage.ts';

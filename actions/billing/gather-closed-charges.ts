@@ -14,8 +14,8 @@ import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
-import { type LineOnInvoice, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
+import { type LineOnInvoice, listLinesOnInvoices } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -53,9 +53,9 @@ export async function gatherInvoicedLines(
   subscription: SubscriptionModel,
   { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
 ): Promise<InvoicedLine[]> {
-  const found = await linesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
+  const found = await listLinesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
   // Those of a parent with which it was invoiced, too.
-  currentNotes()?.madeOf?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
+  currentRecorder()?.dependsOn?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
   const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
     const service = { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') };
@@ -256,7 +256,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
   const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (final.length === 0) return false;
   if (final.some(({ line }) => line.price_type === 'USAGE'))
-    currentNotes()?.madeOf?.([`${final[0]!.line.environment_id}/corrections`]);
+    currentRecorder()?.dependsOn?.([`${final[0]!.line.environment_id}/corrections`]);
   const since = Math.min(...final.map(({ line }) => toInstant(line.created_at)));
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }

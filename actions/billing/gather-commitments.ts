@@ -9,7 +9,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { toComputedCharge } from '../../core/invoice/computed-from.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -55,7 +55,7 @@ export async function listRecordedTrueUps(
     lines.map(({ invoice_id }) => invoice_id),
     database,
   );
-  currentNotes()?.madeOf?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
+  currentRecorder()?.dependsOn?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const charged = lines.filter(({ invoice_id }) => {
     const invoice = invoices.get(invoice_id);
     return invoice_id !== exceptInvoiceId && invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';

@@ -8,7 +8,7 @@ import { duePeriods } from '../../core/billing/due.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { deriveEndInstant } from '../../core/subscription/propagation.ts';
 import type { Period } from '../../core/time/period.ts';
-import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 
@@ -53,7 +53,11 @@ async function loadInvoicedBefore(database: Database, subscription: Subscription
  */
 async function loadGroupMembers(database: Database, { subscription, period, reference }: InvoiceGroupTarget) {
   if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
-  const children = await childrenOf(subscription, { parents: [subscription], type: 'grouped_invoicing' }, database);
+  const children = await buildChildrenQuery(
+    subscription,
+    { parents: [subscription], type: 'grouped_invoicing' },
+    database,
+  );
   // What ended behind the end of the parent is not cut there: it is invoiced by itself.
   const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
   return children.filter((child) => {

@@ -16,7 +16,7 @@ import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
 import { sumTax, toLineTaxes } from '../../core/tax/line-tax.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { type InvoiceModel, lastBillingSequence } from '../../storage/models/invoice.ts';
+import { findLastBillingSequence, type InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -197,10 +197,10 @@ export async function loadWithLines(invoice: InvoiceModel, database: Database): 
 export function loadInvoiceLines(invoice: InvoiceModel, database: Database): Promise<InvoiceLineItemModel[]> {
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
   const order = ['position', 'created_at', 'id'];
-  return InvoiceLineItemModel.listOf(invoice, { ...filter, order }, database);
+  return InvoiceLineItemModel.listBy(invoice, { ...filter, order }, database);
 }
 
 /** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */
 export async function loadNextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
-  return (await lastBillingSequence(subscription, subscription.id, database)) + 1;
+  return (await findLastBillingSequence(subscription, subscription.id, database)) + 1;
 }

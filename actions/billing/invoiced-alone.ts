@@ -1,7 +1,7 @@
 /** A child of a group behind the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has come to that. */
 import { laterPeriods } from '../../core/billing/due.ts';
 import { formatMs } from '../../core/time/instant.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 
@@ -18,7 +18,7 @@ export function buildStandaloneChild(
   if (isTrial) return parentEnd <= running.end ? toStandalone(child) : null;
   // Where it is when its parent ends: the last invoice of a parent that ends inside a period has nothing of it.
   const reached = [running, ...laterPeriods(billed, running, parentEnd)].at(-1)!;
-  currentNotes()?.row({ ends: formatMs(reached.start) });
+  currentRecorder()?.row({ ends: formatMs(reached.start) });
   if (reached === running) return toStandalone(child);
   if (now.getTime() < reached.start) return null;
   return toStandalone(child, {

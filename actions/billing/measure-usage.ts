@@ -13,12 +13,12 @@ import type { CountedScope } from '../../core/invoice/computed-from.ts';
 import { termsKey } from '../../core/pricing/equal-terms.ts';
 import { formatUs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { NotKept } from '../../storage/kept/kept-answer.ts';
-import { isSideBySide } from '../../storage/models/side-by-side.ts';
+import { NotCached } from '../../storage/cache/cache-entry.ts';
+import { isBatched } from '../../storage/models/batched.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { Places } from '../../storage/places.ts';
+import { Semaphore } from '../../storage/semaphore.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
+import { type BilledUsageQuery, readUsage } from '../../storage/usage/usage.ts';
 import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { type BillableItem, billedSubscription, toScope } from './billable-items.ts';
 import {
@@ -47,13 +47,13 @@ export type UsageMeasure<Item extends PricedItem = BillableItem> = (
   about?: MeasureOptions<Item>,
 ) => Promise<MeasuredUsage>;
 
-const semaphores = new WeakMap<Database, Places>();
+const semaphores = new WeakMap<Database, Semaphore>();
 
 /** However many are billed side by side, and whatever they ask. */
 const BATCHED_QUERIES_MAX = 200;
 
-function getSemaphore(database: Database): Places {
-  const own = semaphores.get(database) ?? new Places(BATCHED_QUERIES_MAX);
+function getSemaphore(database: Database): Semaphore {
+  const own = semaphores.get(database) ?? new Semaphore(BATCHED_QUERIES_MAX);
   semaphores.set(database, own);
   return own;
 }
@@ -79,7 +79,7 @@ export async function createUsageReader(
     };
   };
   const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
-    isSideBySide(database) ? getSemaphore(database).within(ask) : ask();
+    isBatched(database) ? getSemaphore(database).within(ask) : ask();
   const read = (item: BillableItem, window: Period, about: ReadUsageOptions): Promise<MeasuredUsage> => {
     const question = buildUsageQuery(item, window, about);
     return inPlace(async () => ({
@@ -216,7 +216,7 @@ export function buildLocalMeasure(
     const measured = measure(time);
     if (limited.length === 0) return measured;
     // A grant bit by bit depends on the order of events, which usage at hand does not keep.
-    if (!limited.every(isLimit)) throw new NotKept();
+    if (!limited.every(isLimit)) throw new NotCached();
     const usedIn = (other: Period) => measure(other).quantity;
     return { ...measured, ...computeMetAllowances(limited, { window: time, measured, usedIn }) };
   };
@@ -224,7 +224,7 @@ export function buildLocalMeasure(
 
 /** For whoever looks at the line again: the customers and the clock may be others then. */
 export function buildCountedCustomers(
-  { external_customer_ids, clipped }: Pick<UsageQuestion, 'external_customer_ids' | 'clipped'>,
+  { external_customer_ids, clipped }: Pick<BilledUsageQuery, 'external_customer_ids' | 'clipped'>,
   { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,
 ): CountedScope {
   const customers = external_customer_ids.map((external_customer_id) => {

@@ -9,9 +9,9 @@ import { computeCountedCustomers, type SubscriptionMember } from '../../core/sub
 import { type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { childrenOf, type SubscriptionModel } from '../../storage/models/subscription.ts';
+import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
-import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
 /** By the id of the subscription; who has left is among them, with the day on which they did. */
 export async function loadMembers(
@@ -21,7 +21,7 @@ export async function loadMembers(
 ): Promise<ReadonlyMap<string, readonly SubscriptionMember[]>> {
   const parents = subscriptions.filter(({ subscription_type }) => subscription_type === 'PARENT');
   const inheritedSubscriptions =
-    parents.length > 0 ? await childrenOf(scope, { parents, type: 'INHERITED' }, database) : [];
+    parents.length > 0 ? await buildChildrenQuery(scope, { parents, type: 'INHERITED' }, database) : [];
   const ids = [...subscriptions, ...inheritedSubscriptions].map(({ customer_id }) => customer_id);
   const customers = await CustomerModel.byId(scope, ids, database);
   const toExternalId = ({ id, customer_id }: SubscriptionModel) => {
@@ -55,7 +55,7 @@ export function buildCustomerFilter(
   window: Period,
   service_start: Milliseconds,
   gaps: readonly Period[] = [],
-): Pick<UsageAsked, 'clipped'> & { external_customer_ids: readonly string[] } {
+): Pick<MeterUsageQuery, 'clipped'> & { external_customer_ids: readonly string[] } {
   const { external_customer_ids, clipped } = computeCountedCustomers(members, window, service_start, gaps);
   if (clipped.size === 0) return { external_customer_ids };
   const inUs = ({ start, end }: Period) => [toUs(start), toUs(end)] as const;

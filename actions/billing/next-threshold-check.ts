@@ -5,23 +5,23 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
-import { alertedExternalIds, nextPeriodOfReached } from '../../storage/due-alerts.ts';
-import { thresholdCustomers } from '../../storage/due-billing.ts';
+import { findNextPeriodAfterReached, listExternalIdsToAlert } from '../../storage/due-alerts.ts';
+import { listThresholdCustomers } from '../../storage/due-billing.ts';
 import { nextMovement } from '../../storage/due-wallets.ts';
-import { nextEventOf } from '../../storage/events/next-event.ts';
+import { findNextEventTime } from '../../storage/events/next-event.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { advancedFrom } from '../../storage/test-clocks.ts';
+import { findAdvanceStart } from '../../storage/test-clocks.ts';
 
 /** After `from`, where the clock stands; null where nothing can be reached. */
 export function findThresholdCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
-  return findNextCheck(stores, scope, { from, of: thresholdCustomers });
+  return findNextCheck(stores, scope, { from, of: listThresholdCustomers });
 }
 
 /** The same of alerts, which credits that move may set off as well; and at the instant at which a period begins, of what was reached in the one before. */
 export async function findAlertCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   const moved = (since: Date) => nextMovement(stores.postgres, scope, since);
-  const midnight = await findNextCheck(stores, scope, { from, of: alertedExternalIds, moved });
-  return findEarliest([midnight, await nextPeriodOfReached(stores.postgres, scope, from)]);
+  const midnight = await findNextCheck(stores, scope, { from, of: listExternalIdsToAlert, moved });
+  return findEarliest([midnight, await findNextPeriodAfterReached(stores.postgres, scope, from)]);
 }
 
 type NextCheckInput = {
@@ -35,11 +35,11 @@ type NextCheckInput = {
 async function findNextCheck(stores: Stores, scope: Scope, { from, of, moved }: NextCheckInput): Promise<Date | null> {
   const external_customer_ids = await of(stores.postgres, scope);
   if (external_customer_ids.length === 0) return null;
-  const began = await advancedFrom(stores.postgres, scope);
+  const began = await findAdvanceStart(stores.postgres, scope);
   const first = midnightAfter(began === null ? from : new Date(toInstant(began)));
   if (from < first) return first;
   const since = midnightBefore(from);
-  const used = await nextEventOf(stores.clickhouse, scope, { external_customer_ids, from: since });
+  const used = await findNextEventTime(stores.clickhouse, scope, { external_customer_ids, from: since });
   const risen = findEarliest([used, (await moved?.(since)) ?? null]);
   return risen && midnightAfter(risen);
 }

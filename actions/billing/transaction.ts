@@ -5,15 +5,15 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/error.ts';
-import { noteAnswer } from '../../storage/models/request-effects.ts';
-import { Places } from '../../storage/places.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { recordRequestAnswer } from '../../storage/models/request-effects.ts';
+import { retryOnDeadlock } from '../../storage/postgres/deadlock-retry.ts';
+import { Semaphore } from '../../storage/semaphore.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;
 
-const semaphores = new WeakMap<Database, Places>();
+const semaphores = new WeakMap<Database, Semaphore>();
 
 /** Which transaction of this kind the code runs in. */
 const within = new AsyncLocalStorage<Database>();
@@ -37,10 +37,10 @@ export async function runBillingTransaction<T>(
   shouldCommit: (answer: T) => boolean = () => true,
 ): Promise<T> {
   checkOutside(postgres);
-  const own = semaphores.get(postgres) ?? new Places(AT_ONCE);
+  const own = semaphores.get(postgres) ?? new Semaphore(AT_ONCE);
   semaphores.set(postgres, own);
   return own.within(() =>
-    inSpan('invoice.transaction', {}, () => behindOthers(() => rollbackUnless(shouldCommit, postgres, work))),
+    inSpan('invoice.transaction', {}, () => retryOnDeadlock(() => rollbackUnless(shouldCommit, postgres, work))),
   );
 }
 
@@ -62,7 +62,7 @@ async function rollbackUnless<T>(
     return await postgres.transaction(async (transaction) => {
       const answer = await within.run(postgres, () => work(transaction));
       if (!shouldCommit(answer)) throw new RollbackSignal(answer);
-      await noteAnswer(answer, transaction);
+      await recordRequestAnswer(answer, transaction);
       return answer;
     });
   } catch (error) {

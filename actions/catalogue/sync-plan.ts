@@ -23,7 +23,7 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import { SubscriptionModel, unsyncedAfter } from '../../storage/models/subscription.ts';
+import { narrowToUnsyncedAfter, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -107,7 +107,7 @@ async function syncAll(
 async function* listUnsyncedSubscriptions(database: Database, scope: Scope, plan_id: string) {
   const last = await findLastSequence(scope, plan_id, database);
   for (let after = ''; ; ) {
-    const page = await unsyncedAfter(SubscriptionModel.in(scope, database), { plan_id, sequence: last, after })
+    const page = await narrowToUnsyncedAfter(SubscriptionModel.in(scope, database), { plan_id, sequence: last, after })
       .select('id')
       .limit(SUBSCRIPTIONS_AT_ONCE);
     yield* page;

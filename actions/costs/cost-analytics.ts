@@ -9,7 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { freshness } from '../../storage/usage/usage.ts';
+import { loadFreshness } from '../../storage/usage/usage.ts';
 import { loadAnalyticsRecords } from '../usage/analytics-records.ts';
 import { usageKey } from '../usage/export-charges.ts';
 import { loadUsageAnalytics } from '../usage/usage-analytics.ts';
@@ -49,7 +49,7 @@ export async function gatherCostAnalytics(
   scope: Scope,
   query: CostAnalyticsQuery,
 ): Promise<CostAnalytics> {
-  const as_of = await freshness(stores, scope, query.now.getTime());
+  const as_of = await loadFreshness(stores, scope, query.now.getTime());
   const filter = await loadCostFilter(stores, scope, query);
   const costsheet = await CostsheetModel.findActive(scope, stores.postgres);
   const costsQuery = {

@@ -13,10 +13,10 @@ import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { checkCells } from '../../storage/usage/question.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
 import {
   buildGroupedUsageQuery,
   buildUsageQuery,
@@ -39,7 +39,7 @@ export async function gatherCostsByPeriod(
   if (query.bounds) checkCells(rows.reduce((sum, { line }) => sum + windowCount(line, query.window_size), 0));
   const lines = [...groupBy(rows.filter(isUsageCost), ({ line }) => line)];
   const periods = new Map<CostRow, CostPeriod[]>();
-  await mapConcurrently(QUESTIONS_AT_ONCE, lines, async ([line, of]) => {
+  await mapConcurrently(BATCH_SIZE_MAX, lines, async ([line, of]) => {
     const windows = await gatherWindows(stores, scope, { query: query, line, of });
     for (const row of of) periods.set(row, computePeriods(row, windows.get(rowKey(row)) ?? [], { query: query }));
   });
@@ -60,7 +60,7 @@ async function gatherWindows(stores: Stores, scope: Scope, { query, line, of }: 
   const every_window = line.meter.aggregation.type === 'WEIGHTED_SUM';
   const running = hasRunningValues(query, line) ? { running_values: true, every_window } : {};
   const usageQuery = isGrouped ? buildGroupedUsageQuery(plain, query) : { ...plain, ...running };
-  const { usage } = await askUsage(stores, scope, usageQuery);
+  const { usage } = await readUsageReport(stores, scope, usageQuery);
   return new Map(
     usage.map(({ key, windows }) => {
       if (!isGrouped) return [JSON.stringify([key, null, null]), windows] as const;

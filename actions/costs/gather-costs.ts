@@ -19,13 +19,13 @@ import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import type { WindowSize } from '../../core/time/window.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
-import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, type UsageOfKey } from '../../storage/usage/usage.ts';
-import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { checkCells, type QueryBounds } from '../../storage/usage/question.ts';
+import { readUsageReport, type UsageOfKey } from '../../storage/usage/usage.ts';
+import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
 export type CostsQuery = {
   readonly costsheet_id: string;
@@ -41,7 +41,7 @@ export type CostsQuery = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly now: Date;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 
 /** A price of the cost sheet while it holds within the range. */
@@ -85,7 +85,7 @@ async function gatherFixedCosts({ postgres }: Stores, scope: Scope, query: Costs
 async function gatherUsageCosts(stores: Stores, scope: Scope, query: CostsQuery): Promise<UsageCostRow[]> {
   const lines = await listCostLines(stores, scope, query);
   let count = 0;
-  const rows = await mapConcurrently(QUESTIONS_AT_ONCE, lines, async (line) => {
+  const rows = await mapConcurrently(BATCH_SIZE_MAX, lines, async (line) => {
     const some = await gatherRows(stores, scope, { query: query, line });
     count += some.length;
     if (query.bounds) checkCells(count);
@@ -122,9 +122,9 @@ async function gatherRows(stores: Stores, scope: Scope, { query, line }: CostRat
   const { external_customer_ids } = query;
   const usageQuery = buildUsageQuery({ query: query, line }, external_customer_ids);
   const grouped = hasEventGroups(query.group_by)
-    ? askUsage(stores, scope, buildGroupedUsageQuery(usageQuery, query))
+    ? readUsageReport(stores, scope, buildGroupedUsageQuery(usageQuery, query))
     : null;
-  const [{ usage }, groups] = await Promise.all([askUsage(stores, scope, usageQuery), grouped]);
+  const [{ usage }, groups] = await Promise.all([readUsageReport(stores, scope, usageQuery), grouped]);
   const byCustomer = groups && groupBy(groups.usage, ({ key }) => parseKey(key).customer);
   return usage.flatMap(({ key, total }) => {
     const { value: quantity, event_count, buckets } = total;
@@ -151,7 +151,7 @@ function shareByGroup({ cost }: Cost, groups: readonly UsageOfKey[], group_by: G
 export function buildUsageQuery(
   { query, line }: CostRating,
   external_customer_ids: readonly string[] | null,
-): Omit<UsageAsked, 'definition' | 'clipped'> {
+): Omit<MeterUsageQuery, 'definition' | 'clipped'> {
   const { meter, start_us, end_us } = line;
   const { property_filters, now, bounds, beginning_us } = query;
   return {
@@ -167,7 +167,10 @@ export function buildUsageQuery(
 }
 
 /** The same, by customer and group. */
-export function buildGroupedUsageQuery(usageQuery: UsageAsked, { group_by }: Pick<CostsQuery, 'group_by'>): UsageAsked {
+export function buildGroupedUsageQuery(
+  usageQuery: MeterUsageQuery,
+  { group_by }: Pick<CostsQuery, 'group_by'>,
+): MeterUsageQuery {
   return {
     ...usageQuery,
     by_customer: false,

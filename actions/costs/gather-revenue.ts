@@ -12,11 +12,11 @@ import type { Scope } from '../../core/scope.ts';
 import { ceilToMs, type Microseconds, toMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { earnedLines } from '../../storage/models/earned-lines.ts';
+import { listEarnedLines } from '../../storage/models/earned-lines.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
 import { type BatchCharges, loadBatchCharges, usageKey } from '../usage/export-charges.ts';
 import { listOpenFixedCharges } from './open-fixed-charges.ts';
 import { listOpenMinimums } from './open-minimums.ts';
@@ -29,7 +29,7 @@ export type EarnedRevenueQuery = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly now: Date;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 
 export type GatheredRevenue = {
@@ -99,7 +99,7 @@ async function addBatch(stores: Stores, scope: Scope, { query, customers, gather
     .whereNot('subscription_status', 'draft');
   const subscription_ids = subscriptions.map(({ id }) => id);
   const customer_ids = customers.map(({ id }) => id);
-  const found = await earnedLines(scope, { subscription_ids, customer_ids, range }, stores.postgres);
+  const found = await listEarnedLines(scope, { subscription_ids, customer_ids, range }, stores.postgres);
   const lines = found.filter(({ invoice }) => !isPrepayment(invoice));
   addLines(lines, { range, gathering, charges });
   const open = await listOpenFixedCharges(stores.postgres, scope, { subscriptions, lines, range, now: query.now });

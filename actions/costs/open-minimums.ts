@@ -5,10 +5,10 @@
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Period } from '../../core/time/period.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
 import { currentPeriodUntilEnd, toScope } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { subscriptionCommitment } from '../billing/gather-commitments.ts';

@@ -10,7 +10,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
@@ -101,13 +101,13 @@ async function listAttachedCoupons(
       where: { status: 'published' },
       order: ['created_at', 'id'],
     };
-    lists.push(await CouponAssociationModel.listOf({ tenant_id, environment_id }, filter, database));
+    lists.push(await CouponAssociationModel.listBy({ tenant_id, environment_id }, filter, database));
   }
   const associations = lists.flatMap((list, index) =>
     list.filter(({ subscription_line_item_id }) => index === 0 || subscription_line_item_id !== null),
   );
   if (associations.length === 0) return [];
-  currentNotes()?.madeOf?.(associations.map(({ coupon_id }) => coupon_id));
+  currentRecorder()?.dependsOn?.(associations.map(({ coupon_id }) => coupon_id));
   const coupons = await CouponModel.byId(
     own,
     associations.map(({ coupon_id }) => coupon_id),
@@ -127,7 +127,7 @@ export async function loadUses(
   for (const { association, coupon } of attached) {
     if (coupon.cadence === 'forever') continue;
     const filter = { column: 'coupon_association_id', value: association.id, where: { status: 'published' } };
-    applications.push(...(await CouponApplicationModel.listOf(own, filter, database)));
+    applications.push(...(await CouponApplicationModel.listBy(own, filter, database)));
   }
   const others = applications.filter((one) => one.invoice_id !== invoice_id);
   if (others.length === 0) return new Map();
@@ -137,7 +137,7 @@ export async function loadUses(
     database,
   );
   // Those of a parent with which it was invoiced, too.
-  currentNotes()?.madeOf?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
+  currentRecorder()?.dependsOn?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
   const begun = new Map(attached.map((one) => [one.association.id, listBegunPeriods(one, subscriptions)]));
   return new Map(

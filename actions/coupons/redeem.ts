@@ -81,7 +81,7 @@ export async function returnRedemptions(
   { transaction, author }: Omit<RedemptionWriting, 'scope'>,
 ): Promise<void> {
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
-  const applications = await CouponApplicationModel.listOf(invoice, filter, transaction);
+  const applications = await CouponApplicationModel.listBy(invoice, filter, transaction);
   const own = applications.filter(({ coupon_association_id }) => coupon_association_id === null);
   const ids = own.map(({ coupon_id }) => coupon_id);
   await lockCoupons(ids, { scope: invoice, transaction });
@@ -97,7 +97,7 @@ export async function undoRedemptions(
   { scope, transaction, author }: RedemptionWriting,
 ): Promise<void> {
   const filter = { column: 'subscription_id', value: subscription_id, where: { status: 'published' } };
-  const associations = await CouponAssociationModel.listOf(scope, filter, transaction);
+  const associations = await CouponAssociationModel.listBy(scope, filter, transaction);
   const ids = [...new Set(associations.map(({ coupon_id }) => coupon_id))].sort();
   for (const id of ids) {
     const coupon = await CouponModel.fetch(scope, id, { database: transaction, lock: true });

@@ -1,7 +1,7 @@
 /** A system event names the effect of a note on its invoice: a change of its payment, or of its amounts. */
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
@@ -13,6 +13,6 @@ export async function changeInvoice(
   const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   const name = changed.payment_status === invoice.payment_status ? 'invoice.update' : 'invoice.update.payment';
   await emit(transaction, name, { record: changed, by: author });
-  if (changed.amount_remaining !== invoice.amount_remaining) await askForAlertsOfInvoice(transaction, changed);
+  if (changed.amount_remaining !== invoice.amount_remaining) await enqueueInvoiceAlertChecks(transaction, changed);
   return changed;
 }

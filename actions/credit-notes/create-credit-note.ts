@@ -10,7 +10,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
@@ -57,7 +57,7 @@ export async function createCreditNote(
     if (!request.process_credit_note) return note;
     return takeEffect(stores, transaction, { note, lockedInvoice: locked, author });
   };
-  return transactionBehindOthers(stores, attempt);
+  return retryTransaction(stores, attempt);
 }
 
 const CONFLICT =

@@ -8,7 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { loadCreditableLines } from './creditable-lines.ts';
@@ -33,7 +33,7 @@ export async function finalizeCreditNote(
     const planned = await writePlan(transaction, { note, lines, plan, author });
     return takeEffect(stores, transaction, { note: planned, lockedInvoice: locked, author });
   };
-  return transactionBehindOthers(stores, attempt);
+  return retryTransaction(stores, attempt);
 }
 
 /** Its invoice first, as whoever makes a note of that does. */

@@ -7,7 +7,7 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueCustomerAlertCheck } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emitEntitlementChanges } from './emit-entitlement.ts';
 
@@ -39,5 +39,5 @@ async function enqueueEntitlementAlertChecks(
 ): Promise<void> {
   if (entity_type !== 'SUBSCRIPTION') return;
   const { customer_id } = await SubscriptionModel.fetch(scope, entity_id, { database });
-  await askForAlertsOf(database, scope, { customer_id });
+  await enqueueCustomerAlertCheck(database, scope, { customer_id });
 }

@@ -20,13 +20,13 @@ import type { Scope } from '../../core/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { listBatched } from '../../storage/models/batched.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { listTogether } from '../../storage/models/side-by-side.ts';
-import { keyOf } from '../../storage/models/statements.ts';
-import { activeAt, SubscriptionModel } from '../../storage/models/subscription.ts';
+import { toBatchKey } from '../../storage/models/statements.ts';
+import { narrowToActiveAt, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
@@ -62,13 +62,13 @@ function listActiveSubscriptions(
   subscription_ids: readonly string[] | undefined,
   { scope, database, now }: EntitlementReadContext,
 ): Promise<SubscriptionModel[]> {
-  const key = keyOf('granting', SubscriptionModel, scope.tenant_id, scope.environment_id, now, subscription_ids);
+  const key = toBatchKey('granting', SubscriptionModel, scope.tenant_id, scope.environment_id, now, subscription_ids);
   const toCustomerId = (one: SubscriptionModel) => one.customer_id;
-  return listTogether(
+  return listBatched(
     database,
-    { key, values: [customer_id], valueOf: toCustomerId },
+    { key, values: [customer_id], getKey: toCustomerId },
     async (customer_ids) =>
-      await narrow(activeAt(SubscriptionModel.in(scope, database), now.toISOString()), [
+      await narrow(narrowToActiveAt(SubscriptionModel.in(scope, database), now.toISOString()), [
         ['customer_id', customer_ids],
         ['id', subscription_ids],
         ['status', 'published'],

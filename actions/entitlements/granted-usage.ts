@@ -20,13 +20,13 @@ import { listWholeLimitWindows } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
-import { finished } from '../../storage/turns.ts';
-import { readUsageBehind, type Until, type UsageBehind } from '../../storage/usage/kept-histories.ts';
-import type { UsageQuestion } from '../../storage/usage/usage.ts';
+import { runYielding } from '../../storage/time-slicer.ts';
+import { readUsageSince, type Until, type UsageSince } from '../../storage/usage/cached-histories.ts';
+import type { BilledUsageQuery } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, CHARGES_AT_ONCE, gatherItems, requireRecord } from '../billing/billable-items.ts';
 import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
@@ -88,7 +88,7 @@ async function gatherGroupUsages(
   return computeUsages(usageRead, { groups, cycle, timezone: billed.timezone, now });
 }
 
-type GrantUsageRead = UsageBehind<readonly GrantHistoryState[]>;
+type GrantUsageRead = UsageSince<readonly GrantHistoryState[]>;
 
 /** By all that the histories go by. Who takes part for a while is read anew each time. */
 async function readGrantUsage(
@@ -98,15 +98,15 @@ async function readGrantUsage(
     groups,
     cycle,
     of,
-  }: { question: UsageQuestion; groups: readonly GrantGroup[]; cycle: Period; of: GrantMeterContext },
+  }: { question: BilledUsageQuery; groups: readonly GrantGroup[]; cycle: Period; of: GrantMeterContext },
 ): Promise<GrantUsageRead> {
   const { scope } = of.reading;
   if (query.clipped !== undefined)
-    return { read: await readUsageInOrder(stores, scope, query), known: null, keep: () => undefined };
+    return { read: await readUsageInOrder(stores, scope, query), known: null, cache: () => undefined };
   const { meter, external_customer_ids, timezone } = query;
   const terms = groups.map(({ grants, measure, price }) => [grants, measure, price]);
   const key = JSON.stringify([meter.id, external_customer_ids, timezone, cycle, terms]);
-  return readUsageBehind(stores, scope, { key, question: query });
+  return readUsageSince(stores, scope, { key, question: query });
 }
 
 type GrantHistoryPoint = {
@@ -123,7 +123,7 @@ const HOUR_MS = 3_600_000;
 const LATE_MS = 600_000;
 
 async function computeUsages(
-  { read, known, keep }: GrantUsageRead,
+  { read, known, cache: keep }: GrantUsageRead,
   { groups, cycle, timezone, now }: GrantHistoryPoint,
 ): Promise<[EntitledFeature, FeatureUsageSnapshot][]> {
   const { usage, event_counts, high_water, as_of } = read;
@@ -149,7 +149,9 @@ async function computeUsages(
     const { combined } = entry;
     const measured = await measureUsage(measure, { usage: late, price, cycle, until });
     const before = until?.made[index] ?? null;
-    const history = await finished(computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before));
+    const history = await runYielding(
+      computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before),
+    );
     const at = computeGrantGroupState(now, { group, cycle, usage: measured.usage, history, before });
     const { feature, sources } = entry;
     const granted = { measure, grants: at.grants, worth: measured.worth };
@@ -172,7 +174,9 @@ async function computeHistoryUntil(
   for (const [index, { grants: group, measure, price }] of groups.entries()) {
     const measured = await measureUsage(measure, { usage, price, cycle, until: known });
     const before = known?.made[index] ?? null;
-    const history = await finished(computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before));
+    const history = await runYielding(
+      computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before),
+    );
     made.push(toHistoryState(at, { history, usage: measured.usage, before }));
   }
   return { at, event_count: 0, quantity: usage.sumBetween(cycle).plus(known?.quantity ?? ZERO), made };
@@ -181,7 +185,7 @@ async function computeHistoryUntil(
 async function buildUsageQuery(
   cycle: Period,
   { reading: { scope, database, now }, meter, subscription }: GrantMeterContext & { subscription: SubscriptionModel },
-): Promise<UsageQuestion> {
+): Promise<BilledUsageQuery> {
   const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   return {
     meter,
@@ -223,7 +227,7 @@ async function measureUsage(
   if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };
   const used = usage.sumBetween(cycle).plus(until?.quantity ?? ZERO);
   return {
-    usage: await finished(valueUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
+    usage: await runYielding(valueUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
     worth: (units: Decimal) => computeAddedValue(units, { used, price }),
   };
 }

@@ -14,14 +14,14 @@ import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import type { ReadKept } from '../../storage/kept/kept-answer.ts';
-import { runningUsage } from '../../storage/kept/running-question.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
+import type { ReadCached } from '../../storage/cache/cache-entry.ts';
+import { loadLiveUsage } from '../../storage/cache/live-usage-query.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
-import type { Counted } from '../../storage/usage/running-usage.ts';
-import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
+import type { LiveLineUsage } from '../../storage/usage/live-usage.ts';
+import { type BilledUsageQuery, readUsage } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, requireRecord, toRunningPeriod } from '../billing/billable-items.ts';
 import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 import type { EntitledFeature, SubscriptionEntitlementSource } from './entitled-features.ts';
@@ -40,7 +40,7 @@ type LimitedFeature = Omit<FeatureUsage, keyof UsageAgainstLimit> & { meter: Met
 export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsage[]> {
   const { scope, now } = query.reading;
   const toWindow = (one: LimitedFeature) => toPeriodUntil(one, now);
-  const read = (question: UsageQuestion) => runningUsage(stores, scope, question);
+  const read = (question: BilledUsageQuery) => loadLiveUsage(stores, scope, question);
   const usages = await gatherCounts(query, { toWindow: toWindow, read }, ({ meter: _, ...one }, { quantity }) => ({
     ...one,
     ...toLimitUsage(quantity, one.combined.usage_limit),
@@ -58,7 +58,7 @@ export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQue
     start: window.start,
     end: window.end ?? now.getTime() + AHEAD_MS,
   });
-  const read = (question: UsageQuestion) => readUsage(stores, scope, question);
+  const read = (question: BilledUsageQuery) => readUsage(stores, scope, question);
   const usages = await gatherCounts(
     query,
     { toWindow: toWindow, read },
@@ -72,10 +72,10 @@ export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQue
   return [...usages, ...(await gatherGrantedUsage(stores, query))];
 }
 
-type LimitMeasurement = Counted & { readonly event_count: number };
+type LimitMeasurement = LiveLineUsage & { readonly event_count: number };
 type LimitUsageReader<Answer extends LimitMeasurement> = {
   readonly toWindow: (one: LimitedFeature) => Period;
-  readonly read: (question: UsageQuestion) => Promise<Answer>;
+  readonly read: (question: BilledUsageQuery) => Promise<Answer>;
 };
 
 async function gatherCounts<Answer extends LimitMeasurement, Usage>(
@@ -136,7 +136,7 @@ export function buildUsageRefresh(usages: readonly FeatureUsage[], now: Date) {
     limit: one.combined.usage_limit,
   }));
   return {
-    again: (read: ReadKept): UsageAgainstLimit[] =>
+    again: (read: ReadCached): UsageAgainstLimit[] =>
       compared.map(({ meter_id, window, limit }) => toLimitUsage(read(meter_id, window).quantity, limit)),
     until_ms,
   };

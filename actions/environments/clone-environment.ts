@@ -10,12 +10,12 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { toAdvancingError } from '../../core/test-clock/record.ts';
 import { isRetryable, toWorkflowError } from '../../core/workflow/record.ts';
-import { inEnvironment } from '../../storage/caller.ts';
-import { clockFor } from '../../storage/environment-clock.ts';
+import { loadNow } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import { runInEnvironment } from '../../storage/request-context.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import {
   addRun,
@@ -61,7 +61,7 @@ export async function enqueueClone(
     const result = { ...NOTHING_YET, target_environment_id };
     const input = { scope, source_environment_id, author, result };
     return {
-      run: await inEnvironment(scope.environment_id, () => addClone(transaction, input)),
+      run: await runInEnvironment(scope.environment_id, () => addClone(transaction, input)),
       target_environment_id,
     };
   });
@@ -69,7 +69,7 @@ export async function enqueueClone(
 
 /** While its clock advances nothing else is written there; the clock does not begin to before this is told. */
 async function checkClockHalted(scope: Scope, transaction: Transaction): Promise<void> {
-  const [clock] = await inEnvironment(scope.environment_id, async () =>
+  const [clock] = await runInEnvironment(scope.environment_id, async () =>
     TestClockModel.in(scope, transaction).limit(1).forShare(),
   );
   if (clock?.test_clock_status === 'advancing') throw toAdvancingError(clock);
@@ -133,8 +133,8 @@ async function runClone({ postgres }: Stores, place: RunReference, { clock, sign
   const where = { source: { tenant_id, environment_id: known.entity_id }, target, workflow_id, stand_ins: new Map() };
   const counts: CloneCounts = { copied_before: 0, skipped: [], failed: [] };
   // What is copied begins when it is copied, by the clock that the other environment has.
-  const instant = await clockFor(postgres, target, clock);
-  const source_now = (await clockFor(postgres, where.source, clock))();
+  const instant = await loadNow(postgres, target, clock);
+  const source_now = (await loadNow(postgres, where.source, clock))();
   for (const entity of ROOTS)
     for (const record of await COPIED[entity]!.published!(where.source, postgres)) {
       signal.throwIfAborted();

@@ -182,7 +182,7 @@ async function copyNamed(copying: CopyContext, entity: string, id: string): Prom
 
 function findCopyPair({ target, source, database }: CopyContext, entity: string, source_id: string) {
   const pairKey = { source_environment_id: source.environment_id, entity, source_id };
-  return EnvironmentCopyModel.pairOf(target, pairKey, database);
+  return EnvironmentCopyModel.findPair(target, pairKey, database);
 }
 
 function formatRecordKey(entity: string, id: string): string {

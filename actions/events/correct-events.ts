@@ -19,27 +19,27 @@ import {
   type EventContent,
   type EventHistory,
   loadHistories,
-  type StoredContent,
+  type StoredEventVersion,
   writeCorrections,
 } from '../../storage/events/corrections.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import {
   type Correction,
-  correctedSince,
-  placeInLog,
-  requestedCorrections,
-  settleCorrection,
+  listEventsCorrectedSince,
+  listPendingCorrections,
+  markCorrectionApplied,
+  toLogPlace,
 } from '../../storage/progress/corrections.ts';
-import { type Arrival, tellLateUsage } from '../../storage/progress/late-usage.ts';
-import { metersOfEvents } from '../../storage/progress/meter-versions.ts';
-import { type HeldPartition } from '../../storage/progress/slice-state.ts';
-import { askForLooks } from '../../storage/progress/usage-looks.ts';
+import { type LateArrival, recordLateUsage } from '../../storage/progress/late-usage.ts';
+import { listMetersByEventNames } from '../../storage/progress/meter-versions.ts';
+import { type OwnedPartition } from '../../storage/progress/slice-state.ts';
+import { enqueueUsageChecks } from '../../storage/progress/usage-checks.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { countedNow } from '../../storage/usage/recount.ts';
+import { findCountedMeter } from '../../storage/usage/recount.ts';
 import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
 
 export type CorrectionBatch = {
-  readonly held: HeldPartition;
+  readonly held: OwnedPartition;
   /** In the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
   /** When the last record of the slice came. */
@@ -56,11 +56,11 @@ export type CorrectionBatch = {
 export async function correctEvents(stores: Stores, met: CorrectionBatch): Promise<void> {
   const effects = await gatherEffects(stores, met);
   const finish = async (transaction: Database) => {
-    for (const { correction, row } of effects) await settleCorrection(transaction, correction.id, row);
+    for (const { correction, row } of effects) await markCorrectionApplied(transaction, correction.id, row);
     const arrivals = effects.flatMap(toArrivals);
-    await tellLateUsage(transaction, arrivals, met.received_at_us);
+    await recordLateUsage(transaction, arrivals, met.received_at_us);
     // What is spent, and what is left, has moved as by usage that lands.
-    await askForLooks(transaction, arrivals);
+    await enqueueUsageChecks(transaction, arrivals);
     await met.end(transaction);
   };
   const rows = effects.flatMap(({ row }) => row ?? []);
@@ -87,7 +87,7 @@ type CorrectionEffect = {
 };
 
 /** Where it was counted, and where it is now. */
-function toArrivals({ correction, contents }: CorrectionEffect): Arrival[] {
+function toArrivals({ correction, contents }: CorrectionEffect): LateArrival[] {
   const { tenant_id, environment_id } = correction;
   return contents.map(({ external_customer_id, timestamp_us }) => ({
     tenant_id,
@@ -103,7 +103,7 @@ async function gatherEffects(
 ): Promise<CorrectionEffect[]> {
   // Of a message that came twice the first counts.
   const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
-  const corrections = await requestedCorrections(postgres, [...offsets.keys()]);
+  const corrections = await listPendingCorrections(postgres, [...offsets.keys()]);
   const effects: CorrectionEffect[] = [];
   for (const some of groupBy(corrections, scopeKey).values()) {
     const histories = await loadHistories(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
@@ -128,14 +128,14 @@ async function gatherEffects(
   return effects;
 }
 
-type LastContent = StoredContent & { readonly action: string };
+type LastContent = StoredEventVersion & { readonly action: string };
 
 /**
  * An id may have been a dead letter when its correction was asked for, and be sent again after it, within one slice: that event is
  * accepted after the correction, which does not concern it. On another partition it stood before partitions were added.
  */
 function isAcceptedAfter(
-  { event_partition, event_offset }: StoredContent,
+  { event_partition, event_offset }: StoredEventVersion,
   { partition, offset }: CorrectionPlace,
 ): boolean {
   return event_partition === partition && event_offset > offset;
@@ -176,7 +176,7 @@ function buildEffect(
     event_id,
     action,
     sequence,
-    ...(placeInLog(correction) ?? stored[0]?.place ?? met),
+    ...(toLogPlace(correction) ?? stored[0]?.place ?? met),
     event_partition,
     event_offset,
     event_position,
@@ -220,9 +220,9 @@ export async function listOvertakenTargets(
   scope: Scope,
   { meter_id, version }: { meter_id: string; version: number },
 ): Promise<RebuildTarget[]> {
-  const counted = await countedNow(stores, scope, { meter_id, before: new Map(), settling: version });
+  const counted = await findCountedMeter(stores, scope, { meter_id, before: new Map(), settling: version });
   if (counted?.version !== version) return [];
-  const corrected = await correctedSince(stores.postgres, scope, { meter_id, version });
+  const corrected = await listEventsCorrectedSince(stores.postgres, scope, { meter_id, version });
   const histories = await loadHistories(stores.clickhouse, scope, corrected);
   const targets: RebuildTarget[] = [];
   for (const { original, corrections } of histories.values()) {
@@ -258,9 +258,9 @@ async function listTouchedMeters(
   const scope = { tenant_id, environment_id };
   const byName = groupBy(contents, ({ event_name }) => event_name);
   const targets: RebuildTarget[] = [];
-  const meter_ids = await metersOfEvents(stores.postgres, scope, [...byName.keys()]);
+  const meter_ids = await listMetersByEventNames(stores.postgres, scope, [...byName.keys()]);
   const meters = await Promise.all(
-    meter_ids.map((meter_id) => countedNow(stores, scope, { meter_id, before: new Map() })),
+    meter_ids.map((meter_id) => findCountedMeter(stores, scope, { meter_id, before: new Map() })),
   );
   const parsed = new Map(contents.map((content) => [content, propertiesIn(content.properties)]));
   for (const counted of meters) {

@@ -8,10 +8,16 @@ import { toPartition } from '../../core/event/identity.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toUs } from '../../core/time/instant.ts';
-import { type DeadLetter, findDeadLetters, noteReplay } from '../../storage/events/dead-letters.ts';
+import { findDeadLetters, recordReplay, type StoredDeadLetter } from '../../storage/events/dead-letters.ts';
 import { newId } from '../../storage/new-id.ts';
-import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
-import { addCorrection, correctionsOf, lockEvent, PIPELINE, shardOfEvent } from '../../storage/progress/corrections.ts';
+import { ensureCorrectionNumbers } from '../../storage/progress/attempts.ts';
+import {
+  addCorrection,
+  computeEventShard,
+  listCorrections,
+  lockEvent,
+  PIPELINE,
+} from '../../storage/progress/corrections.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 export type ReplayVerdict = {
@@ -33,7 +39,7 @@ export const REPLAYED_AT_ONCE_MAX = 1000;
 export async function replayDeadLetters(stores: Stores, scope: Scope, input: ReplayInput): Promise<ReplayVerdict[]> {
   const letters =
     input.ids === null ? await listUnreplayed(stores, scope) : await findNamedLetters(stores, scope, input.ids);
-  await keepCorrectionNumbersAhead(stores);
+  await ensureCorrectionNumbers(stores);
   const verdicts: ReplayVerdict[] = [];
   for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, input: input }));
   const known = new Set(verdicts.map(({ id }) => id));
@@ -44,12 +50,12 @@ export async function replayDeadLetters(stores: Stores, scope: Scope, input: Rep
   return verdicts;
 }
 
-function findNamedLetters(stores: Stores, scope: Scope, ids: readonly string[]): Promise<DeadLetter[]> {
+function findNamedLetters(stores: Stores, scope: Scope, ids: readonly string[]): Promise<StoredDeadLetter[]> {
   return findDeadLetters(stores, scope, { ids, limit: ids.length, offset: 0 });
 }
 
-async function listUnreplayed(stores: Stores, scope: Scope): Promise<DeadLetter[]> {
-  const found: DeadLetter[] = [];
+async function listUnreplayed(stores: Stores, scope: Scope): Promise<StoredDeadLetter[]> {
+  const found: StoredDeadLetter[] = [];
   for (let offset = 0; found.length < REPLAYED_AT_ONCE_MAX; offset += REPLAYED_AT_ONCE_MAX) {
     const page = await findDeadLetters(stores, scope, { ids: null, limit: REPLAYED_AT_ONCE_MAX, offset });
     found.push(...page.filter((letter) => letter.replayed_at === null));
@@ -61,7 +67,7 @@ async function listUnreplayed(stores: Stores, scope: Scope): Promise<DeadLetter[
 async function replay(
   stores: Stores,
   scope: Scope,
-  { letter, input }: { letter: DeadLetter; input: ReplayInput },
+  { letter, input }: { letter: StoredDeadLetter; input: ReplayInput },
 ): Promise<ReplayVerdict> {
   const { id, body } = letter;
   if (letter.replayed_at !== null) {
@@ -73,7 +79,7 @@ async function replay(
   const event_id = given || letter.event_id || newId('event', input.now.getTime());
   if (!(await restoreEvent(stores, scope, { event_id, body, input: input })))
     await appendLetter(stores, scope, { event_id, given, body, input: input });
-  await noteReplay(stores.postgres, scope, { id, event_id, user_id: input.user_id, now: input.now });
+  await recordReplay(stores.postgres, scope, { id, event_id, user_id: input.user_id, now: input.now });
   return { id, event_id, verdict: 'replayed', message: null };
 }
 
@@ -85,7 +91,7 @@ async function restoreEvent(
 ): Promise<boolean> {
   return postgres.transaction(async (transaction) => {
     await lockEvent(transaction, scope, event_id);
-    const last = (await correctionsOf(transaction, scope, event_id)).at(-1);
+    const last = (await listCorrections(transaction, scope, event_id)).at(-1);
     if (last?.action !== 'void' || last.requested_by !== PIPELINE || last.state === 'unknown_event') return false;
     await addCorrection(transaction, scope, {
       event_id,
@@ -107,7 +113,7 @@ async function appendLetter(
   await stores.log.append([
     {
       ...{ tenant_id: scope.tenant_id, environment_id: scope.environment_id },
-      partition: toPartition(shardOfEvent(scope, event_id), stores.log.partition_count),
+      partition: toPartition(computeEventShard(scope, event_id), stores.log.partition_count),
       kind: 'events',
       received_at_us: toUs(input.now.getTime()),
       made_ids: given ? null : { 0: event_id },

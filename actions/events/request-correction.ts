@@ -8,13 +8,13 @@ import { toPartition } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
 import { findEvent } from '../../storage/events/find-events.ts';
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
-import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
+import { ensureCorrectionNumbers } from '../../storage/progress/attempts.ts';
 import {
   addCorrection,
   type Correction,
-  correctionsOf,
+  computeEventShard,
+  listCorrections,
   lockEvent,
-  shardOfEvent,
 } from '../../storage/progress/corrections.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -40,10 +40,10 @@ export async function requestCorrection(
 ): Promise<Correction> {
   const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = input;
   if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
-  await keepCorrectionNumbersAhead(stores);
+  await ensureCorrectionNumbers(stores);
   return stores.postgres.transaction(async (transaction) => {
     await lockEvent(transaction, scope, event_id);
-    const known = await correctionsOf(transaction, scope, event_id);
+    const known = await listCorrections(transaction, scope, event_id);
     const last = known.filter(({ state }) => state !== 'unknown_event').at(-1);
     if (last?.action === 'void' && action === 'void') return last;
     if (last?.action === 'void')
@@ -54,7 +54,7 @@ export async function requestCorrection(
 
 /** In the stores, or in the log behind what they hold. */
 async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promise<boolean> {
-  const partition = toPartition(shardOfEvent(scope, eventId), stores.log.partition_count);
+  const partition = toPartition(computeEventShard(scope, eventId), stores.log.partition_count);
   const lag = await stores.log.lag();
   const end = lag.find((some) => some.partition === partition)?.end_offset ?? 0n;
   for (let attempts = 1; ; attempts++) {

@@ -1,7 +1,7 @@
 /** Ids of reservations, which become events by their commit alone (docs/rules/reservations.md, "The event"). */
 import { parseReservationId } from '../../core/event/accept.ts';
 import type { Scope } from '../../core/scope.ts';
-import { uncommittedOf } from '../../storage/models/reservation.ts';
+import { findUncommitted } from '../../storage/models/reservation.ts';
 import type { Database } from '../../storage/stores.ts';
 
 export type ReservedId = { readonly field: 'event_id'; readonly why: string };
@@ -20,6 +20,6 @@ export async function findReservedIds(
   const named = event_ids.map(parseReservationId);
   const ids = named.flatMap((id) => id ?? []);
   if (ids.length === 0) return new Map();
-  const open = await uncommittedOf(scope, ids, database);
+  const open = await findUncommitted(scope, ids, database);
   return new Map(named.flatMap((id, index) => (id && open.has(id) ? [[index, RESERVED]] : [])));
 }

@@ -11,14 +11,14 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Sealing } from '../../storage/sealing.ts';
+import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 type Postgres = Pick<Stores, 'postgres'>;
 export type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
   readonly encrypted_secret_data: ConnectionSecrets | null;
 };
-type CreateConnectionInput = { fields: NewConnection; has_directory: boolean; author: Author; sealing: Sealing };
+type CreateConnectionInput = { fields: NewConnection; has_directory: boolean; author: Author; sealing: SecretSealer };
 
 export async function createConnection(
   { postgres }: Postgres,
@@ -33,13 +33,13 @@ export async function createConnection(
   return ConnectionModel.add(scope, record, { database: postgres });
 }
 
-function sealConnectionSecrets(secrets: ConnectionSecrets | null, sealing: Sealing): string {
+function sealConnectionSecrets(secrets: ConnectionSecrets | null, sealing: SecretSealer): string {
   return secrets?.s3 ? sealing.seal(JSON.stringify(secrets)) : '';
 }
 
 export function openConnectionSecrets(
   { secret }: Pick<ConnectionModel, 'secret'>,
-  sealing: Sealing,
+  sealing: SecretSealer,
 ): ConnectionSecrets {
   return secret === '' ? { s3: null } : connectionSecrets.parse(JSON.parse(sealing.open(secret)));
 }
@@ -48,7 +48,7 @@ export type ConnectionChange = {
   id: string;
   changes: Partial<Omit<NewConnection, 'provider_type'>>;
   author: Author;
-  sealing: Sealing;
+  sealing: SecretSealer;
 };
 
 export async function changeConnection(

@@ -4,7 +4,7 @@ import { FarthingError, unavailable } from '../../core/error.ts';
 import { type Microseconds, parseEventTime, toUs } from '../../core/time/instant.ts';
 import type { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { freshness, isCountedUntil } from '../../storage/usage/usage.ts';
+import { isCountedUntil, loadFreshness } from '../../storage/usage/usage.ts';
 
 /**
  * What was accepted before the end of the range, and before the file was asked for, is in it, or it is not written yet. Where the clock was
@@ -18,7 +18,7 @@ export async function checkUsageCounted(
   if (asked_at !== null && !(await waitUntilCounted(stores, parseInstantUs(asked_at))))
     throw unavailable(`what was accepted before it was asked for (${asked_at})`);
   const now_ms = now.getTime();
-  const as_of = await freshness(stores, scope, now_ms);
+  const as_of = await loadFreshness(stores, scope, now_ms);
   if (parseInstantUs(as_of) < Math.min(parseInstantUs(range_end!), toUs(now_ms)))
     throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
   return as_of;

@@ -5,10 +5,16 @@
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant, toUs } from '../../core/time/instant.ts';
-import { type Cut, type CutParts, isNoted, knownSince, numberArrivals } from '../../storage/exports/cuts.ts';
+import {
+  assignArrivalNumbers,
+  type CutParts,
+  type ExportCut,
+  isArrivalTrackingComplete,
+  markKnownSince,
+} from '../../storage/exports/cuts.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
-import { giveCut, lastUncutFiles, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
-import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
+import { findScheduledFiles, giveCut, listLastUncutFiles, TaskModel } from '../../storage/models/task.ts';
+import { nextOffsets, toOffsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { checkUsageCounted } from './counted.ts';
@@ -18,7 +24,7 @@ import { checkUsageCounted } from './counted.ts';
  * before they are written. What cannot be said yet is asked again; until then the advance waits.
  */
 export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Promise<void> {
-  for (const task of await lastUncutFiles(stores.postgres, scope)) {
+  for (const task of await listLastUncutFiles(stores.postgres, scope)) {
     try {
       await loadCutParts(stores, task, await checkUsageCounted(stores, task, now));
     } catch (error) {
@@ -39,8 +45,8 @@ export async function loadCutParts(
   const requested = await TaskModel.fetch(scope, id, { database: postgres });
   const scheduled_task_id = requested.scheduled_task_id ?? '';
   if (!requested.is_scheduled) return null;
-  await knownSince(postgres, scope, scheduled_task_id);
-  if (!(await isNoted(postgres, scope, scheduled_task_id)))
+  await markKnownSince(postgres, scope, scheduled_task_id);
+  if (!(await isArrivalTrackingComplete(postgres, scope, scheduled_task_id)))
     throw unavailable(
       'a transaction that began before the scheduled task was made: until it ends, nobody knows what it adds',
     );
@@ -48,19 +54,19 @@ export async function loadCutParts(
     await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
     const task = await TaskModel.fetch(scope, id, { database, lock: true });
     const until = task.cut_number === null ? await decideCut(database, task, as_of) : toCut(task);
-    const { first_start, before } = await scheduledFiles(database, task);
+    const { first_start, before } = await findScheduledFiles(database, task);
     return { first_us: toUs(toInstant(first_start)), before: before ?? until, until };
   });
 }
 
 /** With it each file before it that was not begun: what came since is in the first of them. */
-async function decideCut(database: Transaction, task: TaskModel, as_of: string): Promise<Cut> {
-  const number = await numberArrivals(database, task);
-  const offsets = offsetsText(nextOffsets(await readProgress(database)));
+async function decideCut(database: Transaction, task: TaskModel, as_of: string): Promise<ExportCut> {
+  const number = await assignArrivalNumbers(database, task);
+  const offsets = toOffsetsText(nextOffsets(await readProgress(database)));
   await giveCut(database, task, { number, offsets, as_of });
   return { number, offsets };
 }
 
-function toCut({ cut_number, cut_offsets }: TaskModel): Cut {
+function toCut({ cut_number, cut_offsets }: TaskModel): ExportCut {
   return { number: cut_number!, offsets: cut_offsets! };
 }

@@ -8,7 +8,7 @@ import type { ExportDestination } from '../../integrations/export-destinations/d
 import { createDirectoryDestination } from '../../integrations/export-destinations/directory.ts';
 import { createS3Destination } from '../../integrations/export-destinations/s3.ts';
 import type { ConnectionModel } from '../../storage/models/connection.ts';
-import { sealingWith } from '../../storage/sealing.ts';
+import { createSealer } from '../../storage/sealing.ts';
 import { openConnectionSecrets } from './connections.ts';
 
 export type ExportSettings = {
@@ -26,7 +26,7 @@ export function createDestination(
 ): ExportDestination {
   if (connection.status !== 'published') throw notAllowed(`the connection ${connection.id} is ${connection.status}`);
   if (connection.provider_type === 'directory') return createDirectoryDestination(getExportDirectory(settings));
-  const { s3 } = openConnectionSecrets(connection, sealingWith(settings.SECRETS_KEYS));
+  const { s3 } = openConnectionSecrets(connection, createSealer(settings.SECRETS_KEYS));
   if (s3 === null || job_config.bucket === null) throw notAllowed(`the connection ${connection.id} is not one to S3`);
   return createS3Destination({
     bucket: job_config.bucket,

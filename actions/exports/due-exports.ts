@@ -5,8 +5,8 @@
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { computeNextInterval } from '../../core/scheduled-task/interval.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { dueScheduledTasks } from '../../storage/due-exports.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { listDueScheduledTasks } from '../../storage/due-exports.ts';
 import { moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -20,11 +20,11 @@ const RANGES_AT_ONCE = 24;
 
 export async function addDueExports(
   { postgres }: Pick<Stores, 'postgres'>,
-  { now, delay_seconds, only }: OfWhom & { now: Date; delay_seconds: number },
+  { now, delay_seconds, only }: DueEnvironments & { now: Date; delay_seconds: number },
 ): Promise<DueExportsReport> {
   const over_at = new Date(now.getTime() - delay_seconds * 1_000);
   const report: DueExportsReport = { done: { exports: 0 }, waiting: [], failed: [] };
-  for (const due of await dueScheduledTasks(postgres, { over_at, limit: TASKS_AT_ONCE, only, left: [] })) {
+  for (const due of await listDueScheduledTasks(postgres, { over_at, limit: TASKS_AT_ONCE, only, left: [] })) {
     try {
       const added = await addRanges({ postgres }, due, { now, over_at, only });
       report.done.exports += added;
@@ -39,8 +39,8 @@ export async function addDueExports(
 /** Whoever holds the row decides; who comes after it finds the next range. */
 function addRanges(
   { postgres }: Pick<Stores, 'postgres'>,
-  { id, ...scope }: Due,
-  { now, over_at, only }: OfWhom & { now: Date; over_at: Date },
+  { id, ...scope }: DueRecord,
+  { now, over_at, only }: DueEnvironments & { now: Date; over_at: Date },
 ): Promise<number> {
   return postgres.transaction(async (database) => {
     const scheduled = await ScheduledTaskModel.fetch(scope, id, { database, lock: true });

@@ -6,7 +6,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { Turns } from '../../storage/turns.ts';
+import { TimeSlicer } from '../../storage/time-slicer.ts';
 import { type ExportSubjects, loadSubjectMetadata } from './subjects.ts';
 
 export type ExportInput = {
@@ -56,7 +56,7 @@ export function defineExportKind<Row>({ reads, columns, keys, rows }: ExportKind
     about,
     heads: (fields) => [...columns, ...fields.map((field) => ({ name: toColumnName(field), kind: 'text' as const }))],
     async *cells(stores, scope, input) {
-      const slicer = new Turns(scope.tenant_id);
+      const slicer = new TimeSlicer(scope.tenant_id);
       for await (const some of rows(stores, scope, input)) {
         const metadataCells = await loadMetadataCells(stores, scope, { some, keys, fields: input.fields });
         yield some.map((row) => [...columns.map((column) => column.toCell(row)), ...metadataCells(row)]);

@@ -3,7 +3,7 @@ import { CREDIT_TOPUP_COLUMNS, CREDIT_USAGE_COLUMNS, type ExportedCredits } from
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { type MovedCredits, movedCredits } from '../../storage/models/ledger.ts';
+import { listMovedCredits, type MovedCredits } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -46,7 +46,7 @@ async function* readCreditsPart(
   const range = { from: formatUs(start_us), to: formatUs(end_us), only, limit: PAGE, database: stores.postgres };
   for (let after: MovedCredits | null = null; ; ) {
     signal.throwIfAborted();
-    const moved: MovedCredits[] = await movedCredits(scope, { ...range, after });
+    const moved: MovedCredits[] = await listMovedCredits(scope, { ...range, after });
     yield await loadRecords(stores, scope, { moved, type });
     if (moved.length < PAGE) return;
     after = moved.at(-1)!;

@@ -1,7 +1,7 @@
 /** The events of a time as they count now, by their timestamps (docs/rules/exports.md, "Events"). */
 import { EVENT_COLUMNS, type ExportedEvent } from '../../core/export/events.ts';
-import { eventsOfTime } from '../../storage/events/exported-events.ts';
-import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
+import { streamExportedEvents } from '../../storage/events/exported-events.ts';
+import { nextOffsets, toOffsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { defineExportKind } from './export-kind.ts';
 
@@ -10,7 +10,7 @@ export const eventsExport = defineExportKind<ExportedEvent>({
   columns: EVENT_COLUMNS,
   keys: { external_customer_id: ([, , external_customer_id]) => external_customer_id },
   async *rows({ clickhouse, postgres }, { tenant_id, environment_id }, { start_us, end_us, signal, cut }) {
-    const marks = offsetsText(nextOffsets(await readProgress(postgres)));
-    yield* eventsOfTime(clickhouse, { tenant_id, environment_id, start_us, end_us, signal, cut, marks });
+    const marks = toOffsetsText(nextOffsets(await readProgress(postgres)));
+    yield* streamExportedEvents(clickhouse, { tenant_id, environment_id, start_us, end_us, signal, cut, marks });
   },
 });

@@ -1,7 +1,7 @@
 /** The records of Postgres in a file: what came late, of earlier times, and then what is of its own (docs/rules/exports.md). */
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type FileCondition, inFile } from '../../storage/exports/cuts.ts';
+import { buildFileCondition, type FileCondition } from '../../storage/exports/cuts.ts';
 import type { ExportInput } from './export-kind.ts';
 
 export type ExportedRange = {
@@ -18,7 +18,7 @@ export function splitIntoFileParts(
 ): ExportedRange[] {
   if (!cut) return [{ start_us, end_us, only: undefined }];
   const { tenant_id, environment_id } = scope;
-  const only = (is_late: boolean) => inFile({ tenant_id, environment_id, kind, id, cut, is_late });
+  const only = (is_late: boolean) => buildFileCondition({ tenant_id, environment_id, kind, id, cut, is_late });
   return [
     { start_us: cut.first_us, end_us: start_us, only: only(true) },
     { start_us, end_us, only: only(false) },

@@ -7,7 +7,7 @@ import { notAllowed } from '../../core/error.ts';
 import { moveTask } from '../../core/task/record.ts';
 import { isRetryable } from '../../core/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
-import { forgetParts } from '../../storage/exports/parts.ts';
+import { deleteParts } from '../../storage/exports/parts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
@@ -154,7 +154,7 @@ async function finishExport(
     // From here on it is there. Who dies before the transaction has ended leaves a whole file, which another try puts the same name on.
     await written.commit();
     const counts = { total_records: records, processed_records: records, successful_records: records };
-    await forgetParts(database, task);
+    await deleteParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
     // That of a schedule is as of its cut.

@@ -9,7 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { toTaskEntityType } from '../../core/task/record.ts';
 import { formatMs, formatUs, toUs } from '../../core/time/instant.ts';
-import { knownSince } from '../../storage/exports/cuts.ts';
+import { markKnownSince } from '../../storage/exports/cuts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
@@ -60,7 +60,7 @@ export async function createScheduledTask(
     };
     return ScheduledTaskModel.add(scope, record, { database });
   });
-  await knownSince(postgres, scope, made.id);
+  await markKnownSince(postgres, scope, made.id);
   return made;
 }
 

@@ -7,7 +7,7 @@ import { CONTENT_TYPES } from '../../core/export/record.ts';
 import type { JobConfig } from '../../core/scheduled-task/record.ts';
 import type { FilePart, Task } from '../../core/task/record.ts';
 import type { ExportDestination, WrittenFile } from '../../integrations/export-destinations/destination.ts';
-import { type BegunPart, keepPart, namingBegins, partsLeft } from '../../storage/exports/parts.ts';
+import { type BegunPart, loadRemainingParts, markPartsNamed, recordPart } from '../../storage/exports/parts.ts';
 import type { ConnectionModel } from '../../storage/models/connection.ts';
 import type { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import type { TaskModel } from '../../storage/models/task.ts';
@@ -37,7 +37,7 @@ const AT_ONCE = 8;
 export async function writeInParts(stores: Stores, writing: ExportWriting, how: RunAttempt): Promise<WrittenExport> {
   const { task, scheduled, input } = writing;
   const bytes_max = scheduled.job_config.max_file_size_mb! * MIB;
-  const left = await partsLeft(stores.postgres, task);
+  const left = await loadRemainingParts(stores.postgres, task);
   const written: WrittenFile[] = [];
   const files: FilePart[] = [];
   const discard = () => forEachChunked(written, (one) => one.discard());
@@ -56,7 +56,7 @@ export async function writeInParts(stores: Stores, writing: ExportWriting, how: 
     await discard();
     throw error;
   }
-  await namingBegins(stores.postgres, task, files.length);
+  await markPartsNamed(stores.postgres, task, files.length);
   const more = [...left.values()].filter(({ part }) => part > files.length);
   return {
     facts: buildFacts(writing, files),
@@ -81,7 +81,7 @@ function writeFilePart(
     bytes,
     signal: how.signal,
     begun,
-    onBegin: (upload_id) => keepPart(postgres, writing.task, { part, upload_id }),
+    onBegin: (upload_id) => recordPart(postgres, writing.task, { part, upload_id }),
   });
 }
 

@@ -4,8 +4,8 @@
  */
 import { deferApplication } from '../../core/credit-grant/application.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { dueGrants } from '../../storage/due-grants.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { listDueGrants } from '../../storage/due-grants.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -18,10 +18,10 @@ const WORKERS = 2;
 
 export async function applyAllDueGrants(
   stores: Stores,
-  { now, only, onProgress, mayGoOn }: { readonly now: Date } & OfWhom & WatchedRun<GrantReport>,
+  { now, only, onProgress, mayGoOn }: { readonly now: Date } & DueEnvironments & WatchedRun<GrantReport>,
 ): Promise<GrantReport> {
   const report: GrantReport = { granted: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const act = async ({ id, ...scope }: DueRecord) => {
     try {
       const granted = await applyOne(stores, scope, { id, now });
       report.granted += granted ?? 0;
@@ -33,7 +33,7 @@ export async function applyAllDueGrants(
     }
   };
   await runBatches({
-    next: (left) => dueGrants(stores.postgres, { now, left, only }),
+    next: (left) => listDueGrants(stores.postgres, { now, left, only }),
     act,
     // By a clock the same must come of the same: wallets are made, and transactions told, in the order of what is due.
     workers: only ? 1 : WORKERS,

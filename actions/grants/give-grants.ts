@@ -15,7 +15,7 @@ import { createdBy } from '../../core/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { toMoney } from '../../core/wallet/rates.ts';
-import { holdDueGrant } from '../../storage/due-grants.ts';
+import { lockDueGrant } from '../../storage/due-grants.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
@@ -174,7 +174,7 @@ export async function applyDueGrants(
 ): Promise<number> {
   for (let count = 0; count < CAUGHT_UP_MAX; count++) {
     const dueQuery = { subscription_id: subscription.id, now: by.now };
-    const due = await holdDueGrant(transaction, toScope(subscription), dueQuery);
+    const due = await lockDueGrant(transaction, toScope(subscription), dueQuery);
     if (!due) return count;
     await applyGrantApplication(transaction, { application: due, subscription, by });
   }

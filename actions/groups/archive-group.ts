@@ -2,7 +2,7 @@
 import { SPEND } from '../../core/alert/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { forgetAlertStates } from '../../storage/alert-states.ts';
+import { deleteAlertStates } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
@@ -29,7 +29,7 @@ export async function archiveGroup(
     const watching = AlertSettingModel.in(scope, database).where({ entity_type: 'group', entity_id: id });
     const settings = await watching.where('status', 'published').orderBy('id').forUpdate();
     await AlertSettingModel.changeAll(scope, { records: settings, changes: { status: 'archived' } }, by);
-    await forgetAlertStates(database, scope, { alert_type: SPEND.group, entity_ids: [id] });
+    await deleteAlertStates(database, scope, { alert_type: SPEND.group, entity_ids: [id] });
     await GroupModel.change(group, { status: 'archived' }, by);
   });
 }

@@ -8,8 +8,8 @@ import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { Task } from '../../core/task/record.ts';
-import { keepFile, writeChunks } from '../../storage/imports/files.ts';
-import { TaskModel, waitingUploadBytes } from '../../storage/models/task.ts';
+import { createFile, writeChunks } from '../../storage/imports/files.ts';
+import { sumWaitingUploadBytes, TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
@@ -52,7 +52,7 @@ export async function enqueueImport(
       const [known] = await TaskModel.in(scope, transaction).where({ id });
       if (known) return known;
     }
-    if ('bytes' in file && (await waitingUploadBytes(transaction, scope)) >= UPLOADS_BYTES_MAX)
+    if ('bytes' in file && (await sumWaitingUploadBytes(transaction, scope)) >= UPLOADS_BYTES_MAX)
       throw new FarthingError('too_many_requests', 'uploads of a gigabyte wait: send more when some are done', {
         details: { retry_after_seconds: UPLOADS_RETRY_SECONDS },
       });
@@ -73,7 +73,7 @@ export async function enqueueImport(
     if (bytes) {
       const place = { ...scope, task_id: id, file_id: workflow_id };
       await writeChunks(place, [bytes], transaction);
-      await keepFile(place, transaction);
+      await createFile(place, transaction);
     }
     return added;
   });

@@ -9,22 +9,22 @@ import { EVENT_COLUMNS } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import { moveTask } from '../../core/task/record.ts';
 import { downloadFile } from '../../integrations/downloads/https-file.ts';
-import { bounded } from '../../storage/bounded.ts';
-import { onBehalfOf } from '../../storage/caller.ts';
-import { clockFor } from '../../storage/environment-clock.ts';
+import { runBounded } from '../../storage/bounded.ts';
+import { loadNow } from '../../storage/environment-clock.ts';
 import { addFaults, readFaults } from '../../storage/imports/faults.ts';
 import {
-  forgetFile,
-  type KeptFile,
-  keepFile,
-  keptFile,
+  createFile,
+  deleteFile,
+  findStoredFile,
   readChunks,
+  type StoredImportFile,
   useFile,
   writeChunks,
 } from '../../storage/imports/files.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
+import { runAs } from '../../storage/request-context.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { completeRun, lockRun, type RunAttempt, type RunReference, requeueRun, tryRun } from '../workflows/run.ts';
 import { getImportedEntity, IMPORT_JOB, IMPORTED, type ImportedEntity } from './import-later.ts';
@@ -73,14 +73,14 @@ export function tryImport(
       mayGoOn,
     };
     const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
-    return onBehalfOf(caller, () => importFile(importing));
+    return runAs(caller, () => importFile(importing));
   });
 }
 
 async function importFile(importing: ImportRun): Promise<'completed' | 'overtaken'> {
   const { stores, place, task_id, signal, mayGoOn } = importing;
   const task = await startImport(importing);
-  const file = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
+  const file = (await findStoredFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
   const pieces = readChunks(file, stores.postgres);
   const entity_type = getImportedEntity(task);
   const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
@@ -139,7 +139,10 @@ const buildStoppedError = ({ task_status }: TaskModel) =>
   notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
 /** One of its own for each try; what was begun and not finished is never read. */
-async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: ImportRun): Promise<KeptFile> {
+async function fetchFile(
+  task: TaskModel,
+  { stores, place, settings, clock, signal }: ImportRun,
+): Promise<StoredImportFile> {
   if (task.file_url === '') throw invalid('file', 'is not kept any more: upload it again');
   const file_id = newId('run', clock().getTime());
   const hash = createHash('sha256');
@@ -168,8 +171,8 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
       { sha256, size_bytes },
       { by: { user_id: task.created_by, now: clock() }, database },
     );
-    await keepFile(file, database);
-    return (await keptFile(place, task.id, database))!;
+    await createFile(file, database);
+    return (await findStoredFile(place, task.id, database))!;
   });
 }
 
@@ -229,7 +232,7 @@ async function importEvents({ task, rows, before }: ImportBatch, importing: Impo
   await stores.postgres.transaction(async (transaction) => {
     const locked = await lockTask(transaction, importing, before);
     const batch = { task_id: task.id, read, before, now: clock() };
-    await bounded({ postgres: stores.postgres, transaction }, { signal, timeout_ms: APPEND_MS }, () =>
+    await runBounded({ postgres: stores.postgres, transaction }, { signal, timeout_ms: APPEND_MS }, () =>
       appendEventRows(stores, place, batch),
     );
     const faults = read.map((row) => ('text' in row ? undefined : row.fault));
@@ -241,7 +244,7 @@ async function importRecords({ task, rows, before }: ImportBatch, importing: Imp
   const { stores, place, clock } = importing;
   const entity_type = getImportedEntity(task);
   if (entity_type === 'EVENTS') throw new FarthingError('system_error', 'events are no records');
-  const at = await clockFor(stores.postgres, place, clock);
+  const at = await loadNow(stores.postgres, place, clock);
   await stores.postgres.transaction(async (database) => {
     const locked = await lockTask(database, importing, before);
     const author = { user_id: task.created_by, now: at() };
@@ -292,7 +295,7 @@ async function completeImport(importing: ImportRun, total: number): Promise<'com
     const by = { user_id: task.created_by, now };
     const error_summary = failed_records === 0 ? null : await buildSummary(database, task, total);
     await TaskModel.change(task, { ...moved, total_records: total, error_summary }, { by, database });
-    await forgetFile(place, task_id, database);
+    await deleteFile(place, task_id, database);
     const result = { task_id, total_records: total, successful_records, failed_records };
     return completeRun(database, place, { result, now });
   });

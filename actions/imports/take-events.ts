@@ -8,8 +8,8 @@ import { formatId } from '../../core/id.ts';
 import { type ImportedEventRow, parseEventRow } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
-import { clockOf } from '../../storage/environment-clock.ts';
-import { untilOthersHaveRoom } from '../../storage/log/room.ts';
+import { loadClock } from '../../storage/environment-clock.ts';
+import { waitForPipeline } from '../../storage/log/room.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { appendEvents, toOneBody } from '../events/append-events.ts';
 import { findReservedIds } from '../events/reserved-ids.ts';
@@ -25,7 +25,7 @@ export async function readEventRows(
   { rows, signal }: { rows: readonly FileRow[]; signal: AbortSignal },
 ): Promise<readonly ImportEventRow[]> {
   const read = await rejectReservedIds(stores, scope, rows.map(readRow));
-  await untilOthersHaveRoom(stores.log, signal);
+  await waitForPipeline(stores.log, signal);
   return read;
 }
 
@@ -46,7 +46,7 @@ export async function appendEventRows(
 ): Promise<void> {
   const good = read.flatMap((row, index) => ('text' in row ? { ...row, number: before + index + 1 } : []));
   if (good.length === 0) return;
-  const clock = await clockOf(stores.postgres, scope);
+  const clock = await loadClock(stores.postgres, scope);
   const events = good.map(({ text, event_id }) => ({ bytes: toEventBytes(text, clock?.now), event_id }));
   const makeId = (index: number) => computeRowEventId(task_id, good[index]!.number);
   await appendEvents(stores.log, scope, { ...toOneBody(events), now, makeId });

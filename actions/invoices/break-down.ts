@@ -7,14 +7,14 @@ import { Decimal } from '../../core/decimal.ts';
 import { breakDown, type GroupBreakdown, type GroupUsage } from '../../core/invoice/breakdown.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant, toUs } from '../../core/time/instant.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
 import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 
 type BreakdownGroup = Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ type BreakdownQuery = {
   readonly by_source: boolean;
   readonly now: Date;
   /** Of a question of a tenant; we ask for its document without. */
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 export type LineBreakdown = {
   readonly usage_breakdown: GroupBreakdown<BreakdownGroup>[] | null;
@@ -58,7 +58,7 @@ export async function breakDownLines(
     const window = { start, end: toInstant(line.computed_from!.window_end!) };
     const service_start = line.period_start ? toInstant(line.period_start) : start;
     const ask = async (group_by: GroupBy) => {
-      const { usage } = await askUsage(stores, scope, {
+      const { usage } = await readUsageReport(stores, scope, {
         meter,
         ...buildCustomerFilter(members.get(subscription.id)!, window, service_start),
         start_us: toUs(window.start),

@@ -8,7 +8,7 @@ import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoice/record
 import type { Scope } from '../../core/scope.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { narrow, type Query, type Row } from '../../storage/models/page.ts';
+import { narrow, type PageQuery, type PageRecord } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -88,8 +88,8 @@ function checkEntity(line: CreateInvoiceLine, index: number): void {
 }
 
 /** One question for all lines. */
-async function check<M extends Row & { id: string }>(
-  records: Query<M>,
+async function check<M extends PageRecord & { id: string }>(
+  records: PageQuery<M>,
   named: readonly NamedReference[],
 ): Promise<void> {
   if (named.length === 0) return;

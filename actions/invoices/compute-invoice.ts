@@ -10,9 +10,9 @@ import { isSameInvoice } from '../../core/invoice/same-lines.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
+import { CouponApplicationModel, deleteApplications } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
+import { deleteInvoiceLines, InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
@@ -183,8 +183,8 @@ async function writePlan(
   { invoice, planned, isLast, now }: { invoice: InvoiceModel } & ComputationWriting,
 ): Promise<WrittenComputation> {
   if (invoice.is_manually_edited) await returnRedemptions(invoice, { transaction, author: { user_id: '', now } });
-  await takeLinesAway(invoice, invoice.id, transaction);
-  await takeApplicationsAway(invoice, invoice.id, transaction);
+  await deleteInvoiceLines(invoice, invoice.id, transaction);
+  await deleteApplications(invoice, invoice.id, transaction);
   const fields = { ...computedFields(planned.plan, invoice, now), is_manually_edited: false };
   const changes = isLast ? fields : { ...fields, invoice_status: 'DRAFT' as const };
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });

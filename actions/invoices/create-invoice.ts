@@ -13,12 +13,12 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { lockNoClock } from '../../storage/models/lock-no-clock.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
@@ -38,7 +38,7 @@ export async function createInvoice(
   author: Author,
 ): Promise<InvoiceWithLines> {
   const make = (transaction: Transaction) => createInvoiceWithin(transaction, scope, { request, author });
-  return transactionBehindOthers(stores, make);
+  return retryTransaction(stores, make);
 }
 
 /** For a caller that has a transaction open. */
@@ -48,7 +48,7 @@ export async function createInvoiceWithin(
   { request, author }: { request: CreateInvoice; author: Author },
 ): Promise<InvoiceWithLines> {
   const written = defineManualInvoice(request);
-  await holdNoClock(scope, transaction);
+  await lockNoClock(scope, transaction);
   // Before the customer: the row of an invoice names its subscription, and so holds it.
   const requestedIds = await listRequestedSubscriptions(request, { scope, transaction });
   await lockSubscriptions(

@@ -231,6 +231,6 @@ async function findExistingInvoice(request: DraftRequest, database: Database): P
   const period_end = new Date(period.end).toISOString();
   const where = { period_start, period_end, billing_reason, status: 'published' };
   const filter = { column: 'subscription_id', value: subscription.id, where };
-  const invoices = await InvoiceModel.listOf(subscription, filter, database);
+  const invoices = await InvoiceModel.listBy(subscription, filter, database);
   return invoices.find(({ invoice_status }) => invoice_status !== 'VOIDED');
 }

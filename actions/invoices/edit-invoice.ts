@@ -16,9 +16,9 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
-import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
+import { CouponApplicationModel, deleteApplications } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
+import { deleteInvoiceLines, InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -100,10 +100,10 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
   // The coupons of before are free again before the new ones are redeemed; all of them are held first, in one order.
   await lockCoupons(await listNamedCoupons(editing), editing);
   await returnRedemptions(invoice, { transaction, author });
-  await takeApplicationsAway(invoice, invoice.id, transaction);
+  await deleteApplications(invoice, invoice.id, transaction);
   const settled = await applyAdjustments(editing, { records, retained: retained });
   await countApplied(settled.coupons_applied, editing);
-  await takeLinesAway(invoice, invoice.id, transaction);
+  await deleteInvoiceLines(invoice, invoice.id, transaction);
   const lines = records.map((record, index) => ({ ...record, ...moneyText(settled.money[index]!) }));
   const written = await InvoiceLineItemModel.addAll(scope, lines, { database: transaction });
   const line_ids = written.map(({ id }) => id);
@@ -144,7 +144,7 @@ function buildLineRecord(
 /** Those that are stated now, and those that took something off before. */
 async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing): Promise<string[]> {
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
-  const applications = await CouponApplicationModel.listOf(invoice, filter, transaction);
+  const applications = await CouponApplicationModel.listBy(invoice, filter, transaction);
   const requested = [...(edit.invoice_coupons ?? []), ...(edit.line_item_coupons ?? [])];
   return [...requested, ...applications].map(({ coupon_id }) => coupon_id);
 }
@@ -158,7 +158,7 @@ async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly Edi
   const isStated = edit.invoice_coupons !== null || edit.line_item_coupons !== null;
   if (isStated) return [];
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
-  const applications = await CouponApplicationModel.listOf(invoice, filter, transaction);
+  const applications = await CouponApplicationModel.listBy(invoice, filter, transaction);
   const isOwn = (one: CouponApplicationModel) => one.coupon_association_id === null || !hasStanding(editing);
   const own = applications.filter(isOwn);
   const coupons = await CouponModel.byId(

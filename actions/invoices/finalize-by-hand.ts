@@ -2,8 +2,8 @@
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
-import { LOOK_AFTER_SECONDS, tellLateUsageOf } from '../../storage/progress/late-usage.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
+import { BILL_DELAY_SECONDS, recordSubscriptionLateUsage } from '../../storage/progress/late-usage.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { toScope } from '../billing/billable-items.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -23,7 +23,7 @@ export async function finalizeInvoice(
     await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
   };
-  return transactionBehindOthers(stores, finalize);
+  return retryTransaction(stores, finalize);
 }
 
 /** It is as it was drafted: whether more has come since is looked at where no other invoice comes behind it. */
@@ -38,8 +38,9 @@ async function enqueueLateUsageChecks(
     .where({ subscription_status: 'cancelled', status: 'published' })
     .orderBy('id')
     .select('id');
-  const due_at = new Date(now.getTime() + LOOK_AFTER_SECONDS * 1000);
-  for (const { id } of ended) await tellLateUsageOf(transaction, { ...toScope(invoice), subscription_id: id }, due_at);
+  const due_at = new Date(now.getTime() + BILL_DELAY_SECONDS * 1000);
+  for (const { id } of ended)
+    await recordSubscriptionLateUsage(transaction, { ...toScope(invoice), subscription_id: id }, due_at);
 }
 
 function isNamed(id: string | null | undefined): id is string {

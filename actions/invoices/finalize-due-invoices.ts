@@ -5,9 +5,9 @@
  */
 import { indexById } from '../../core/by-id.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Due, dueDrafts, type OfWhom, restedOf } from '../../storage/due-billing.ts';
+import { type DueEnvironments, type DueRecord, findDueDrafts, listDueDrafts } from '../../storage/due-billing.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
@@ -38,13 +38,20 @@ type FinalizationInput = {
 /** One after the other: numbers are given in the order of what has rested longest. */
 export async function finalizeDueInvoices(
   stores: Stores,
-  { now, delay_seconds, only, onProgress, mayGoOn, plans }: FinalizationInput & OfWhom & WatchedRun<FinalizationReport>,
+  {
+    now,
+    delay_seconds,
+    only,
+    onProgress,
+    mayGoOn,
+    plans,
+  }: FinalizationInput & DueEnvironments & WatchedRun<FinalizationReport>,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
   const last: LastBatch = { families: new Set() };
   if (!plans) await findDraftPlanCache(stores)?.stay(stores);
   await runBatches({
-    next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
+    next: (left) => listDueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, plans }),
     actBatch: (due, handoff) =>
       finalizeBatch(stores, due, { now, delay_seconds, report, plans, order: { handoff: handoff, last } }),
@@ -62,7 +69,7 @@ type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 /** Whether it is a draft no more; else it is left for the next run. */
 async function finalizeOne(
   stores: Stores,
-  { id, ...scope }: Due,
+  { id, ...scope }: DueRecord,
   { report, ...how }: FinalizationInput & { report: FinalizationReport },
 ): Promise<boolean> {
   try {
@@ -79,7 +86,7 @@ async function finalizeOne(
 
 async function finalizeBatch(
   stores: Stores,
-  due: readonly Due[],
+  due: readonly DueRecord[],
   { report, ...how }: FinalizationInput & { report: FinalizationReport; order: BatchOrder },
 ): Promise<BatchOutcome> {
   const { tenant_id, environment_id } = due[0]!;
@@ -121,10 +128,10 @@ function finalizeAll(
     const seen = await loadHierarchyDrafts(transaction, scope, ids);
     if (order) await waitForSharedHierarchies(seen, order);
     await lockInvoices(transaction, scope, seen);
-    const rested = await restedOf(transaction, scope, { ids, now, delay_seconds });
+    const rested = await findDueDrafts(transaction, scope, { ids, now, delay_seconds });
     const parts = splitByHierarchy(seen.filter(({ invoice_id }) => rested.has(invoice_id)));
     for (const some of parts) {
-      const computed = await sideBySide(transaction, some, (draft) =>
+      const computed = await mapBatched(transaction, some, (draft) =>
         computeLast(stores, transaction, { scope, now, isPlanCurrent: isPlanCurrent, ...draft }),
       );
       const ready = computed.filter((one) => typeof one !== 'string');

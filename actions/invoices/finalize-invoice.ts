@@ -10,9 +10,9 @@ import { notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { settingOf } from '../../storage/models/setting.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { loadInvoiceLines } from '../billing/invoice-records.ts';
@@ -40,7 +40,7 @@ export async function finalizeAllWithin(
   scope: Scope,
   { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
-  const ready = await sideBySide(transaction, invoice_ids, (id) => loadReady(transaction, scope, id));
+  const ready = await mapBatched(transaction, invoice_ids, (id) => loadReady(transaction, scope, id));
   return finalizeReady(transaction, scope, { ready, now });
 }
 
@@ -58,7 +58,7 @@ export async function finalizeReady(
     await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
     await creditRest(transaction, one, now);
   }
-  const config = await settingOf(scope, 'invoice_config', transaction);
+  const config = await loadSetting(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
@@ -92,7 +92,7 @@ async function applyAdjustmentsToAll(
   const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
   const asks = (one: ReadyDraft) => taxing || one.line_items.some(isTaxedOrCredited);
   const alone = ready.filter((one) => !isPaid(one) && asks(one));
-  const made = await sideBySide(transaction, alone, (one) => applyAdjustments(transaction, one, { now }));
+  const made = await mapBatched(transaction, alone, (one) => applyAdjustments(transaction, one, { now }));
   for (const one of ready) if (!isPaid(one) && !asks(one)) settled.set(one, one);
   for (const [index, one] of alone.entries()) settled.set(one, made[index]!);
   for (const one of ready.filter(isPaid)) {

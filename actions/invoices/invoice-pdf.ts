@@ -7,11 +7,11 @@ import type { Scope } from '../../core/scope.ts';
 import { renderPdf } from '../../integrations/pdf/render.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { keepDocument, keptDocument } from '../../storage/models/invoice-document.ts';
+import { findDocument, upsertDocument } from '../../storage/models/invoice-document.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
 import { loadPrintedTaxes } from '../taxes/printed-taxes.ts';
 import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
 import { loadPrintedGroups } from './printed-groups.ts';
@@ -22,7 +22,7 @@ export type InvoicePdfInput = {
   readonly force?: boolean;
   readonly fonts: string | null;
   readonly now: Date;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 export type InvoicePdf = { readonly invoice: InvoiceModel; readonly name: string; readonly bytes: Buffer };
 
@@ -36,11 +36,11 @@ export async function loadInvoicePdf(
   const name = `${invoice.invoice_number ?? invoice.id}.pdf`;
   const cacheKey = { invoice_id: invoice.id, invoice_version: invoice.version };
   const isFinal = invoice.invoice_status === 'FINALIZED';
-  const known = isFinal && !force ? await keptDocument(scope, cacheKey, postgres) : undefined;
+  const known = isFinal && !force ? await findDocument(scope, cacheKey, postgres) : undefined;
   if (known) return { invoice, name, bytes: known };
   const document = buildInvoiceDocument(await gatherInvoiceDocument(stores, invoice, { now, bounds }));
   const bytes = await renderPdf(document, { fonts, asker: scope.tenant_id });
-  if (isFinal) await keepDocument(scope, { ...cacheKey, bytes, now }, postgres);
+  if (isFinal) await upsertDocument(scope, { ...cacheKey, bytes, now }, postgres);
   return { invoice, name, bytes };
 }
 
@@ -59,7 +59,7 @@ export async function gatherInvoiceDocument(
     .where({ invoice_id: invoice.id, status: 'published' })
     .orderBy('position');
   const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database });
-  const settings = await settingOf(scope, 'invoice_pdf_config', database);
+  const settings = await loadSetting(scope, 'invoice_pdf_config', database);
   return {
     invoice,
     lines,

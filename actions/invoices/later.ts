@@ -5,7 +5,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { bounded } from '../../storage/bounded.ts';
+import { runBounded } from '../../storage/bounded.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -60,7 +60,7 @@ function runOnce(
   finish: Parameters<typeof tryInvoiceRun>[3],
 ) {
   return runBillingTransaction(stores, (transaction) =>
-    bounded({ postgres: stores.postgres, transaction }, bound, async () => {
+    runBounded({ postgres: stores.postgres, transaction }, bound, async () => {
       const { run, ended } = await lockRun(transaction, place);
       if (ended) return ended;
       const question = { scope: place, invoice_id: run.entity_id, now: clock() };

@@ -14,7 +14,7 @@ import type { Mailer } from '../../integrations/mail/smtp.ts';
 import { addJob } from '../../storage/jobs.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { loadInvoicePdf } from './invoice-pdf.ts';
@@ -76,11 +76,11 @@ export async function mailInvoice(
 ): Promise<MailOutcome> {
   const database = stores.postgres;
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
-  const config = await settingOf(scope, 'invoice_mail_config', database);
+  const config = await loadSetting(scope, 'invoice_mail_config', database);
   if (!isEmailDue(invoice, kind) || !config[kind === 'new' ? 'invoices' : 'reminders']) return { outcome: 'none' };
   const { email } = await CustomerModel.fetch(scope, invoice.customer_id, { database });
   if (!email) return { outcome: 'none' };
-  const settings = await settingOf(scope, 'invoice_pdf_config', database);
+  const settings = await loadSetting(scope, 'invoice_pdf_config', database);
   const seller = await loadSeller(settings, { tenant_id: scope.tenant_id, database });
   const { name, bytes } = await loadInvoicePdf(stores, scope, { id: invoice.id, fonts, now });
   return mailer.send({

@@ -14,8 +14,8 @@ import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, type Milliseconds, requireInstant, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import type { Made } from '../../storage/kept/kept-answer.ts';
-import { currentNotes } from '../../storage/kept/noting.ts';
+import type { ComputedAnswer } from '../../storage/cache/cache-entry.ts';
+import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
@@ -80,11 +80,11 @@ export async function planCurrentCharge(
   stores: Stores,
   subscription: SubscriptionModel,
   { database, now }: { database: Database; now: Date },
-): Promise<Made<Decimal>> {
+): Promise<ComputedAnswer<Decimal>> {
   const invoices = listComingInvoices(subscription, now);
   const [next] = invoices;
   // When the next period begins is in no record.
-  currentNotes()?.row({ ends: formatMs(invoices.at(-1)!.period.end) });
+  currentRecorder()?.row({ ends: formatMs(invoices.at(-1)!.period.end) });
   const alone = (await isChangingThen(database, subscription, next))
     ? null
     : await gatherEachAlone(stores, database, { subscription, now, invoices });

@@ -2,7 +2,7 @@
 import type { Scope } from '../../core/scope.ts';
 import type { SettingValue } from '../../core/setting/record.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -13,7 +13,7 @@ export async function loadInvoiceTimezone(
   scope: Scope,
   database: Database,
 ): Promise<string> {
-  if (!subscription_id) return (await settingOf(scope, 'invoice_config', database)).timezone;
+  if (!subscription_id) return (await loadSetting(scope, 'invoice_config', database)).timezone;
   return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
 }
 

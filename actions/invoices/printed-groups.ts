@@ -5,14 +5,14 @@ import type { Scope } from '../../core/scope.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
 import { breakDownLines, type LineBreakdown } from './break-down.ts';
 
 type PrintedGroupsInput = {
   readonly lines: readonly InvoiceLineItemModel[];
   readonly group_by: readonly string[];
   readonly now: Date;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 
 /** By the id of the line. */

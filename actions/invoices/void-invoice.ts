@@ -12,7 +12,7 @@ import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { toScope } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
@@ -73,7 +73,7 @@ export async function voidLocked(
   const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   await returnRedemptions(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
-  await askForAlertsOfInvoice(transaction, voided);
+  await enqueueInvoiceAlertChecks(transaction, voided);
   await voidOpenPayments(transaction, { invoice: voided, by: author });
   const withIt = changesWithin.map((change) => change.id);
   if (subscription) await returnOffsets(transaction, { invoice: voided, subscription, changes: withIt, author });

@@ -9,9 +9,9 @@ import { deriveFinalPayment } from '../../core/invoice/payment-status.ts';
 import type { InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
+import { mapPipelined } from '../../storage/models/batched.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { inParts } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { planCollections } from '../payments/plan-collection.ts';
@@ -44,7 +44,7 @@ export async function writeFinal(
     numbered.slice(index * PART, (index + 1) * PART),
   );
   const write = (part: readonly NumberedDraft[]) => writePart(transaction, scope, { part, customers, ...how });
-  const finalized = (await inParts(transaction, parts, write)).flat();
+  const finalized = (await mapPipelined(transaction, parts, write)).flat();
   // Charged after the commit: no provider is asked inside of a transaction.
   const all = finalized.map((invoice, index) => ({ invoice, subscription: numbered[index]!.subscription }));
   await planCollections(transaction, scope, { all, now: how.now });

@@ -6,7 +6,7 @@ import { notAllowed } from '../../core/error.ts';
 import { checkPayable } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { loadCoveredByCredits } from '../wallets/pay-with-credits.ts';
@@ -20,7 +20,7 @@ export async function attemptInvoice(
   scope: Scope,
   { id, by }: { id: string; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  const payment = await transactionBehindOthers(stores, async (transaction) => {
+  const payment = await retryTransaction(stores, async (transaction) => {
     const { invoice, subscription } = await lockInvoice(transaction, scope, id);
     checkPayable(invoice);
     const pending = await findPendingCollection(transaction, invoice);

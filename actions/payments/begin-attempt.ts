@@ -13,7 +13,7 @@ import { toInstant } from '../../core/time/instant.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { lockWalletInOrder } from '../wallets/lock-wallet.ts';
@@ -42,7 +42,7 @@ export async function beginAttempt(
     isNew = false,
   }: { id: string; by: PaymentChangeAuthor; isRequested: boolean; isNew?: boolean },
 ): Promise<StartedAttempt> {
-  return transactionBehindOthers(stores, async (transaction) => {
+  return retryTransaction(stores, async (transaction) => {
     const seen = await lockPayment(transaction, scope, id);
     const { payment } = seen;
     if (!OPEN.includes(payment.payment_status)) {

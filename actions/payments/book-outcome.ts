@@ -7,7 +7,7 @@ import { computeAppliedAmount } from '../../core/payment/receipt.ts';
 import { computeNextAttempt } from '../../core/payment/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
@@ -117,7 +117,7 @@ export async function bookDecline(
   }: LockedPayment & { error: string; gateway_payment_id: string | null; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   const { payment } = current;
-  const config = await settingOf(payment, 'payment_config', transaction);
+  const config = await loadSetting(payment, 'payment_config', transaction);
   const retry_at = isRetried(current) ? computeNextAttempt(payment.attempt_count, config, by.now) : null;
   const isPartial = payment.is_automatic && canBePaidInPart(current.invoice, current.subscription);
   const after = async (declined: PaymentModel) => {
@@ -158,7 +158,7 @@ export async function failPayment(
   { error, gateway_payment_id, at, by, ...current }: PaymentFailure,
 ): Promise<PaymentModel> {
   const { payment, subscription } = current;
-  const { after_last_try } = await settingOf(payment, 'payment_config', transaction);
+  const { after_last_try } = await loadSetting(payment, 'payment_config', transaction);
   const isFollowed = payment.is_automatic && subscription !== null && after_last_try !== 'keep_active';
   const changes = {
     payment_status: 'FAILED' as const,

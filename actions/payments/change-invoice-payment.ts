@@ -1,6 +1,6 @@
 /** What was paid of an invoice is written: what a payment says of it, or somebody by hand. */
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { LockedInvoice } from '../invoices/lock-invoice.ts';
 import { completeIfPaid } from '../invoices/settle-paid.ts';
@@ -15,7 +15,7 @@ export async function changeInvoicePayment(
 ): Promise<InvoiceModel> {
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by });
-  if (changed.amount_remaining !== invoice.amount_remaining) await askForAlertsOfInvoice(transaction, changed);
+  if (changed.amount_remaining !== invoice.amount_remaining) await enqueueInvoiceAlertChecks(transaction, changed);
   await completeIfPaid(stores, transaction, { invoice: changed, subscription, by });
   return changed;
 }

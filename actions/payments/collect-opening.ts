@@ -7,7 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';
-import { forgetUndone } from '../../storage/models/request-effects.ts';
+import { deleteUndoneEffects } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { loadWithLines } from '../billing/invoice-records.ts';
@@ -138,6 +138,6 @@ async function undoCreation(
     const locked = await lockInvoice(transaction, scope, invoice_id);
     await voidLocked(stores, transaction, { ...locked, metadata: null, author });
     await undoRedemptions(id, { scope, transaction, author });
-    await forgetUndone(transaction);
+    await deleteUndoneEffects(transaction);
   });
 }

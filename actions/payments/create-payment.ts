@@ -11,7 +11,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { type LockedInvoice, lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
@@ -57,7 +57,7 @@ async function addPayment(
   scope: Scope,
   { request, author, method }: CreatePaymentInput & { method: PaymentMethodType },
 ): Promise<PaymentModel | { first: PaymentModel }> {
-  return transactionBehindOthers(stores, async (transaction) => {
+  return retryTransaction(stores, async (transaction) => {
     const lockedInvoice = await lockInvoice(transaction, scope, request.destination_id);
     // Where the minute of the clock has changed between two that are equal, their keys do not meet.
     const { key, known } = await findPaymentKey(transaction, scope, { request, author });

@@ -1,7 +1,7 @@
 /** What the clock does with payments: each that is to be tried, or asked after, side by side and outside of transactions. */
 import type { Scope } from '../../core/scope.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { duePayments } from '../../storage/due-payments.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { listDuePayments } from '../../storage/due-payments.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
@@ -13,10 +13,10 @@ const AT_ONCE = 4;
 
 export async function processDuePayments(
   stores: Stores,
-  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+  { now, only, mayGoOn }: { now: Date } & DueEnvironments & Interruptible,
 ): Promise<DuePaymentsReport> {
   const report: DuePaymentsReport = { processed: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const act = async ({ id, ...scope }: DueRecord) => {
     try {
       await resumePayment(stores, scope, { id, by: { now } });
       // What is still due then is left for the next run, or the provider would be asked without end.
@@ -29,7 +29,7 @@ export async function processDuePayments(
     }
   };
   await runBatches({
-    next: (left) => duePayments(stores.postgres, { now, left, only }),
+    next: (left) => listDuePayments(stores.postgres, { now, left, only }),
     act,
     workers: AT_ONCE,
     mayGoOn,

@@ -1,9 +1,9 @@
 /** Tells of each invoice, once, that its due date has passed without its money (docs/rules/payments.md, "Overdue"). */
 import type { Scope } from '../../core/scope.ts';
-import { type Due, type OfWhom } from '../../storage/due-billing.ts';
-import { markToldOverdue, overdueInvoices } from '../../storage/due-payments.ts';
+import { type DueEnvironments, type DueRecord } from '../../storage/due-billing.ts';
+import { listOverdueInvoices, markOverduePublished } from '../../storage/due-payments.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type BatchOutcome, type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { emit } from '../system-events/emit.ts';
@@ -12,15 +12,15 @@ type OverdueReport = { emitted: number; failed: { id: string; error: unknown }[]
 
 export async function emitOverdue(
   stores: Stores,
-  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+  { now, only, mayGoOn }: { now: Date } & DueEnvironments & Interruptible,
 ): Promise<OverdueReport> {
   const report: OverdueReport = { emitted: 0, failed: [] };
-  const emitBatch = async (due: readonly Due[]): Promise<BatchOutcome> => {
+  const emitBatch = async (due: readonly DueRecord[]): Promise<BatchOutcome> => {
     const emitted = await emitScopeOverdue(stores, due, now);
     report.emitted += emitted.size;
     return { left: due.flatMap(({ id }) => (emitted.has(id) ? [] : [id])), alone: [] };
   };
-  const act = async (due: Due) => {
+  const act = async (due: DueRecord) => {
     try {
       return (await emitBatch([due])).left.length === 0;
     } catch (error) {
@@ -28,19 +28,19 @@ export async function emitOverdue(
       return false;
     }
   };
-  const next = (left: readonly string[]) => overdueInvoices(stores.postgres, { now, left, only });
+  const next = (left: readonly string[]) => listOverdueInvoices(stores.postgres, { now, left, only });
   await runBatches({ next, act, actBatch: emitBatch, workers: 1, mayGoOn });
   return report;
 }
 
 /** Of one environment, in one transaction. Those who were told of here: one may have been paid meanwhile, or told of by another. */
-function emitScopeOverdue(stores: Stores, due: readonly Due[], now: Date): Promise<Set<string>> {
+function emitScopeOverdue(stores: Stores, due: readonly DueRecord[], now: Date): Promise<Set<string>> {
   const { tenant_id, environment_id }: Scope = due[0]!;
   const scope = { tenant_id, environment_id };
   return stores.postgres.transaction(async (transaction) => {
-    const emitted = await sideBySide(transaction, due, async ({ id }) => {
+    const emitted = await mapBatched(transaction, due, async ({ id }) => {
       const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-      if (!(await markToldOverdue(transaction, scope, { id, now }))) return [];
+      if (!(await markOverduePublished(transaction, scope, { id, now }))) return [];
       await emit(transaction, 'invoice.payment.overdue', { record: invoice, by: { now } });
       return [id];
     });

@@ -2,8 +2,8 @@
  * Ends subscriptions whose invoices have waited for their money longer than the setting of the environment allows
  * (docs/rules/payments.md, "After the grace period").
  */
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { isOutOfPatience, outOfPatience } from '../../storage/due-payments.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { isPastGracePeriod, listInvoicesPastGracePeriod } from '../../storage/due-payments.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { cancelUnpaid } from './retries-exhausted.ts';
@@ -12,12 +12,12 @@ type EndOverdueReport = { ended: number; failed: { id: string; error: unknown }[
 
 export async function cancelOverdue(
   stores: Stores,
-  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+  { now, only, mayGoOn }: { now: Date } & DueEnvironments & Interruptible,
 ): Promise<EndOverdueReport> {
   const report: EndOverdueReport = { ended: 0, failed: [] };
-  const act = async ({ id: invoice_id, ...scope }: Due) => {
+  const act = async ({ id: invoice_id, ...scope }: DueRecord) => {
     try {
-      const isDue = (transaction: Transaction) => isOutOfPatience(transaction, scope, { invoice_id, now });
+      const isDue = (transaction: Transaction) => isPastGracePeriod(transaction, scope, { invoice_id, now });
       const isEnded = await cancelUnpaid(stores, scope, { invoice_id, by: { now }, isDue });
       if (isEnded) report.ended += 1;
       return isEnded;
@@ -26,6 +26,11 @@ export async function cancelOverdue(
       return false;
     }
   };
-  await runBatches({ next: (left) => outOfPatience(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
+  await runBatches({
+    next: (left) => listInvoicesPastGracePeriod(stores.postgres, { now, left, only }),
+    act,
+    workers: 1,
+    mayGoOn,
+  });
   return report;
 }

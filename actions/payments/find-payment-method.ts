@@ -10,7 +10,7 @@ import { EnvironmentModel } from '../../storage/models/environment.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { CoveredByCredits } from '../wallets/pay-with-credits.ts';
 
@@ -52,7 +52,7 @@ export async function loadUsableGateway(
   scope: Scope,
   requested: PaymentGateway | null,
 ): Promise<PaymentGateway> {
-  const gateway = requested ?? (await settingOf(scope, 'payment_config', database)).default_gateway;
+  const gateway = requested ?? (await loadSetting(scope, 'payment_config', database)).default_gateway;
   const environment = await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database });
   return checkGateway(gateway, environment.type);
 }
@@ -62,7 +62,7 @@ async function findStoredMethod(
   scope: Scope,
   { customer_id, requested }: PaymentMethodQuery,
 ): Promise<PaymentMethodModel | undefined> {
-  const storedMethod = await PaymentMethodModel.listOf(
+  const storedMethod = await PaymentMethodModel.listBy(
     scope,
     { column: 'customer_id', value: customer_id, where: { status: 'published', payment_method_status: 'ACTIVE' } },
     database,

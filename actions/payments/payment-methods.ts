@@ -6,7 +6,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { loadUsableGateway } from './find-payment-method.ts';
 
@@ -15,7 +15,7 @@ export async function savePaymentMethod(
   scope: Scope,
   { customer_id, request, author }: { customer_id: string; request: SavePaymentMethod; author: Author },
 ): Promise<PaymentMethodModel> {
-  return transactionBehindOthers({ postgres }, async (transaction) => {
+  return retryTransaction({ postgres }, async (transaction) => {
     await CustomerModel.fetchPublished(scope, customer_id, { database: transaction });
     const payment_gateway = await loadUsableGateway(transaction, scope, request.payment_gateway);
     return storePaymentMethod(transaction, scope, { ...request, payment_gateway, customer_id, author });
@@ -62,7 +62,7 @@ export async function removePaymentMethod(
   scope: Scope,
   { customer_id, id, author }: { customer_id: string; id: string; author: Author },
 ): Promise<void> {
-  await transactionBehindOthers({ postgres }, async (transaction) => {
+  await retryTransaction({ postgres }, async (transaction) => {
     const method = await PaymentMethodModel.fetchPublished(scope, id, { database: transaction, lock: true });
     if (method.customer_id !== customer_id) throw notFound('payment method', id);
     const changes = { status: 'archived' as const, is_default: false };

@@ -7,10 +7,10 @@ import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { withMethods } from '../../storage/models/payment-method.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { withPostpaid } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -33,7 +33,7 @@ export async function planCollections(
   const able = [await withMethods(scope, payers, transaction), await withPostpaid(scope, payers, transaction)];
   const hasPaymentMethod = ({ invoice, subscription }: CollectedInvoice) =>
     Boolean(subscription?.gateway_payment_method_id) || able.some((those) => those.has(invoice.customer_id));
-  await sideBySide(transaction, due.filter(hasPaymentMethod), (one) => planCollection(transaction, { ...one, now }));
+  await mapBatched(transaction, due.filter(hasPaymentMethod), (one) => planCollection(transaction, { ...one, now }));
 }
 
 function shouldCollect({ invoice, subscription }: CollectedInvoice): boolean {

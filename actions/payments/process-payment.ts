@@ -9,9 +9,9 @@ import { hasPage } from '../../core/payment/receipt.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { PaymentOutcome, PaymentProvider } from '../../integrations/payments/provider.ts';
-import { isAway } from '../../storage/failure.ts';
+import { isUnavailable } from '../../storage/failure.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { beginAttempt } from './begin-attempt.ts';
@@ -119,7 +119,7 @@ async function queryProvider(
     const before = isFirst ? null : await provider.findOutcome(payment, key, now);
     return before ?? (await chargeProvider(provider, payment, { key, now }));
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     return { outcome: 'unknown', error: (error as FarthingError).message };
   }
 }
@@ -141,7 +141,7 @@ async function bookAnswer(
   { id, gateway_tracking_id, ...scope }: PaymentModel,
   { outcome, by }: { outcome: ProviderAnswer; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  const booked = await transactionBehindOthers(stores, async (transaction) => {
+  const booked = await retryTransaction(stores, async (transaction) => {
     const current = await lockPayment(transaction, scope, id);
     const { payment } = current;
     if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
@@ -248,7 +248,7 @@ async function closeCharge(
     await provider.cancel(payment, found.gateway_payment_id);
     return await provider.findOutcome(payment, key!, by.now);
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     return { outcome: 'unknown', error: (error as FarthingError).message };
   }
 }

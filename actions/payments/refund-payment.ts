@@ -15,12 +15,12 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { listOwnKeys, toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { RefundOutcome } from '../../integrations/payments/provider.ts';
-import { isAway } from '../../storage/failure.ts';
+import { isUnavailable } from '../../storage/failure.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { loadCharges } from '../credit-notes/load-charges.ts';
 import { emit } from '../system-events/emit.ts';
@@ -36,7 +36,7 @@ export async function refundPayment(
   scope: Scope,
   { id, request, author }: { id: string; request: RefundPayment; author: Author },
 ): Promise<PaymentModel> {
-  const { payment, refund } = await transactionBehindOthers(stores, async (transaction) => {
+  const { payment, refund } = await retryTransaction(stores, async (transaction) => {
     const locked = await lockPayment(transaction, scope, id);
     const derived = deriveKeys([request.amount, request.reason], author.now);
     const idempotency_key = request.idempotency_key ?? derived.key;
@@ -140,7 +140,7 @@ export async function processRefunds(
 
 /** Under the lock on the payment nothing is written down to be given back, so none is forgotten. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
-  return transactionBehindOthers({ postgres }, async (transaction) => {
+  return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     const isLeft = (await listRefunds(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
     return isLeft ? current : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
@@ -153,7 +153,7 @@ export function updateNextAttempt(
   payment: PaymentModel,
   { by, ...changes }: Partial<PaymentModel> & { by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  return transactionBehindOthers({ postgres }, async (transaction) => {
+  return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     return PaymentModel.change(current, changes, { by, database: transaction });
   });
@@ -167,7 +167,7 @@ async function processRefund(stores: Stores, { payment, refund, by }: RefundAtte
     const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
     return updateNextAttempt(stores, payment, { next_attempt_at, by });
   }
-  return transactionBehindOthers(stores, async (transaction) => {
+  return retryTransaction(stores, async (transaction) => {
     const locked = await lockPayment(transaction, payment, payment.id);
     const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
     if (current.refund_status !== 'pending') return locked.payment;
@@ -194,7 +194,7 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
       now: by.now,
     });
   } catch (error) {
-    if (isAway(error)) return null;
+    if (isUnavailable(error)) return null;
     throw error;
   }
 }
@@ -270,5 +270,5 @@ async function reverseRefund(
 }
 
 function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
-  return PaymentRefundModel.listOf(payment, { column: 'payment_id', value: payment.id }, database);
+  return PaymentRefundModel.listBy(payment, { column: 'payment_id', value: payment.id }, database);
 }

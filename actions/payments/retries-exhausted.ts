@@ -9,9 +9,9 @@ import type { Scope } from '../../core/scope.ts';
 import { findStateAfter } from '../../core/subscription/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
@@ -26,12 +26,12 @@ export async function handleRetriesExhausted(
   { id, ...scope }: PaymentModel,
   by: PaymentChangeAuthor,
 ): Promise<PaymentModel> {
-  const { after_last_try } = await settingOf(scope, 'payment_config', stores.postgres);
+  const { after_last_try } = await loadSetting(scope, 'payment_config', stores.postgres);
   const { destination_id } = await PaymentModel.fetch(scope, id, { database: stores.postgres });
   const isDue = async (transaction: Transaction) =>
     isPending(await PaymentModel.fetch(scope, id, { database: transaction }));
   if (after_last_try === 'cancel') await cancelUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
-  return transactionBehindOthers(stores, async (transaction) => {
+  return retryTransaction(stores, async (transaction) => {
     const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
     // Another has done it.
     if (!isPending(payment)) return payment;

@@ -12,7 +12,7 @@ import { checkAmount, checkPayable } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { loadRefundLimit } from '../wallets/pending-credits.ts';
@@ -28,7 +28,7 @@ export async function updatePayment(
   scope: Scope,
   { id, request, author }: UpdatePaymentInput,
 ): Promise<PaymentModel> {
-  return transactionBehindOthers(stores, async (transaction) => {
+  return retryTransaction(stores, async (transaction) => {
     const locked = await lockPayment(transaction, scope, id);
     const changed = await writeFields(transaction, locked, { request, author });
     const status = request.payment_status;
@@ -176,7 +176,7 @@ export async function archivePayment(
   scope: Scope,
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
-  await transactionBehindOthers({ postgres }, async (transaction) => {
+  await retryTransaction({ postgres }, async (transaction) => {
     const { payment } = await lockPayment(transaction, scope, id);
     if (!ARCHIVED.includes(payment.payment_status))
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });

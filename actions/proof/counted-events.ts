@@ -4,9 +4,9 @@ import type { Contribution } from '../../core/metering/contribution.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
-import { type MarkedEvent, markedEvents } from '../../storage/events/marked-events.ts';
+import { type MarkedEvent, streamMarkedEvents } from '../../storage/events/marked-events.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { Turns } from '../../storage/turns.ts';
+import { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { LineCounting } from './gather.ts';
 
 /** What each line took of an event, in the order of the lines; null where nothing. */
@@ -33,7 +33,7 @@ export async function* readCountedEvents(
   if (first === undefined) return;
   const meters = countings.map(compileCountedMeter);
   const isIn = buildTimeFilter(first);
-  const slicer = new Turns(scope.tenant_id);
+  const slicer = new TimeSlicer(scope.tenant_id);
   const wanted = {
     tenant_id: scope.tenant_id,
     environment_id: scope.environment_id,
@@ -43,7 +43,7 @@ export async function* readCountedEvents(
     marks: first.counted.marks,
     signal,
   };
-  for await (const event of markedEvents(clickhouse, wanted)) {
+  for await (const event of streamMarkedEvents(clickhouse, wanted)) {
     if (slicer.isOver(meters.length)) await slicer.next(signal);
     if (!isIn(event)) continue;
     const taken = meters.map((meter) => measureEvent(meter, event));

@@ -13,8 +13,8 @@ import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { definitionAt } from '../../storage/progress/meter-versions.ts';
-import { offsetsText } from '../../storage/progress/slice-state.ts';
+import { findDefinitionAt } from '../../storage/progress/meter-versions.ts';
+import { toOffsetsText } from '../../storage/progress/slice-state.ts';
 import type { Database } from '../../storage/stores.ts';
 import { loadWithLines } from '../billing/invoice-records.ts';
 import { buildCountedCustomers } from '../billing/measure-usage.ts';
@@ -60,7 +60,7 @@ async function loadCounting(
   const { meter_id, meter_version, window_start, window_end, high_water } = line.computed_from ?? {};
   if (!meter_id || !meter_version || !window_start || !window_end || !high_water) return null;
   const version = Number(meter_version);
-  const found = await definitionAt(database, scope, { meter_id, version });
+  const found = await findDefinitionAt(database, scope, { meter_id, version });
   if (found === null) return null;
   const { definition, stop } = found;
   const { event_name, aggregation, filters, reset_usage } = definition;
@@ -77,7 +77,7 @@ async function loadCounting(
     window_start,
     window_end,
     marks: computeMarks(high_water, stop),
-    ends: offsetsText(stop),
+    ends: toOffsetsText(stop),
   };
   const { customers, marks } = counted;
   const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);

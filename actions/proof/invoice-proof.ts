@@ -37,7 +37,7 @@ export async function buildInvoiceProof(stores: Stores, scope: Scope, query: Pro
 
 async function loadCoupons({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['coupons']> {
   const query = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
-  const applications = await CouponApplicationModel.listOf(invoice, query, postgres);
+  const applications = await CouponApplicationModel.listBy(invoice, query, postgres);
   return applications.map((one) => ({
     coupon_id: one.coupon_id,
     coupon_association_id: one.coupon_association_id,
@@ -52,7 +52,7 @@ async function loadCoupons({ postgres }: Stores, invoice: Invoice): Promise<Invo
 async function loadTaxes({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
   const where = { entity_type: 'invoice', status: 'published' };
   const query = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
-  const applied = await TaxAppliedModel.listOf(invoice, query, postgres);
+  const applied = await TaxAppliedModel.listBy(invoice, query, postgres);
   const rateIds = applied.map(({ tax_rate_id }) => tax_rate_id);
   const rates = await TaxRateModel.byId(invoice, rateIds, postgres);
   return applied.map(({ tax_rate_id, tax_association_id, taxable_amount, tax_amount, tax_behavior }) => {

@@ -14,12 +14,12 @@ import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
 import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { MarkedEvent } from '../../storage/events/marked-events.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import { keepSeals, sealsOf } from '../../storage/models/invoice-line-proof.ts';
+import { createSeals, loadSeals } from '../../storage/models/invoice-line-proof.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
-import { finished } from '../../storage/turns.ts';
+import { runYielding } from '../../storage/time-slicer.ts';
 import { compileCountedMeter, readCountedEvents, toWindow } from './counted-events.ts';
 import type { LineCounting, ProvableInvoice } from './gather.ts';
 import { LevelDigest } from './level-digest.ts';
@@ -38,7 +38,7 @@ export async function sealLines(
   { now, signal }: SealOptions,
 ): Promise<ReadonlyMap<string, LineSeal>> {
   const usage = lines.flatMap(({ line, counting }) => (counting ? [{ line, counting }] : []));
-  const known = await sealsOf(
+  const known = await loadSeals(
     scope,
     usage.map(({ line }) => line.id),
     stores.postgres,
@@ -59,8 +59,8 @@ export async function sealLines(
   }
   // A skipped one may be computed again, and has other lines then.
   const isStored = invoice.invoice_status !== 'SKIPPED';
-  if (isStored) await keepSeals(scope, fresh, stores.postgres);
-  const storedSeals = isStored && fresh.size > 0 ? await sealsOf(scope, [...fresh.keys()], stores.postgres) : fresh;
+  if (isStored) await createSeals(scope, fresh, stores.postgres);
+  const storedSeals = isStored && fresh.size > 0 ? await loadSeals(scope, [...fresh.keys()], stores.postgres) : fresh;
   return new Map(
     usage.map(({ line }) => {
       const seal = known.get(line.id) ?? storedSeals.get(line.id) ?? null;
@@ -120,7 +120,7 @@ async function startDigest(
   const { timezone, billing_anchor } = counting.counted;
   const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
-  const plan = await finished(planSegments(meter, { ...range, grid }), bounds);
+  const plan = await runYielding(planSegments(meter, { ...range, grid }), bounds);
   // Windows of a meter's own are many numbers; all else is one.
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const bucket = new UsageBucket();
@@ -132,7 +132,7 @@ async function startDigest(
       return meter.aggregation.finish(bucket, { ...range, multiplier: meter.multiplier });
     const wants = { total: true, windows: false, running: false };
     const question = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
-    return (await finished(usageByKey(question), bounds)).totals.get('')!.value;
+    return (await runYielding(usageByKey(question), bounds)).totals.get('')!.value;
   };
   return {
     add(event, taken) {

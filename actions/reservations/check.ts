@@ -12,13 +12,13 @@ import { type FeatureLimit, type FeatureRoom, findTightestLimit, showLimit } fro
 import type { Scope } from '../../core/scope.ts';
 import type { SettingValue } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
+import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { ReservationModel } from '../../storage/models/reservation.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { TogetherByKey } from '../../storage/together.ts';
 import { listFeatureIdsByLookupKey } from '../entitlements/check-named.ts';
 import { createFeatureCounter, loadCompiledMeter } from './feature-counter.ts';
 import { findRequestedWallet } from './find-requested-wallet.ts';
@@ -71,7 +71,7 @@ type CheckSubjects = {
 type CheckSubjectsQuery = CheckReservationRequest & { readonly scope: Scope };
 
 /** Looked up once for all who ask the same at one time. */
-const SUBJECTS = new TogetherByKey<Database, CheckSubjectsQuery, CheckSubjects>(async (database, asked) => {
+const SUBJECTS = new KeyedBatchLoader<Database, CheckSubjectsQuery, CheckSubjects>(async (database, asked) => {
   const named = await findSubjects(database, asked[0]!);
   return asked.map(() => named);
 });
@@ -84,7 +84,7 @@ function loadSubjects(
   const { hold: _hold, quantity: _quantity, credits, idempotency_key: _key, ...names } = request;
   const { tenant_id, environment_id } = scope;
   const alike = [tenant_id, environment_id, credits === null, Object.values(names)];
-  return SUBJECTS.ask(postgres, { scope, request, author }, JSON.stringify(alike));
+  return SUBJECTS.load(postgres, { scope, request, author }, JSON.stringify(alike));
 }
 
 async function findSubjects(
@@ -93,7 +93,7 @@ async function findSubjects(
 ): Promise<CheckSubjects> {
   const [customer, config] = await Promise.all([
     findCustomer(scope, request, database),
-    settingOf(scope, 'reservation_config', database),
+    loadSetting(scope, 'reservation_config', database),
   ]);
   if (request.credits !== null) {
     const wallet = await findRequestedWallet(customer, request, { scope, database, now: author.now });

@@ -3,8 +3,8 @@
  * (docs/rules/reservations.md, "How it ends").
  */
 import type { Scope } from '../../core/scope.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { expiredReservations, unsentReservations } from '../../storage/due-reservations.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { listExpiredReservations, listUnsentReservations } from '../../storage/due-reservations.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { runBatches } from '../billing/batch-loop.ts';
@@ -21,23 +21,24 @@ const COUNTED_WITHIN_MS = 60_000;
 
 export async function endDueReservations(
   stores: Stores,
-  { now, only }: { now: Date } & OfWhom,
+  { now, only }: { now: Date } & DueEnvironments,
 ): Promise<EndReservationsReport> {
   const report: EndReservationsReport = { ended: 0, sent: 0, failed: [], uncharged: [] };
   const { postgres } = stores;
-  const doing = (count: 'ended' | 'sent', work: (scope: Scope, id: string) => Promise<unknown>) => async (due: Due) => {
-    const { id, ...scope } = due;
-    try {
-      await work(scope, id);
-      report[count] += 1;
-      return true;
-    } catch (error) {
-      report.failed.push({ id, error });
-      return false;
-    }
-  };
+  const doing =
+    (count: 'ended' | 'sent', work: (scope: Scope, id: string) => Promise<unknown>) => async (due: DueRecord) => {
+      const { id, ...scope } = due;
+      try {
+        await work(scope, id);
+        report[count] += 1;
+        return true;
+      } catch (error) {
+        report.failed.push({ id, error });
+        return false;
+      }
+    };
   await runBatches({
-    next: (left) => expiredReservations(postgres, { now, left, only }),
+    next: (left) => listExpiredReservations(postgres, { now, left, only }),
     act: doing('ended', async (scope, id) => {
       const { refusal } = await expireReservation(stores, scope, { id, author: { user_id: '', now } });
       if (refusal) report.uncharged.push({ id, error: refusal });
@@ -45,7 +46,7 @@ export async function endDueReservations(
     workers: WORKERS,
   });
   await runBatches({
-    next: (left) => unsentReservations(postgres, { left, only }),
+    next: (left) => listUnsentReservations(postgres, { left, only }),
     act: doing('sent', async (scope, id) =>
       sendCommitted(stores, await ReservationModel.fetch(scope, id, { database: postgres })),
     ),

@@ -11,7 +11,7 @@ import { checkCredits } from '../../core/wallet/rates.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { createFeatureCounter, loadCompiledMeter } from './feature-counter.ts';
@@ -146,7 +146,7 @@ async function endReservation(
 
 async function loadCounter(stores: Stores, reservation: ReservationModel) {
   const { postgres } = stores;
-  const { when_in_doubt } = await settingOf(reservation, 'reservation_config', postgres);
+  const { when_in_doubt } = await loadSetting(reservation, 'reservation_config', postgres);
   if (reservation.wallet_id !== null) {
     const wallet = await WalletModel.fetch(reservation, reservation.wallet_id, { database: postgres });
     return createWalletCounter(stores, toScope(reservation), { wallet, when_in_doubt });

@@ -6,7 +6,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { holdPool, ReservationModel } from '../../storage/models/reservation.ts';
+import { lockPool, ReservationModel } from '../../storage/models/reservation.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { computeRoom, type GatheredRoom, gatherRoom, listSharingCustomers } from './room-of-feature.ts';
 import { sendCommitted } from './send-committed.ts';
@@ -42,7 +42,7 @@ export function createFeatureCounter(
     createPool: (gathered) => ({
       pool,
       subject: { feature_id: feature.id },
-      lock: (transaction, now) => holdPool(transaction, pool, now),
+      lock: (transaction, now) => lockPool(transaction, pool, now),
       async readRoom(transaction, now) {
         if (gathered === null) return { computeVerdict: null, room: null };
         const room = await computeRoom(transaction, gathered, { pool, partitions: log.partition_count, now });

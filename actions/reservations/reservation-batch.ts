@@ -23,15 +23,15 @@ import type { CommittedEvents } from '../../core/reservation/event.ts';
 import type { ReservationVerdict } from '../../core/reservation/room.ts';
 import { type Author, createdBy, updatedBy } from '../../core/stamp.ts';
 import { formatMs } from '../../core/time/instant.ts';
-import { holdClock } from '../../storage/models/hold-clock.ts';
+import { lockClock } from '../../storage/models/lock-clock.ts';
 import {
   type EndOf,
   endReservations,
-  type Held,
-  heldIn,
-  heldNow,
-  type Pool,
+  type HeldAmount,
+  loadHeld,
+  loadHeldAfterExpiry,
   ReservationModel,
+  type ReservationPool,
 } from '../../storage/models/reservation.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -57,7 +57,7 @@ type PoolRoom<Looked> = {
 
 /** Whose pool it is. */
 export type ReservationPoolHandler<Looked> = {
-  readonly pool: Pool;
+  readonly pool: ReservationPool;
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
   /** Holds it until the transaction ends. */
   lock(transaction: Transaction, now: Date): Promise<void>;
@@ -100,18 +100,18 @@ export function runReservationBatch<Looked>(
         computeOutcomes(transaction, poolHandler, {
           ops,
           now,
-          held: await heldNow(transaction, poolHandler.pool, now),
+          held: await loadHeld(transaction, poolHandler.pool, now),
         }),
       { isolationLevel: 'repeatable read', readOnly: true },
     );
   const ends = ops.flatMap((op) => (op.kind === 'check' ? [] : { id: op.id, at: formatMs(op.now) }));
   return postgres.transaction(async (transaction) => {
-    await holdClock(transaction);
+    await lockClock(transaction);
     await poolHandler.lock(transaction, now);
     return computeOutcomes(transaction, poolHandler, {
       ops,
       now,
-      held: await heldIn(transaction, poolHandler.pool, now, ends),
+      held: await loadHeldAfterExpiry(transaction, poolHandler.pool, now, ends),
     });
   });
 }
@@ -119,7 +119,7 @@ export function runReservationBatch<Looked>(
 async function computeOutcomes<Looked>(
   transaction: Transaction,
   poolHandler: ReservationPoolHandler<Looked>,
-  { ops, held, now }: { ops: readonly ReservationOp[]; held: Held; now: Date },
+  { ops, held, now }: { ops: readonly ReservationOp[]; held: HeldAmount; now: Date },
 ): Promise<ReservationOutcome<Looked>[]> {
   const known = await loadKnown(transaction, poolHandler.pool, ops);
   const { computeVerdict, room, promised = [] } = await poolHandler.readRoom(transaction, now);
@@ -140,7 +140,7 @@ type KnownReservations = {
 
 async function loadKnown(
   transaction: Transaction,
-  pool: Pool,
+  pool: ReservationPool,
   ops: readonly ReservationOp[],
 ): Promise<KnownReservations> {
   const ids = ops.flatMap((op) => (op.kind === 'check' ? [] : op.id));
@@ -165,7 +165,7 @@ type DecisionContext = {
   readonly state: ReservationPoolState;
   readonly computeVerdict: DecideVerdict;
   readonly known: KnownReservations;
-  readonly pool: Pool;
+  readonly pool: ReservationPool;
 };
 
 function decideOps(
@@ -216,7 +216,7 @@ function decideEnd(
 /** A key that means something else by now is a mistake of whoever says it. */
 function checkSameKey(
   existing: ReservationModel,
-  pool: Pool,
+  pool: ReservationPool,
   op: ReservationCheck & OpAuthor,
   state: ReservationPoolState,
 ): DecidedOp {

@@ -8,11 +8,16 @@ import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { FeatureLimit, FeatureRoom } from '../../core/reservation/room.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
-import { isAway } from '../../storage/failure.ts';
+import { isUnavailable } from '../../storage/failure.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
-import { committedBehind, heldByEach, type Pool, type Sharer } from '../../storage/models/reservation.ts';
-import { childrenOf, type SubscriptionModel } from '../../storage/models/subscription.ts';
+import {
+  loadHeldByCustomer,
+  loadUncountedCommitted,
+  type ReservationPool,
+  type Sharer,
+} from '../../storage/models/reservation.ts';
+import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import {
   type EntitledFeature,
@@ -56,7 +61,7 @@ async function gatherUsages(
     const enabled = usages.filter(({ combined }) => combined.is_enabled);
     return { kind: 'counted', usages: enabled, inherited: inherited };
   } catch (error) {
-    if (isAway(error)) return { kind: 'unknown' };
+    if (isUnavailable(error)) return { kind: 'unknown' };
     throw error;
   }
 }
@@ -68,7 +73,7 @@ async function listInheritedSubscriptions(
   const subscriptions = indexById(entitled.flatMap(({ sources }) => sources.map(({ subscription }) => subscription)));
   const parents = [...subscriptions.values()].filter(({ subscription_type }) => subscription_type === 'PARENT');
   if (parents.length === 0) return new Map();
-  const inherited = await childrenOf(scope, { parents, type: 'INHERITED' }, database);
+  const inherited = await buildChildrenQuery(scope, { parents, type: 'INHERITED' }, database);
   return groupBy(inherited, ({ parent_subscription_id }) => parent_subscription_id!);
 }
 
@@ -89,7 +94,7 @@ function listSharers({ sources }: FeatureUsageSnapshot, inherited: InheritedSubs
   ];
 }
 
-type FeatureRoomQuery = { readonly pool: Pool; readonly partitions: number; readonly now: Date };
+type FeatureRoomQuery = { readonly pool: ReservationPool; readonly partitions: number; readonly now: Date };
 
 /** Asked where nobody commits meanwhile. */
 export async function computeRoom(
@@ -99,14 +104,14 @@ export async function computeRoom(
 ): Promise<FeatureRoom> {
   if (gathered.kind !== 'counted') return gathered;
   const others = listSharingCustomers(gathered).filter((id) => id !== pool.customer_id);
-  const held = await heldByEach(database, pool, { customer_ids: [...new Set(others)], now });
+  const held = await loadHeldByCustomer(database, pool, { customer_ids: [...new Set(others)], now });
   const limits: FeatureLimit[] = [];
   for (const usage of gathered.usages) {
     const sharers = listSharers(usage, gathered.inherited);
     const high_water = fillPartitions(usage.high_water, partitions);
     const start = new Date(usage.window.start);
     const end = usage.window.end === null ? null : new Date(usage.window.end);
-    const committedSince = await committedBehind(database, pool, { start, end, high_water, sharers });
+    const committedSince = await loadUncountedCommitted(database, pool, { start, end, high_water, sharers });
     const present = new Set(sharers.filter((one) => isSharing(one, now)).map(({ customer_id }) => customer_id));
     const held_by_others = sumDecimals([...present].map((id) => held.get(id) ?? ZERO));
     limits.push({ ...toLimit(usage), ...committedSince, held_by_others });

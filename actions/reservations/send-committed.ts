@@ -7,9 +7,14 @@ import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { buildEventTexts, computeEventsBytes, computeUnitsPerEvent } from '../../core/reservation/event.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { noteSent, type PlacedEvents, type ReservationModel, receivedNow } from '../../storage/models/reservation.ts';
+import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
+import {
+  loadReceivedTime,
+  type PlacedEvents,
+  type ReservationModel,
+  recordSent,
+} from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { TogetherByKey } from '../../storage/together.ts';
 import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../events/append-events.ts';
 
 const AT_ONCE_MAX = 500;
@@ -19,12 +24,12 @@ const LARGE_BYTES = 64 * 1024;
 /** So much is made at one time, however many have asked. */
 const GROUP_BYTES = 8 * 1024 * 1024;
 
-const SEND_BATCHES = new TogetherByKey<Stores, ReservationModel, void>(
+const SEND_BATCHES = new KeyedBatchLoader<Stores, ReservationModel, void>(
   async (stores, reservations) => {
     await sendAll(stores, reservations);
     return reservations.map(() => undefined);
   },
-  { atOnceMax: AT_ONCE_MAX },
+  { batchMax: AT_ONCE_MAX },
 );
 
 /** Resolves when they are durable in the log, and it is known where. */
@@ -33,7 +38,7 @@ export async function sendCommitted(stores: Stores, reservation: ReservationMode
   const { tenant_id, environment_id } = reservation;
   // Those that take long wait for one another, and nobody else for them.
   const isLarge = computeEventsBytes(reservation) > LARGE_BYTES;
-  await SEND_BATCHES.ask(
+  await SEND_BATCHES.load(
     stores,
     reservation,
     `${scopeKey({ tenant_id, environment_id })}/${isLarge ? 'large' : 'small'}`,
@@ -59,13 +64,13 @@ async function sendGroup(stores: Stores, reservations: readonly ReservationModel
       text,
     })),
   );
-  const now = await receivedNow(stores.postgres);
+  const now = await loadReceivedTime(stores.postgres);
   const placed: (AppendedEvent & CommittedEvent)[] = [];
   for (const some of splitIntoGroups(events, { max: BYTES_MAX, bytesOf: ({ text }) => text.length })) {
     const places = await appendPlacedEvents(stores.log, scope, { ...toOneBody(some.map(toBytes)), now });
     placed.push(...some.map((event, index) => ({ ...event, ...places[index]! })));
   }
-  await stores.postgres.transaction((transaction) => noteSent(transaction, scope, toPlacedEvents(placed)));
+  await stores.postgres.transaction((transaction) => recordSent(transaction, scope, toPlacedEvents(placed)));
 }
 
 const toBytes = ({ id, text }: CommittedEvent) => ({ bytes: Buffer.from(text), event_id: id });

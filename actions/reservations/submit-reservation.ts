@@ -4,10 +4,10 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/error.ts';
-import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
-import type { Pool } from '../../storage/models/reservation.ts';
+import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
+import type { ReservationPool } from '../../storage/models/reservation.ts';
+import { currentRequestContext, runAs } from '../../storage/request-context.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { TogetherByKey } from '../../storage/together.ts';
 import {
   type ReservationOp,
   type ReservationOutcome,
@@ -17,7 +17,7 @@ import {
 
 /** A desk, and what there is room for at it. */
 export type ReservationCounter<Gathered, Looked> = {
-  readonly pool: Pool;
+  readonly pool: ReservationPool;
   /** Read before the pool is held: it takes longer than anybody may hold it. */
   gather(now: Date): Promise<Gathered>;
   /** Without what was gathered it knows no room. */
@@ -26,7 +26,7 @@ export type ReservationCounter<Gathered, Looked> = {
   mend?(): Promise<void>;
 };
 
-type ReservationCaller = ReturnType<typeof currentCaller>;
+type ReservationCaller = ReturnType<typeof currentRequestContext>;
 type ReservationCall = {
   readonly counter: ReservationCounter<unknown, unknown>;
   readonly op: ReservationOp;
@@ -36,9 +36,9 @@ type ReservationCall = {
 };
 type ReservationAnswer<Looked> = Exclude<ReservationOutcome<Looked>, { kind: 'again' }>;
 
-const BATCHES = new TogetherByKey<Database, ReservationCall, ReservationOutcome<unknown> | FarthingError>(
+const BATCHES = new KeyedBatchLoader<Database, ReservationCall, ReservationOutcome<unknown> | FarthingError>(
   (postgres, call) => runAsCaller(postgres, call),
-  { atOnceMax: 500, restMax_ms: 5 },
+  { batchMax: 500, restMax_ms: 5 },
 );
 
 /** Usage that is being written is there, or not, within milliseconds; who is refused meanwhile waits no longer than that. */
@@ -56,11 +56,11 @@ export async function submitReservation<Gathered, Looked>(
   op: ReservationOp,
 ): Promise<ReservationAnswer<Looked>> {
   const { tenant_id, environment_id, customer_id, subject_id } = counter.pool;
-  const caller = currentCaller();
+  const caller = currentRequestContext();
   const key = JSON.stringify([tenant_id, environment_id, customer_id, subject_id, caller?.clock?.now ?? null]);
   for (let tries = 0; ; tries++) {
     if (tries > 1) await wait(PAUSE_MS);
-    const outcome = await BATCHES.ask(postgres, { counter, op, caller, tries } as unknown as ReservationCall, key);
+    const outcome = await BATCHES.load(postgres, { counter, op, caller, tries } as unknown as ReservationCall, key);
     if (outcome instanceof FarthingError) throw outcome;
     if (outcome.kind === 'again' || tries < getTriesMax(op, outcome)) continue;
     if (outcome.kind === 'refused') throw outcome.error;
@@ -75,7 +75,7 @@ async function runAsCaller(
   const { caller } = calls[0]!;
   const work = () => runIndividuallyOnConflict(postgres, calls);
   // What they write says itself whose it is.
-  return caller ? onBehalfOf({ ...caller, request_id: null }, work) : work();
+  return caller ? runAs({ ...caller, request_id: null }, work) : work();
 }
 
 async function runIndividuallyOnConflict(

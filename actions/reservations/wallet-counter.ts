@@ -12,8 +12,8 @@ import type { WalletHolding } from '../../core/wallet/movement.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { canKeepPromises, listExpiries } from '../../core/wallet/promises.ts';
 import { toCredits } from '../../core/wallet/rates.ts';
-import { isAway } from '../../storage/failure.ts';
-import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
+import { isUnavailable } from '../../storage/failure.ts';
+import { loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { lockWallet } from '../wallets/lock-wallet.ts';
@@ -34,7 +34,7 @@ export function createWalletCounter(
   { wallet, when_in_doubt }: WalletCounterInput,
 ): ReservationCounter<UnpaidCredits, SpendableCredits> {
   const { id } = wallet;
-  const pool = poolOf(wallet);
+  const pool = toWalletPool(wallet);
   return {
     pool,
     gather: (now) => loadUnpaid(stores, wallet, now),
@@ -50,7 +50,7 @@ export function createWalletCounter(
         const left = (until: number, taken: Decimal) =>
           computeSpendableUntil(holding, { unpaid: unpaid ?? ZERO, until, taken });
         const expiries = listExpiries(holding.lots);
-        const promised = await promisedIn(transaction, pool, { now: at, expiries });
+        const promised = await loadPromised(transaction, pool, { now: at, expiries });
         const computeVerdict: DecideVerdict = (quantity, state, until) =>
           deriveCreditsVerdict({
             is_active: now.wallet_status === 'active',
@@ -88,7 +88,7 @@ async function loadUnpaid(stores: Stores, wallet: WalletModel, now: Date): Promi
     const amount = new Decimal(current_period_usage).plus(unpaid_invoices_amount);
     return { unpaid: toCredits(Decimal.max(ZERO, amount), wallet.conversion_rate), as_of };
   } catch (error) {
-    if (isAway(error)) return { unpaid: null, as_of };
+    if (isUnavailable(error)) return { unpaid: null, as_of };
     throw error;
   }
 }

@@ -13,11 +13,11 @@ import {
 } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
-import { allLinesSince, linesOfInvoices } from '../../storage/models/earned-lines.ts';
+import { listInvoiceLines, listLinesSince } from '../../storage/models/earned-lines.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { storedRecurring, storedRevenue } from '../../storage/revenue/rows.ts';
+import { loadStoredRecurring, loadStoredRevenue } from '../../storage/revenue/rows.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billableItem, billedSubscription, requireRecord } from '../billing/billable-items.ts';
 
@@ -36,7 +36,7 @@ export async function loadInvoicesRevenue(
   scope: Scope,
   invoice_ids: readonly string[],
 ): Promise<RevenueRow[]> {
-  const ownedLines = await addOwners(database, scope, await linesOfInvoices(scope, invoice_ids, database));
+  const ownedLines = await addOwners(database, scope, await listInvoiceLines(scope, invoice_ids, database));
   const touched = buildRevenueRows(ownedLines);
   if (touched.length === 0) return [];
   const since = Date.UTC(Math.min(...touched.map(({ year }) => year)), 0, 1);
@@ -57,7 +57,7 @@ async function listOwnerLines(
     .select('id')
     .whereIn('customer_id', [...customer_ids]);
   const query = { subscription_ids: own.map(({ id }) => id), customer_ids, since };
-  return addOwners(database, scope, await allLinesSince(scope, query, database));
+  return addOwners(database, scope, await listLinesSince(scope, query, database));
 }
 
 async function addOwners(database: Database, scope: Scope, lines: readonly EarnedLine[]): Promise<OwnedLine[]> {
@@ -123,8 +123,8 @@ export async function listGoneRows(
   made: { customer_ids: readonly string[]; revenue: readonly RevenueRow[]; recurring: readonly RecurringRow[] },
 ): Promise<{ revenue: RevenueRow[]; recurring: RecurringRow[] }> {
   const [revenue, recurring] = await Promise.all([
-    storedRevenue(clickhouse, scope, made.customer_ids),
-    storedRecurring(clickhouse, scope, made.customer_ids),
+    loadStoredRevenue(clickhouse, scope, made.customer_ids),
+    loadStoredRecurring(clickhouse, scope, made.customer_ids),
   ]);
   const known = new Set(made.revenue.map(toRevenueKey));
   const lines = new Set(made.recurring.map(toRecurringKey));

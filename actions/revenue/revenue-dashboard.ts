@@ -5,20 +5,20 @@ import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { WindowSize } from '../../core/time/window.ts';
-import { clockOf } from '../../storage/environment-clock.ts';
+import { loadClock } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import {
   type CurrencyRevenue,
   type CustomerRevenue,
+  loadRecurringMoves,
+  loadRevenueByCurrency,
+  loadRevenueByCustomer,
+  loadRevenueByWindow,
   type RecurringMoves,
-  recurringMoves,
-  revenueByCurrency,
-  revenueByCustomer,
-  revenueByWindow,
   type WindowRevenue,
 } from '../../storage/revenue/dashboard.ts';
-import { firstMissingAt } from '../../storage/revenue/outbox.ts';
+import { findFirstMissingTime } from '../../storage/revenue/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { listDueWork } from '../billing/due-work.ts';
 import { SYNC_JOB } from '../catalogue/sync-plan.ts';
@@ -48,8 +48,8 @@ export async function loadRevenueDashboard(
   const as_of = await findKnownBefore(stores, scope, query.now);
   const [trend, currencies, customers] = await Promise.all([
     loadTrend(stores, scope, query),
-    revenueByCurrency(stores.clickhouse, scope, query),
-    revenueByCustomer(stores.clickhouse, scope, query),
+    loadRevenueByCurrency(stores.clickhouse, scope, query),
+    loadRevenueByCustomer(stores.clickhouse, scope, query),
   ]);
   const records = await CustomerModel.byId(
     scope,
@@ -92,8 +92,8 @@ const STAMPING_JOBS = [
 
 /** To be asked before the rows are read: the answer is at least as fresh as it says. */
 async function findKnownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
-  const clock = await clockOf(postgres, scope);
-  const missing = await firstMissingAt(postgres, scope, { clock, jobs: STAMPING_JOBS });
+  const clock = await loadClock(postgres, scope);
+  const missing = await findFirstMissingTime(postgres, scope, { clock, jobs: STAMPING_JOBS });
   return Math.min(missing ?? now.getTime(), now.getTime());
 }
 
@@ -102,12 +102,12 @@ async function loadTrend(stores: Stores, scope: Scope, query: RevenueTrendQuery)
   const recurring_windows = filterBegun(query.now.getTime(), windows);
   const instants = listInstants(recurring_windows, query.now.getTime());
   const [revenue, recurring] = await Promise.all([
-    revenueByWindow(stores.clickhouse, scope, {
+    loadRevenueByWindow(stores.clickhouse, scope, {
       ...query,
       size: query.window_size,
       starts: windows.map(({ start }) => start),
     }),
-    instants.length > 0 ? recurringMoves(stores.clickhouse, scope, { ...query, instants }) : [],
+    instants.length > 0 ? loadRecurringMoves(stores.clickhouse, scope, { ...query, instants }) : [],
   ]);
   return { windows, revenue, recurring_windows, recurring };
 }

@@ -6,11 +6,11 @@ import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
+  deleteRevenueChanges,
   nextRevenueVersion,
-  removeToldRevenue,
-  type ToldKind,
-  type ToldRevenue,
-  takeToldRevenue,
+  type RevenueChange,
+  type RevenueChangeKind,
+  takeRevenueChanges,
 } from '../../storage/revenue/outbox.ts';
 import { writeRecurring, writeRevenue } from '../../storage/revenue/rows.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -37,16 +37,16 @@ export async function streamRevenue(stores: RevenueStores, onDone?: (queued: num
 }
 
 async function streamSome(stores: RevenueStores, transaction: Transaction): Promise<number> {
-  const queued = await takeToldRevenue(transaction, QUEUED_AT_ONCE);
+  const queued = await takeRevenueChanges(transaction, QUEUED_AT_ONCE);
   if (queued.length === 0) return 0;
   const version = await nextRevenueVersion(transaction);
   for (const [first, ...others] of groupBy(queued, scopeKey).values())
     await makeRows(stores, transaction, { queued: [first, ...others], version });
-  await removeToldRevenue(transaction, queued);
+  await deleteRevenueChanges(transaction, queued);
   return queued.length;
 }
 
-type RevenueRowsInput = { readonly queued: readonly [ToldRevenue, ...ToldRevenue[]]; readonly version: string };
+type RevenueRowsInput = { readonly queued: readonly [RevenueChange, ...RevenueChange[]]; readonly version: string };
 
 async function makeRows(
   stores: RevenueStores,
@@ -54,7 +54,9 @@ async function makeRows(
   { queued, version }: RevenueRowsInput,
 ): Promise<void> {
   const scope: Scope = { tenant_id: queued[0].tenant_id, environment_id: queued[0].environment_id };
-  const listIds = (kind: ToldKind) => [...new Set(queued.flatMap((one) => (one.kind === kind ? one.entity_id : [])))];
+  const listIds = (kind: RevenueChangeKind) => [
+    ...new Set(queued.flatMap((one) => (one.kind === kind ? one.entity_id : []))),
+  ];
   const customer_ids = listIds('customer');
   const subscriptions = await SubscriptionModel.byId(scope, listIds('subscription'), transaction);
   const ofCustomers = {

@@ -11,7 +11,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { findSetting, SettingModel, TenantSettingModel } from '../../storage/models/setting.ts';
 import { newId } from '../../storage/new-id.ts';
-import { askForAlertsByDefault } from '../../storage/progress/alert-arrivals.ts';
+import { enqueueDefaultAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { loadUsableGateway } from '../payments/find-payment-method.ts';
 
@@ -39,7 +39,7 @@ export async function changeSetting(
 
 /** What goes by a setting before anything else happens to it, when the transaction commits. */
 async function applySetting(database: Database, scope: Scope, key: SettingKey): Promise<void> {
-  if (key === 'wallet_balance_alert_config') await askForAlertsByDefault(database, scope);
+  if (key === 'wallet_balance_alert_config') await enqueueDefaultAlertChecks(database, scope);
 }
 
 /** What a setting names must be there. */

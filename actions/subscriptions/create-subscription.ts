@@ -46,14 +46,14 @@ import { applyTrial, checkTrialTerms, planTrial } from '../../core/subscription/
 import { toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
-import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
+import { lockNoClock } from '../../storage/models/lock-no-clock.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { loadUnitSymbol } from '../catalogue/create-price.ts';
 import { redeemRequested } from '../coupons/redeem-requested.ts';
@@ -98,7 +98,7 @@ export async function createSubscription(
   checkTrialTerms(request);
   const hierarchy = parseHierarchy(request);
   const make = async (transaction: Transaction): Promise<NewSubscription> => {
-    await holdNoClock(scope, transaction);
+    await lockNoClock(scope, transaction);
     await lockHierarchy(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
@@ -111,7 +111,7 @@ export async function createSubscription(
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
-  const made = await transactionBehindOthers(stores, make);
+  const made = await retryTransaction(stores, make);
   return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
-import { type Due, dueUnpaid, type OfWhom } from '../../storage/due-billing.ts';
+import { type DueEnvironments, type DueRecord, listDueUnpaidSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
@@ -19,10 +19,10 @@ type EndUnpaidReport = { ended: number; failed: { id: string; error: unknown }[]
 
 export async function endUnpaid(
   stores: Stores,
-  { now, only, mayGoOn }: { readonly now: Date } & OfWhom & Interruptible,
+  { now, only, mayGoOn }: { readonly now: Date } & DueEnvironments & Interruptible,
 ): Promise<EndUnpaidReport> {
   const report: EndUnpaidReport = { ended: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const act = async ({ id, ...scope }: DueRecord) => {
     try {
       const isOver = await endOne(stores, scope, { id, now });
       if (isOver) report.ended += 1;
@@ -32,7 +32,12 @@ export async function endUnpaid(
       return false;
     }
   };
-  await runBatches({ next: (left) => dueUnpaid(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
+  await runBatches({
+    next: (left) => listDueUnpaidSubscriptions(stores.postgres, { now, left, only }),
+    act,
+    workers: 1,
+    mayGoOn,
+  });
   return report;
 }
 

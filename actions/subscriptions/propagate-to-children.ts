@@ -5,7 +5,7 @@
 import { duePeriod } from '../../core/billing/due.ts';
 import { deriveEndInstant, planInheritedChanges } from '../../core/subscription/propagation.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
-import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { draftAndFinalize, draftFinalInvoice } from '../invoices/draft-invoice.ts';
@@ -28,7 +28,7 @@ export async function propagateToChildren(
 
 /** Those who take part in it have its state, period and end. */
 async function propagateToInherited(transaction: Transaction, { parent, by }: ParentPropagation): Promise<void> {
-  const inheritedSubscriptions = await childrenOf(
+  const inheritedSubscriptions = await buildChildrenQuery(
     parent,
     { parents: [parent], type: 'INHERITED' },
     transaction,
@@ -50,7 +50,7 @@ async function propagateToGroup(
   transaction: Transaction,
   { parent, by }: ParentPropagation,
 ): Promise<void> {
-  const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
+  const children = await buildChildrenQuery(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
     .whereNot('subscription_status', 'cancelled')
     .forUpdate();
   if (parent.subscription_status === 'cancelled') await invoiceEnded(stores, transaction, { parent, by });
@@ -70,7 +70,7 @@ async function invoiceEnded(
   transaction: Transaction,
   { parent, by }: ParentPropagation,
 ): Promise<void> {
-  const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
+  const children = await buildChildrenQuery(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
     .where('subscription_status', 'cancelled')
     .forUpdate();
   const invoiced = toInstant(parent.current_period_start);

@@ -12,7 +12,7 @@ import {
 import { toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -50,7 +50,7 @@ async function refusesShared(
   begun: readonly SharedMeterLine[],
 ): Promise<boolean> {
   if (subscription.subscription_status === 'draft' || withNewMeters(begun).length === 0) return false;
-  return (await settingOf(toScope(subscription), 'subscription_config', database)).refuse_shared_meters;
+  return (await loadSetting(toScope(subscription), 'subscription_config', database)).refuse_shared_meters;
 }
 
 async function refuseIfShared(database: Database, subscription: SubscriptionModel, begun: readonly SharedMeterLine[]) {

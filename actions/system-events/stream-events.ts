@@ -7,12 +7,12 @@ const EVENTS_AT_ONCE = 500;
 
 /** Answers how many were told. */
 export async function streamEvents({ postgres, log }: Pick<Stores, 'postgres' | 'log'>, now: Date): Promise<number> {
-  if (log.tellSystemEvents === undefined) return 0;
+  if (log.publishSystemEvents === undefined) return 0;
   for (let streamed = 0; ; ) {
     const count = await postgres.transaction(async (transaction) => {
       const events = await takeUnstreamed(transaction, EVENTS_AT_ONCE);
       if (events.length === 0) return 0;
-      await log.tellSystemEvents!(events);
+      await log.publishSystemEvents!(events);
       const ids = events.map(({ id }) => id);
       await markStreamed(transaction, ids, now);
       return events.length;

@@ -81,7 +81,7 @@ async function listAttachedRates(
 ): Promise<TaxAssociationModel[]> {
   const where = { entity_type, status: 'published' };
   const filter = { column: 'entity_id', value: entity_id, where, order: ['priority', 'created_at', 'id'] };
-  const found = await TaxAssociationModel.listOf({ tenant_id, environment_id }, filter, database);
+  const found = await TaxAssociationModel.listBy({ tenant_id, environment_id }, filter, database);
   return found.filter(
     (one) =>
       (one.currency === null || one.currency === currency) &&

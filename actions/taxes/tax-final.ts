@@ -13,7 +13,7 @@ import type { Scope } from '../../core/scope.ts';
 import { toWholeSetting } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import { noteSettled } from '../../storage/models/invoice-line-item.ts';
+import { recordAppliedAmounts } from '../../storage/models/invoice-line-item.ts';
 import { findSetting } from '../../storage/models/setting.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -60,7 +60,7 @@ export async function taxFinal(
     return Object.assign(line, { ...noted, prepaid_credits_applied });
   });
   const noted = taxed.filter((line, index) => wereNoted[index] || isNoted(line));
-  await noteSettled(invoice, noted, transaction);
+  await recordAppliedAmounts(invoice, noted, transaction);
   const rows = taxRecords(settled.taxes_applied, { invoice, line_items: taxed, author });
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
   const { subtotal: _lines, total_discount: _coupons, adjustment_amount: _notes, ...changes } = totalsText(settled);

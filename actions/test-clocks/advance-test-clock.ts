@@ -11,7 +11,7 @@ import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { refreshStatistics } from '../../storage/postgres/statistics.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { beginAdvance, endBrokenAdvance, holdAdvance, leaveAdvance } from '../../storage/test-clocks.ts';
+import { beginAdvance, endBrokenAdvance, finishAdvance, lockAdvance } from '../../storage/test-clocks.ts';
 import { ClockAdvancePlanCache } from '../billing/clock-advance-plan-cache.ts';
 import {
   type DueWork,
@@ -76,7 +76,7 @@ class ClockAdvancer {
     this.#place = place;
     this.#attempt = attempt;
     this.#kinds = listDueWork(settings);
-    this.#plans = new ClockAdvancePlanCache((transaction) => holdAdvance(transaction, place, this.#worker));
+    this.#plans = new ClockAdvancePlanCache((transaction) => lockAdvance(transaction, place, this.#worker));
   }
 
   async toItsEnd(): Promise<AdvanceOutcome> {
@@ -114,7 +114,7 @@ class ClockAdvancer {
   /** How far it is, and what it waits for, is in the database, so whoever goes on does and waits for the same. */
   async #giveWay(): Promise<'overtaken'> {
     await this.#stores.postgres.transaction(async (transaction) => {
-      await leaveAdvance(transaction, this.#place, this.#worker);
+      await finishAdvance(transaction, this.#place, this.#worker);
       await requeueRun(transaction, this.#place, ADVANCE_JOB);
     });
     return 'overtaken';

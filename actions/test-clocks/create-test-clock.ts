@@ -8,7 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkCanHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
-import { forgetClocks } from '../../storage/environment-clock.ts';
+import { clearClocks } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -43,7 +43,7 @@ export async function createTestClock(
     const conflict = 'this environment has a test clock already';
     return TestClockModel.add(scope, record, { database: transaction, conflict });
   });
-  forgetClocks(postgres);
+  clearClocks(postgres);
   return clock;
 }
 

@@ -4,7 +4,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkAdvance, NO_PROGRESS } from '../../core/test-clock/record.ts';
 import { toInstant } from '../../core/time/instant.ts';
-import { runningWork } from '../../storage/due-exports.ts';
+import { findRunningWorkflow } from '../../storage/due-exports.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
@@ -51,7 +51,7 @@ function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_fail
 
 /** Work that was asked for before is done at the instant at which it was: what it writes is not spread over the advance. */
 async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
-  const run = await runningWork(database, scope);
+  const run = await findRunningWorkflow(database, scope);
   if (!run) return;
   const details = { workflow_id: run.id, workflow_type: run.workflow_type };
   throw new FarthingError('version_conflict', `workflow ${run.id} is running: advance when it has ended`, { details });

@@ -8,7 +8,7 @@ import type { WindowAnswer } from '../../core/metering/usage.ts';
 import { ceilToMs, type Microseconds, toMs, toUs } from '../../core/time/instant.ts';
 import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../core/time/window.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
-import type { Turns } from '../../storage/turns.ts';
+import type { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { UsageOfKey } from '../../storage/usage/usage.ts';
 import type { PricedRange, TimesOfDay } from './analytics-costs.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
@@ -38,7 +38,7 @@ type PointsInput = PricedRange & {
 };
 
 /** One for each window that has events, and for each that costs something without. */
-export async function computePoints(pointing: PointsInput, slicer: Turns): Promise<AnalyticsPoint[]> {
+export async function computePoints(pointing: PointsInput, slicer: TimeSlicer): Promise<AnalyticsPoint[]> {
   const { of, costs, total, range, signal } = pointing;
   // The first window of a range may begin before it, and is known by its end.
   const own = new Map(of.windows.map((window) => [window.end_us, window]));

@@ -16,7 +16,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database } from '../../storage/stores.ts';
-import type { Dividing } from '../../storage/usage/question.ts';
+import type { DividingField } from '../../storage/usage/question.ts';
 
 export type AnalyticsRecordIds = {
   /** All customers with a subscription when null. */
@@ -104,7 +104,7 @@ export function parseAnalyticsKey(
 
 type DividedQuery = { readonly group_by: GroupBy; readonly window_size: WindowSize | null };
 
-export function deriveDividing({ group_by, window_size }: DividedQuery): Dividing {
+export function deriveDividing({ group_by, window_size }: DividedQuery): DividingField {
   if (hasEventGroups(group_by)) return 'group_by';
   return window_size ? 'window_size' : 'external_customer_ids';
 }

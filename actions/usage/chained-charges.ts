@@ -12,8 +12,8 @@ import { commitmentPart, drawInOrder, type RecordedUsage } from '../../core/comm
 import { groupBy } from '../../core/group-by.ts';
 import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, CHARGES_AT_ONCE, toScope } from '../billing/billable-items.ts';
@@ -45,7 +45,7 @@ export type ChainChargesInput = {
  */
 export async function chargeChains(stores: Stores, input: ChainChargesInput): Promise<ChainedCharge[]> {
   const bySubscription = [...groupBy(input.items, ({ subscription }) => subscription.id).values()];
-  const charged = await mapConcurrently(QUESTIONS_AT_ONCE, bySubscription, (items) =>
+  const charged = await mapConcurrently(BATCH_SIZE_MAX, bySubscription, (items) =>
     chargeSubscription(stores, items, input),
   );
   return charged.flat();

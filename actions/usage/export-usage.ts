@@ -9,7 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
 import { type BatchCharges, type ExportedCharge, loadBatchCharges, usageKey } from './export-charges.ts';
 import { listExportedCustomers } from './exported-customers.ts';
 import { splitPortions } from './portions.ts';
@@ -137,7 +137,7 @@ async function* exportGap(
   { start_us, end_us }: ChargeInterval,
   { stores, scope, query, meter, customers, window_size }: UnchargedUsageInput,
 ): AsyncGenerator<BatchRecord> {
-  const report = await askUsage(stores, scope, {
+  const report = await readUsageReport(stores, scope, {
     meter,
     external_customer_ids: customers,
     start_us,

@@ -28,7 +28,7 @@ export async function listExportedCustomers(
   const { start_us, end_us, event_names, after, limit } = page;
   const scope = { tenant_id, environment_id };
   const params = { ...scope, event_names, after, start_us, end_us, limit };
-  const rows = event_names.length > 0 ? await customersWithEvents.ask(stores.clickhouse, params) : [];
+  const rows = event_names.length > 0 ? await customersWithEvents.run(stores.clickhouse, params) : [];
   const active = rows.map(({ external_customer_id }) => external_customer_id);
   if (!page.amounts) return active;
   const all = new Set([...active, ...(await billedCustomers(stores, scope, page))]);

@@ -10,7 +10,7 @@
  */
 import { FarthingError } from '../../core/error.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
-import { partitionWriter } from '../../storage/progress/attempts.ts';
+import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import {
   type BucketLockHolder,
   beginRebuild,
@@ -19,13 +19,18 @@ import {
   unlockBuckets,
 } from '../../storage/progress/bucket-lock.ts';
 import { hasUnsettledVersions } from '../../storage/progress/meter-versions.ts';
-import { daysBefore, EVERY_DAY, type HeldPartition, rebuildsFrom } from '../../storage/progress/slice-state.ts';
-import { setDaysBefore } from '../../storage/progress/slices.ts';
+import {
+  computeRebuildRange,
+  EVERY_DAY,
+  type OwnedPartition,
+  readDaysBefore,
+} from '../../storage/progress/slice-state.ts';
+import { updateDaysBefore } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { daysWithBaseRows, deleteDailyRollups, insertDailyRollups } from '../../storage/usage/daily-rollups.ts';
+import { deleteDailyRollups, insertDailyRollups, listDaysWithBaseRows } from '../../storage/usage/daily-rollups.ts';
 
 export type DailyRollupsRequest = {
-  readonly held: HeldPartition;
+  readonly held: OwnedPartition;
   /** Days since 1970: daily rollups for the days before it. */
   readonly days_before: number;
   /** Records the end, in the transaction that unlocks the bucket rows. */
@@ -42,16 +47,16 @@ export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequ
   const { postgres } = stores;
   const holder: BucketLockHolder = { ...request.held, only_adds: true };
   const progress = await lockBucketsWhenQuiet(postgres, holder);
-  const from = daysBefore(progress);
+  const from = readDaysBefore(progress);
   const made = await makeRollups(stores, { ...request, holder, from }).catch(async (error) => {
     // Before anything was written the lock is given back; after, the bucket rows stay locked for the next try.
     await returnBucketLock(postgres, holder);
     throw error;
   });
   // What rows say together stays the same.
-  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: new Map() });
+  stores.usage_memory?.comingRebuild({ ...computeRebuildRange(progress), customers: new Map() });
   await unlockBuckets(postgres, holder, async (transaction) => {
-    await setDaysBefore(transaction, made.days_before);
+    await updateDaysBefore(transaction, made.days_before);
     await request.finish(transaction);
   });
   return made;
@@ -72,7 +77,7 @@ async function makeRollups(stores: Stores, making: MakeRollupsInput): Promise<Da
   // to meet its barrier.
   if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
   const own = {
-    writer: partitionWriter(holder.partition),
+    writer: toPartitionWriter(holder.partition),
     attempt: (await beginRebuild(stores.postgres, holder)).attempt,
   };
   let days_before = from;
@@ -94,7 +99,7 @@ async function* makeRollupDays(
 ): AsyncGenerator<number> {
   await deleteDailyRollups(clickhouse, from, own.attempt);
   let rows = 0;
-  for (const { day, base_rows } of await daysWithBaseRows(clickhouse, { from, until })) {
+  for (const { day, base_rows } of await listDaysWithBaseRows(clickhouse, { from, until })) {
     if (rows > 0 && rows + base_rows > BASE_ROWS_MAX) return;
     rows += base_rows;
     await insertDailyRollups(clickhouse, day, own);

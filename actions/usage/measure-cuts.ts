@@ -21,10 +21,10 @@ import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { ceilToMs, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount, windowStart } from '../../core/time/window.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
+import { readUsageReport, type UsageReport } from '../../storage/usage/usage.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
 import { computeLimitWindows } from '../billing/gather-allowances.ts';
 import { buildCustomerFilter } from '../billing/members.ts';
@@ -47,7 +47,7 @@ export type UsageCut = {
 type MeasureCutsQuery = {
   readonly timezone: string | null;
   readonly now: Date;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 type CutAnswer = { readonly report: UsageReport; readonly total: WindowAnswer };
 /** By customer, in order of time; who used nothing has none. */
@@ -66,7 +66,7 @@ export async function measureCuts(
 ): Promise<(cut: UsageCut) => ChargedAmounts> {
   const toQuestionKey = buildQuestionKeys(query, cuts);
   const answers = new Map<string, CutAnswers>();
-  await mapConcurrently(QUESTIONS_AT_ONCE, [...groupBy(cuts, toQuestionKey)], async ([question, same]) => {
+  await mapConcurrently(BATCH_SIZE_MAX, [...groupBy(cuts, toQuestionKey)], async ([question, same]) => {
     answers.set(question, await readAnswers({ stores, scope, query: query, same }));
   });
   return (cut) => {
@@ -117,7 +117,7 @@ async function readAnswers({ stores, scope, query, same }: CutQuestion): Promise
     : { timezone: item.subscription.timezone, billing_anchor_ms };
   const answers: CutAnswers = new Map();
   for (const external_customer_ids of splitPortions(customers, size, range)) {
-    const report = await askUsage(stores, scope, {
+    const report = await readUsageReport(stores, scope, {
       meter: item.meter,
       external_customer_ids,
       start_us: since_us,
@@ -145,7 +145,7 @@ function isFiner(size: WindowSize | null | undefined, range: { start_us: number;
 async function readMembersAnswer({ stores, scope, query, same }: CutQuestion): Promise<CutAnswers> {
   const { item, since_us, at_us, service } = same[0]!;
   const window = { start: toMs(since_us), end: ceilToMs(at_us) };
-  const report = await askUsage(stores, scope, {
+  const report = await readUsageReport(stores, scope, {
     meter: item.meter,
     ...buildCustomerFilter(item.members, window, toMs(service.start_us)),
     start_us: since_us,

@@ -12,20 +12,20 @@ import { groupBy } from '../../core/group-by.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { US_PER_DAY } from '../../core/time/instant.ts';
-import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
+import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
-import { partitionWriter } from '../../storage/progress/attempts.ts';
+import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../storage/progress/bucket-lock.ts';
-import { daysBefore, type HeldPartition, rebuildsFrom } from '../../storage/progress/slice-state.ts';
+import { computeRebuildRange, type OwnedPartition, readDaysBefore } from '../../storage/progress/slice-state.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import {
-  type Counted,
-  countedNow,
+  type CountedMeter,
   type DaysToRecount,
-  eventsKey,
+  findCountedMeter,
   recountCustomerDays,
+  toEventsKey,
 } from '../../storage/usage/recount.ts';
-import { snapshotOf } from '../../storage/usage/snapshot.ts';
+import { toSnapshot } from '../../storage/usage/snapshot.ts';
 import { deleteRows, type RowsToDelete } from '../../storage/usage/stored-rows.ts';
 
 /** All rows of these customers on a UTC day, of the version of the meter that answers questions. */
@@ -37,7 +37,7 @@ export type RebuildTarget = Scope & {
 };
 
 export type Rebuild = {
-  readonly held: HeldPartition;
+  readonly held: OwnedPartition;
   /** What our own partition's rows hold from now on; where its slices ended when absent. */
   readonly own_before?: bigint;
   /** A version that goes live with this rebuild: its rows are written although nobody reads them yet. */
@@ -59,21 +59,24 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   const { held } = rebuild;
   const progress = await lockBucketsWhenQuiet(stores.postgres, held);
   const { attempt, since } = await beginRebuild(stores.postgres, held);
-  const own = { writer: partitionWriter(held.partition), attempt };
-  const before = new Map(snapshotOf(progress).before);
+  const own = { writer: toPartitionWriter(held.partition), attempt };
+  const before = new Map(toSnapshot(progress).before);
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.(own);
   const planned = await planRecount(stores, rebuild, before);
   // ClickHouse does the delete and this process most of the recount, so they run at the same time. The bucket lock covers both.
   const recountTargets = await recountAndDelete(stores, planned, attempt);
-  const days_before = daysBefore(progress);
+  const days_before = readDaysBefore(progress);
   const beside = withDailyRollups(selectSliceRows(rebuild, planned.old), days_before);
   // Each month of an earlier try arrived with these rows or not at all; those of its rows that are recounted are taken away again.
-  const missing = attempt === since ? beside : await missingUsageRows(stores.clickhouse, beside, { ...own, since });
+  const missing = attempt === since ? beside : await findMissingUsageRows(stores.clickhouse, beside, { ...own, since });
   const findVersion = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
   const rows = [...withDailyRollups(recountTargets, days_before), ...missing];
   await writeRows(stores, { rows, versionOf: findVersion }, own);
-  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: groupCustomersByMeter(planned.old) });
+  stores.usage_memory?.comingRebuild({
+    ...computeRebuildRange(progress),
+    customers: groupCustomersByMeter(planned.old),
+  });
   await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
@@ -114,10 +117,10 @@ async function planRecount(
     [...targets.values()].map((some) => loadCountedMeter(stores, rebuild, { some, before })),
   );
   const counted = meters.filter((meter) => meter !== undefined);
-  for (const group of groupBy(counted, (meter) => eventsKey(meter.counted)).values()) {
+  for (const group of groupBy(counted, (meter) => toEventsKey(meter.counted)).values()) {
     // What one of them needs is written anew for all that count the same events: these are read once.
     const days = mergeTargets(group.flatMap(({ targets: some }) => some));
-    const sameEvents = group.map((meter) => meter.counted) as [Counted, ...Counted[]];
+    const sameEvents = group.map((meter) => meter.counted) as [CountedMeter, ...CountedMeter[]];
     for (const [day, customers] of days) {
       const external_customer_ids = customers === null ? undefined : [...customers];
       for (const meter of sameEvents) result.old.push({ counted: meter, day, external_customer_ids });
@@ -154,10 +157,10 @@ async function loadCountedMeter(
   stores: Stores,
   { settling }: Rebuild,
   { some, before }: { some: readonly [RebuildTarget, ...RebuildTarget[]]; before: ReadonlyMap<number, bigint> },
-): Promise<{ counted: Counted; targets: readonly RebuildTarget[] } | undefined> {
+): Promise<{ counted: CountedMeter; targets: readonly RebuildTarget[] } | undefined> {
   const [{ meter_id, ...scope }] = some;
   const version = settling?.meter_id === meter_id ? settling.version : undefined;
-  const counted = await countedNow(stores, scope, { meter_id, before, settling: version });
+  const counted = await findCountedMeter(stores, scope, { meter_id, before, settling: version });
   return counted && { counted, targets: some };
 }
 
@@ -180,7 +183,7 @@ async function writeRows(
   { rows, versionOf: findVersion }: RowsToWrite,
   own: WriteAttempt,
 ): Promise<void> {
-  await writeUsageRows(clickhouse, { rows, versionOf: findVersion }, own);
-  const missing = await missingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
+  await writeUsageRows(clickhouse, { rows, getVersion: findVersion }, own);
+  const missing = await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
   if (missing.length > 0) throw unavailable('the usage store (rows that were written anew are not there)');
 }

@@ -26,9 +26,9 @@ import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
 import {
   type BillableItem,
   billedSubscription,

@@ -17,16 +17,16 @@ import type { Scope } from '../../core/scope.ts';
 import type { SubscriptionMember } from '../../core/subscription/members.ts';
 import { ceilToMs, type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
-import { eventNamesOf } from '../../storage/events/event-names.ts';
+import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../storage/batch-loader.ts';
+import { selectEventNames } from '../../storage/events/event-names.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
-import { inTurns, Turns } from '../../storage/turns.ts';
-import { checkAnswer, checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, freshness, type UsageReport } from '../../storage/usage/usage.ts';
-import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { mapYielding, TimeSlicer } from '../../storage/time-slicer.ts';
+import { checkAnswer, checkCells, type QueryBounds } from '../../storage/usage/question.ts';
+import { loadFreshness, readUsageReport, type UsageReport } from '../../storage/usage/usage.ts';
+import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import { buildCustomerFilter } from '../billing/members.ts';
 import { buildEmptyAnswer, needsUsageQuery, type PricedRange, priceRange, type TimesOfDay } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
@@ -58,7 +58,7 @@ export type UsageAnalyticsQuery = AnalyticsRecordIds & {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly now: Date;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 
 export type AnalyticsRow = {
@@ -91,7 +91,7 @@ export async function loadUsageAnalytics(
 ): Promise<UsageAnalyticsReport> {
   const database = stores.postgres;
   const [as_of, { features, customers }] = await Promise.all([
-    freshness(stores, scope, query.now.getTime()),
+    loadFreshness(stores, scope, query.now.getTime()),
     loadAnalyticsRecords(database, scope, query),
   ]);
   const all = await gatherAnalyticsItems(database, scope, { ...query, customers });
@@ -109,7 +109,7 @@ export async function loadUsageAnalytics(
   const chained = isWhole(query) ? await chargeChainsWithin(stores, items, { ...query, invoiced }) : new Map();
   const costing = { query: query, invoiced, chained };
   const ahead = await priceAhead(stores, measured, costing);
-  const slicer = new Turns(query.bounds?.asker);
+  const slicer = new TimeSlicer(query.bounds?.asker);
   const rows: AnalyticsRow[] = [];
   for (const one of measured) {
     for await (const row of buildRows(stores, one, { ...costing, features, slicer: slicer, ahead })) rows.push(row);
@@ -194,7 +194,7 @@ async function findNamesToMeasure(
   if (count === 0 || (count <= MEASURED_UNSEEN_MAX && isSmall(query))) return null;
   const { start_us, end_us } = query;
   const external_ids = customers.map(({ external_id }) => external_id);
-  const names = await eventNamesOf.ask(stores.clickhouse, {
+  const names = await selectEventNames.run(stores.clickhouse, {
     ...pick(scope),
     customers: external_ids,
     start_us,
@@ -235,8 +235,8 @@ async function measureAll(
   if (query.bounds)
     checkCells([...questions.values()].reduce((sum, [one]) => sum + countQueriedWindows(one, query), 0));
   const answer = { items: 0, points: 0 };
-  const measured = await mapConcurrently(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
-    const some = await measureBatch(stores, scope, { query: query, same, is_of_many: areMany(questions.size) });
+  const measured = await mapConcurrently(BATCH_SIZE_MAX, [...questions.values()], async (same) => {
+    const some = await measureBatch(stores, scope, { query: query, same, is_of_many: hasMany(questions.size) });
     for (const { usage } of some) {
       answer.items += usage.length;
       for (const { of } of usage) answer.points += of.windows.length;
@@ -293,19 +293,19 @@ async function measureBatch(
   const hasLead = since_us !== start_us;
   // A weighted sum of who left is another one in a window than in the whole range.
   const isOne = window_size === undefined || (!hasLead && !question.clipped?.size);
-  const report = await askUsage(stores, scope, {
+  const report = await readUsageReport(stores, scope, {
     ...question,
     start_us: since_us,
     ...(isOne ? { ...windows, running_values: true } : {}),
   });
   const windowed = isOne
     ? report
-    : await askUsage(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
+    : await readUsageReport(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
   // A meter that never resets has cost something before its windows begin.
   const led = { ...question, ...windows, start_us: since_us, windows_from_us: start_us, running_values: true };
-  const running = hasLead && window_size !== undefined ? await askUsage(stores, scope, led) : windowed;
+  const running = hasLead && window_size !== undefined ? await readUsageReport(stores, scope, led) : windowed;
   const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
-  const counted = await inTurns(scope.tenant_id, report.usage, (of) => ({
+  const counted = await mapYielding(scope.tenant_id, report.usage, (of) => ({
     ...parseAnalyticsKey(query, members && !hasEventGroups(query.group_by) ? same[0].external_customer_id : of.key),
     of: { ...of, windows: own!.get(of.key) ?? [], running: until!.get(of.key) ?? [] },
   }));
@@ -317,7 +317,7 @@ async function measureBatch(
 function buildMembersQuery(
   { external_customer_id, members, since_us, start_us, end_us }: AnalyticsSubject,
   { group_by }: UsageAnalyticsQuery,
-): Partial<UsageAsked> {
+): Partial<MeterUsageQuery> {
   const window = { start: toMs(since_us), end: ceilToMs(end_us) };
   return {
     ...buildCustomerFilter(members!, window, toMs(start_us)),
@@ -331,7 +331,7 @@ function buildMembersQuery(
 function buildUsageQuery(
   same: readonly [AnalyticsSubject, ...AnalyticsSubject[]],
   query: UsageAnalyticsQuery,
-): Omit<UsageAsked, 'start_us'> {
+): Omit<MeterUsageQuery, 'start_us'> {
   const [{ meter, end_us, timezone, anchor_ms }] = same;
   const { group_by, sources, property_filters } = query;
   return {
@@ -364,7 +364,7 @@ type AnalyticsCosting = {
 type PricedByMeasured = ReadonlyMap<MeasuredSubject, PricedRange>;
 type RowParts = AnalyticsCosting & {
   features: ReadonlyMap<string, FeatureModel>;
-  slicer: Turns;
+  slicer: TimeSlicer;
   ahead: PricedByMeasured;
 };
 

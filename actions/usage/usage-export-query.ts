@@ -1,6 +1,6 @@
 /** What the usage export is asked: which range, cut how, of which meters, with or without amounts. */
 import type { ChargeInterval, Split } from '../../core/billing/charge-intervals.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
 
 export type UsageExportQuery = ChargeInterval & {
   /** All published meters when null. */
@@ -13,5 +13,5 @@ export type UsageExportQuery = ChargeInterval & {
   readonly amounts: boolean;
   readonly now: Date;
   readonly customers_per_batch?: number;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };

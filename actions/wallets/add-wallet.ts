@@ -2,7 +2,7 @@
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { Wallet } from '../../core/wallet/record.ts';
-import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
+import { type CustomerCurrency, WalletModel } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
@@ -25,7 +25,7 @@ export type NewWallet = Pick<
 export async function addWallet(
   transaction: Transaction,
   scope: Scope,
-  { author, ...fields }: Purse & Partial<NewWallet> & { author: Author },
+  { author, ...fields }: CustomerCurrency & Partial<NewWallet> & { author: Author },
 ): Promise<WalletModel> {
   const { wallet_type = 'PRE_PAID', currency } = fields;
   const record = {

@@ -9,15 +9,15 @@ import { computeTopupCount } from '../../core/wallet/auto-topup.ts';
 import { computeBonus } from '../../core/wallet/bonus.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { AutoTopup } from '../../core/wallet/record.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { selfFilling, selfFillingOf } from '../../storage/due-wallets.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { listCustomerWalletsWithAutoTopUp, listWalletsWithAutoTopUp } from '../../storage/due-wallets.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { runBatches } from '../billing/batch-loop.ts';
 import { lockWalletInOrder } from './lock-wallet.ts';
@@ -30,9 +30,12 @@ const METADATA = { auto_topup: 'true' };
 
 type AutoTopUpReport = { filled: number; failed: { id: string; error: unknown }[] };
 
-export async function topUpDueWallets(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<AutoTopUpReport> {
+export async function topUpDueWallets(
+  stores: Stores,
+  { now, only }: { now: Date } & DueEnvironments,
+): Promise<AutoTopUpReport> {
   const report: AutoTopUpReport = { filled: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const act = async ({ id, ...scope }: DueRecord) => {
     try {
       report.filled += await autoTopUp(stores, scope, { id, now });
     } catch (error) {
@@ -41,7 +44,7 @@ export async function topUpDueWallets(stores: Stores, { now, only }: { now: Date
     // Each is looked at once in a run.
     return false;
   };
-  await runBatches({ next: (left) => selfFilling(stores.postgres, { left, only }), act, workers: 1 });
+  await runBatches({ next: (left) => listWalletsWithAutoTopUp(stores.postgres, { left, only }), act, workers: 1 });
   return report;
 }
 
@@ -51,7 +54,7 @@ export async function topUpCustomer(
   scope: Scope,
   { customer_id, now }: { customer_id: string; now: Date },
 ): Promise<void> {
-  for (const id of await selfFillingOf(stores.postgres, scope, customer_id))
+  for (const id of await listCustomerWalletsWithAutoTopUp(stores.postgres, scope, customer_id))
     await autoTopUp(stores, scope, { id, now });
 }
 
@@ -87,7 +90,7 @@ async function tryTopUp(stores: Stores, scope: Scope, { id, now, isLast }: TopUp
     if (times > 0) await topUp(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
     return times;
   };
-  return transactionBehindOthers(stores, attempt);
+  return retryTransaction(stores, attempt);
 }
 
 /**
@@ -126,7 +129,7 @@ async function topUp(
 ): Promise<void> {
   const author = { user_id: '', now };
   const credits = new Decimal(auto_topup.amount);
-  const config = await settingOf(wallet, 'bonus_credits_topup_config', transaction);
+  const config = await loadSetting(wallet, 'bonus_credits_topup_config', transaction);
   const plans = Array.from(
     { length: times },
     (): TopUpPlan => ({

@@ -11,9 +11,9 @@ import { formatConsumed } from '../../core/wallet/movement.ts';
 import { toOwnKey, toPartKey } from '../../core/wallet/movement-key.ts';
 import { toMoney } from '../../core/wallet/rates.ts';
 import { type LedgerLine, post } from '../../storage/models/ledger.ts';
-import { heldIn, poolOf } from '../../storage/models/reservation.ts';
+import { loadHeldAfterExpiry, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { listLots, toLot, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { checkCreditAlerts, deleteWalletAlertStates } from '../alerts/credit-alerts.ts';
@@ -35,7 +35,7 @@ export async function terminateWallet(
     if (wallet.wallet_status === 'closed') throw notAllowed('the wallet is closed already', { wallet_id: id });
     await checkNothingPending(transaction, wallet);
     await checkNoReservations(transaction, wallet, author.now);
-    const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(compareLots);
+    const lots = (await listLots(wallet, transaction)).map(toLot).sort(compareLots);
     const owed = new Decimal(wallet.credits_owed);
     const parts = lots.map((lot) => ({ lot_id: lot.id, credits: lot.available }));
     const writeOff = buildWriteOff(id, author);
@@ -56,7 +56,7 @@ export async function terminateWallet(
 
 /** Whoever has them may still commit them. */
 async function checkNoReservations(transaction: Transaction, wallet: WalletModel, now: Date): Promise<void> {
-  const { held } = await heldIn(transaction, poolOf(wallet), now);
+  const { held } = await loadHeldAfterExpiry(transaction, toWalletPool(wallet), now);
   if (!held.isZero())
     throw notAllowed('credits of the wallet are held', { wallet_id: wallet.id, held: held.toFixed() });
 }
@@ -123,7 +123,7 @@ async function moveLots(
   transaction: Transaction,
   { from, to, author }: { from: WalletModel; to: WalletModel; author: Author },
 ): Promise<void> {
-  const stored = await lotsOf(from, transaction);
+  const stored = await listLots(from, transaction);
   if (stored.length === 0) return;
   const key = toOwnKey('convert', from.id);
   const reference = { reference_type: 'EXTERNAL', reference_id: to.id } as const;

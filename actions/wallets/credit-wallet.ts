@@ -5,13 +5,13 @@
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toCredits } from '../../core/wallet/rates.ts';
-import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
+import { type CustomerCurrency, WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { addWallet, type NewWallet } from './add-wallet.ts';
 import { type MovementInput, moveCredits } from './move-credits.ts';
 
-export type WalletCredit = Purse &
+export type WalletCredit = CustomerCurrency &
   MovementInput &
   (
     | { readonly amount: Decimal; readonly credits?: undefined }

@@ -9,12 +9,12 @@ import type { Author } from '../../core/stamp.ts';
 import { listExpiries, type PromisedCredits } from '../../core/wallet/promises.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
 import type { Debit } from '../../core/wallet/request.ts';
-import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
-import { heldIn, poolOf, promisedIn } from '../../storage/models/reservation.ts';
+import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
+import { loadHeldAfterExpiry, loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { currentRequestContext, runAs } from '../../storage/request-context.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { TogetherByKey } from '../../storage/together.ts';
 import { checkActive, lockWallet } from './lock-wallet.ts';
 import { type CreditMovement, loadHolding, moveAll, restoreWallet } from './move-credits.ts';
 
@@ -27,13 +27,13 @@ type DebitCall = {
   readonly scope: Scope;
   readonly id: string;
   readonly entry: CreditMovement;
-  readonly caller: ReturnType<typeof currentCaller>;
+  readonly caller: ReturnType<typeof currentRequestContext>;
 };
 
 const AT_ONCE_MAX = 500;
 const BATCH_PAUSE_MAX_MS = 5;
-const DEBIT_BATCHES = new TogetherByKey<Database, DebitCall, DebitResult | FarthingError>(debitBatch, {
-  atOnceMax: AT_ONCE_MAX,
+const DEBIT_BATCHES = new KeyedBatchLoader<Database, DebitCall, DebitResult | FarthingError>(debitBatch, {
+  batchMax: AT_ONCE_MAX,
   restMax_ms: BATCH_PAUSE_MAX_MS,
 });
 
@@ -57,10 +57,10 @@ export async function debitWallet(
     metadata: request.metadata,
     author,
   };
-  const caller = currentCaller();
+  const caller = currentRequestContext();
   // Of one caller: what they change is told to be his.
   const alike = [scope.tenant_id, scope.environment_id, id, author.user_id, caller?.secret_id, caller?.clock?.now];
-  const debited = await DEBIT_BATCHES.ask(postgres, { scope, id, entry, caller }, JSON.stringify(alike));
+  const debited = await DEBIT_BATCHES.load(postgres, { scope, id, entry, caller }, JSON.stringify(alike));
   if (debited instanceof FarthingError) throw debited;
   return debited;
 }
@@ -71,7 +71,7 @@ async function debitBatch(postgres: Database, calls: readonly DebitCall[]): Prom
     postgres.transaction(async (transaction) => {
       const wallet = await lockWallet(transaction, scope, id);
       const { now } = calls[0]!.entry.author;
-      const { held } = await heldIn(transaction, poolOf(wallet), now);
+      const { held } = await loadHeldAfterExpiry(transaction, toWalletPool(wallet), now);
       const promised = held.isZero() ? [] : await loadWalletPromised(transaction, wallet, now);
       const { moved, wallet: after } = await moveAll(
         transaction,
@@ -87,7 +87,7 @@ async function debitBatch(postgres: Database, calls: readonly DebitCall[]): Prom
     });
   if (!caller) return work();
   const request_id = calls.length === 1 ? caller.request_id : null;
-  return onBehalfOf({ ...caller, request_id }, work);
+  return runAs({ ...caller, request_id }, work);
 }
 
 async function loadWalletPromised(
@@ -96,7 +96,7 @@ async function loadWalletPromised(
   now: Date,
 ): Promise<PromisedCredits[]> {
   const { lots } = await loadHolding(transaction, wallet);
-  return promisedIn(transaction, poolOf(wallet), { now, expiries: listExpiries(lots) });
+  return loadPromised(transaction, toWalletPool(wallet), { now, expiries: listExpiries(lots) });
 }
 
 /** What is held of the credits is there for whoever has it. */

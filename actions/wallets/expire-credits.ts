@@ -2,8 +2,8 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { expiredLots, isExpiredLot } from '../../storage/due-wallets.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
+import { isExpiredLot, listExpiredLots } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
@@ -14,10 +14,10 @@ type ExpireCreditsReport = { expired: number; failed: { id: string; error: unkno
 
 export async function expireCredits(
   stores: Stores,
-  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+  { now, only, mayGoOn }: { now: Date } & DueEnvironments & Interruptible,
 ): Promise<ExpireCreditsReport> {
   const report: ExpireCreditsReport = { expired: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const act = async ({ id, ...scope }: DueRecord) => {
     try {
       const isExpired = await expireOne(stores, scope, { id, now });
       if (isExpired) report.expired += 1;
@@ -27,7 +27,7 @@ export async function expireCredits(
       return false;
     }
   };
-  await runBatches({ next: (left) => expiredLots(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
+  await runBatches({ next: (left) => listExpiredLots(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
   return report;
 }
 

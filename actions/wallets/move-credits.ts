@@ -17,10 +17,10 @@ import {
 import { isAutomatic, type MovementKey } from '../../core/wallet/movement-key.ts';
 import { toMoney } from '../../core/wallet/rates.ts';
 import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
+import { mapBatched } from '../../storage/models/batched.ts';
 import { type LedgerEntry, post } from '../../storage/models/ledger.ts';
-import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { listLots, toLot, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
@@ -221,12 +221,12 @@ export function restoreWallet(
 }
 
 export async function loadHolding(transaction: Transaction, wallet: WalletModel): Promise<WalletHolding> {
-  const lots = await lotsOf(wallet, transaction);
+  const lots = await listLots(wallet, transaction);
   return {
     conversion_rate: wallet.conversion_rate,
     credit_balance: new Decimal(wallet.credit_balance),
     owed: new Decimal(wallet.credits_owed),
-    lots: lots.map(lotOf),
+    lots: lots.map(toLot),
   };
 }
 
@@ -255,7 +255,7 @@ async function recordMovements(
     transaction,
   );
   const stored = added.map(({ id }) => credited.get(id)!);
-  await sideBySide(transaction, stored, (one) =>
+  await mapBatched(transaction, stored, (one) =>
     emit(transaction, 'wallet.transaction.created', { record: one, by: fresh[0]!.entry.author }),
   );
   return stored;

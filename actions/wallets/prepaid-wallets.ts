@@ -14,9 +14,9 @@ import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { computeFreeCredits, listExpiries, type PromisedCredits } from '../../core/wallet/promises.ts';
 import { computePayableMoney, toCredits } from '../../core/wallet/rates.ts';
 import { derivePaidTypes, isPaidType } from '../../core/wallet/real-time.ts';
-import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
+import { loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
+import { listLots, toLot } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
@@ -115,8 +115,8 @@ export async function loadUnreservedCredits(
 }
 
 async function loadUnreservedLots(database: Database, wallet: WalletModel, now: Date): Promise<UnreservedLots> {
-  const lots = (await lotsOf(wallet, database)).map(lotOf);
-  return { lots, promised: await promisedIn(database, poolOf(wallet), { now, expiries: listExpiries(lots) }) };
+  const lots = (await listLots(wallet, database)).map(toLot);
+  return { lots, promised: await loadPromised(database, toWalletPool(wallet), { now, expiries: listExpiries(lots) }) };
 }
 
 /** Those for one kind of price before those for all. */

@@ -7,14 +7,14 @@ import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import { computeRealTimeBalance, type RealTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
-import type { Gathering } from '../../storage/kept/gather-desk.ts';
-import type { KeptAnswer, Made } from '../../storage/kept/kept-answer.ts';
-import { fromKept, type KeptView, keptAnswer } from '../../storage/kept/kept-answers.ts';
-import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
+import type { CacheEntry, ComputedAnswer } from '../../storage/cache/cache-entry.ts';
+import { type CacheView, findCached, loadCached } from '../../storage/cache/cached-answers.ts';
+import type { GatherContext } from '../../storage/cache/gather-batch-loader.ts';
+import { recordUpcomingStarts } from '../../storage/cache/upcoming-starts.ts';
+import { listBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import { listTogether } from '../../storage/models/side-by-side.ts';
-import { keyOf } from '../../storage/models/statements.ts';
+import { toBatchKey } from '../../storage/models/statements.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -30,7 +30,7 @@ export async function loadRealTimeBalance(stores: Stores, wallet: WalletModel, n
   if (!canOwe(wallet)) return { ...computeRealTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
   const { tenant_id, environment_id } = wallet;
   const query = { tenant_id, environment_id, key: toChargesKey(wallet), now, about: [wallet.customer_id] };
-  const { answer, as_of } = await keptAnswer(stores, query, (gathering) => gatherOwed(stores, wallet, gathering));
+  const { answer, as_of } = await loadCached(stores, query, (gathering) => gatherOwed(stores, wallet, gathering));
   return { ...computeRealTimeBalance(wallet, answer), as_of };
 }
 
@@ -50,7 +50,7 @@ export async function loadCurrentRealTimeBalance(
 type WalletBalance = { readonly wallet: WalletModel; readonly realTime: RealTimeSnapshot };
 
 /** The wallet with what its balance is made of, where nothing has to be gathered for it; undefined where something has. */
-export function findCachedOwed(view: KeptView, id: string): { wallet: WalletModel; owed: WalletOwed } | undefined {
+export function findCachedOwed(view: CacheView, id: string): { wallet: WalletModel; owed: WalletOwed } | undefined {
   const wallet = view.find<WalletModel>(toWalletKey(id));
   if (wallet === undefined) return undefined;
   const owed = canOwe(wallet) ? view.find<WalletOwed>(toChargesKey(wallet)) : NOTHING;
@@ -64,7 +64,7 @@ export async function loadWalletBalance(
   { id, now }: { id: string; now: Date },
 ): Promise<WalletBalance> {
   const { tenant_id, environment_id } = scope;
-  const { answer: wallet } = await keptAnswer(
+  const { answer: wallet } = await loadCached(
     stores,
     { tenant_id, environment_id, key: toWalletKey(id), now },
     async ({ database }) => ({ answer: await WalletModel.fetch(scope, id, { database }) }),
@@ -93,14 +93,14 @@ function toChargesKey({ customer_id, currency }: OwingCustomer): string {
 const CHARGES = /^\S+ charges (\S+) (\S+)$/;
 
 /** Of charges that are kept: how they differ from a preview, in words; null of another answer, or where they do not hold now. */
-export async function compareCachedCharges(stores: Stores, entry: KeptAnswer, now: Date): Promise<string[] | null> {
+export async function compareCachedCharges(stores: Stores, entry: CacheEntry, now: Date): Promise<string[] | null> {
   const [, customer_id, currency] = CHARGES.exec(entry.key) ?? [];
   if (customer_id === undefined || currency === undefined) return null;
   const query = { ...entry.scope, key: toChargesKey({ ...entry.scope, customer_id, currency }), now };
   let differs: string | null = null;
   // What arrives in between is no difference.
   for (let tries = 0; tries < 3; tries++) {
-    const found = await fromKept(stores, query, (find) => find<WalletOwed>(query.key));
+    const found = await findCached(stores, query, (find) => find<WalletOwed>(query.key));
     if (found === undefined) return null;
     const { answer } = await gatherOwed(
       { ...stores, usage_memory: undefined },
@@ -114,7 +114,11 @@ export async function compareCachedCharges(stores: Stores, entry: KeptAnswer, no
   return differs === null ? [] : [differs];
 }
 
-async function gatherOwed(stores: Stores, of: OwingCustomer, gathering: Gathering): Promise<Made<WalletOwed>> {
+async function gatherOwed(
+  stores: Stores,
+  of: OwingCustomer,
+  gathering: GatherContext,
+): Promise<ComputedAnswer<WalletOwed>> {
   // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
   const running = await gatherCurrentUsage(stores, of, gathering);
   const unpaid = await gatherUnpaid(of, gathering.database);
@@ -133,15 +137,15 @@ async function gatherOwed(stores: Stores, of: OwingCustomer, gathering: Gatherin
 async function gatherCurrentUsage(
   stores: Stores,
   of: OwingCustomer,
-  { database, now }: Gathering,
-): Promise<Made<Decimal>[]> {
+  { database, now }: GatherContext,
+): Promise<ComputedAnswer<Decimal>[]> {
   const { customer_id } = of;
   const found = await SubscriptionModel.chargedTo(of, of, database);
   const charged = found.filter((one) => deriveAddressee(one) === customer_id);
-  const running: Made<Decimal>[] = [];
+  const running: ComputedAnswer<Decimal>[] = [];
   for (const subscription of await listInvoiced(of, charged, { database, now }))
     running.push(await planCurrentCharge(stores, subscription, { database, now }));
-  await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
+  await recordUpcomingStarts(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
   return running;
 }
 
@@ -164,7 +168,7 @@ async function listUnpaidInvoices(
 }
 
 /** Those that have invoices of their own; of a group also who is beside it once its parent has ended. */
-async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: Gathering) {
+async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: GatherContext) {
   const grouped = charged.filter(({ subscription_type }) => subscription_type === 'grouped_invoicing');
   if (grouped.length === 0) return charged;
   const ids = grouped.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
@@ -179,9 +183,9 @@ async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[],
 /** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */
 async function gatherUnpaid(of: OwingCustomer, database: Database): Promise<UnpaidInvoice[]> {
   const { customer_id, currency } = of;
-  const key = keyOf('unpaid', InvoiceModel, of.tenant_id, of.environment_id, currency);
+  const key = toBatchKey('unpaid', InvoiceModel, of.tenant_id, of.environment_id, currency);
   const toCustomerId = (invoice: InvoiceModel) => invoice.customer_id;
-  const invoices = await listTogether(database, { key, values: [customer_id], valueOf: toCustomerId }, (customer_ids) =>
+  const invoices = await listBatched(database, { key, values: [customer_id], getKey: toCustomerId }, (customer_ids) =>
     listUnpaidInvoices(of, customer_ids, database),
   );
   const ids = invoices.map(({ id }) => id);

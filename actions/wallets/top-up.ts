@@ -16,11 +16,11 @@ import type { TransactionReason } from '../../core/wallet/record.ts';
 import { parseExpiry, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { putInto } from '../../storage/models/ledger.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
-import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
+import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { createInvoiceWithin } from '../invoices/create-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
@@ -58,7 +58,7 @@ export async function topUpWallet(
       reference: { reference_type: 'EXTERNAL', reference_id: plan.key },
     });
   };
-  return transactionBehindOthers(stores, attempt);
+  return retryTransaction(stores, attempt);
 }
 
 export type TopUpPlan = {
@@ -128,7 +128,7 @@ async function loadBonus(
     return null;
   }
   if (requested_bonus === null)
-    return computeBonus(credits, await settingOf(wallet, 'bonus_credits_topup_config', transaction), now);
+    return computeBonus(credits, await loadSetting(wallet, 'bonus_credits_topup_config', transaction), now);
   const bonus = new Decimal(requested_bonus);
   return bonus.isZero() ? null : { credits: checkCredits('bonus_credits_to_add', bonus), expiry_date };
 }
@@ -183,7 +183,11 @@ export async function buyWithInvoice(
   wallet: WalletModel,
   doing: TopUpContext & { readonly isAutomatic?: boolean },
 ): Promise<TopUpResult> {
-  const { auto_complete_purchased_credit_transaction: isPaid } = await settingOf(wallet, 'invoice_config', transaction);
+  const { auto_complete_purchased_credit_transaction: isPaid } = await loadSetting(
+    wallet,
+    'invoice_config',
+    transaction,
+  );
   const draft = await createPurchaseDraft(transaction, wallet, { ...doing, isPaid });
   const reference: MovementReference = { reference_type: 'INVOICE', reference_id: draft.id };
   const pending = isPaid ? null : await addPending(transaction, wallet, buildMovements(doing, reference));

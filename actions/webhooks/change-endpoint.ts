@@ -8,14 +8,14 @@ import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Sealing } from '../../storage/sealing.ts';
+import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
 export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
 export type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
 type Postgres = Pick<Stores, 'postgres'>;
 /** What is kept of a secret. */
-type SecretSealing = { readonly sealing: Sealing };
+type SecretSealing = { readonly sealing: SecretSealer };
 
 /** Each event makes a delivery for each of them. */
 const ENDPOINTS_MAX = 50;

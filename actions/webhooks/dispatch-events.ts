@@ -9,14 +9,14 @@ import { createdBy } from '../../core/stamp.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { environmentKey } from '../../storage/webhooks/due-deliveries.ts';
+import { toEnvironmentKey } from '../../storage/webhooks/due-deliveries.ts';
 import {
   type ListeningEndpoint,
-  listeningEndpoints,
+  listListeningEndpoints,
+  listWaitingEnvironments,
   markDispatched,
   takeUndispatched,
   type UndispatchedEvent,
-  waitingEnvironments,
 } from '../../storage/webhooks/undispatched.ts';
 import { mailLater } from '../invoices/mail-invoice.ts';
 
@@ -35,7 +35,7 @@ export async function dispatchBatch(
   { after = null, ...how }: DispatchOptions & { readonly after?: Scope | null },
 ): Promise<DispatchResult> {
   return postgres.transaction(async (transaction) => {
-    const waiting = await waitingEnvironments(transaction, { after, limit: ENVIRONMENTS_PER_BATCH });
+    const waiting = await listWaitingEnvironments(transaction, { after, limit: ENVIRONMENTS_PER_BATCH });
     const dispatched = waiting.length === 0 ? 0 : await dispatchEnvironments(transaction, waiting, how);
     return { dispatched, after: waiting.length < ENVIRONMENTS_PER_BATCH ? null : waiting.at(-1)! };
   });
@@ -46,8 +46,11 @@ async function dispatchEnvironments(
   environments: readonly Scope[],
   { has_targets, now, mails = false }: DispatchOptions,
 ): Promise<number> {
-  const endpoints = groupBy(has_targets ? await listeningEndpoints(transaction, environments) : [], environmentKey);
-  const listening = (scope: Scope) => endpoints.get(environmentKey(scope)) ?? [];
+  const endpoints = groupBy(
+    has_targets ? await listListeningEndpoints(transaction, environments) : [],
+    toEnvironmentKey,
+  );
+  const listening = (scope: Scope) => endpoints.get(toEnvironmentKey(scope)) ?? [];
   const shares = environments.map(({ tenant_id, environment_id }) => {
     const each = Math.max(1, listening({ tenant_id, environment_id }).length);
     return {
@@ -57,7 +60,7 @@ async function dispatchEnvironments(
     };
   });
   const events = await takeUndispatched(transaction, shares);
-  for (const some of groupBy(events, environmentKey).values()) {
+  for (const some of groupBy(events, toEnvironmentKey).values()) {
     const wanted = some.map((event) => {
       const wanting = listening(event).filter((endpoint) => isSubscribed(endpoint, event));
       return { event, endpoint_ids: has_targets ? wanting.map(({ id }) => id) : [null] };

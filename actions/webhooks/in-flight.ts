@@ -3,7 +3,7 @@
  * so that no run waits for receivers while others have something to be sent (docs/decisions/0021-fairness.md).
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Counts, type DueDelivery, keysOf } from '../../storage/webhooks/due-deliveries.ts';
+import { type DeliveryCounts, type DueDelivery, listDeliveryKeys } from '../../storage/webhooks/due-deliveries.ts';
 import type { DeliveryResult } from './send-delivery.ts';
 
 export type SendReport = { dispatched: number; delivered: number; failed: number; given_up: number };
@@ -57,10 +57,10 @@ export class InFlightDeliveries {
     return Math.min(AT_ONCE - this.#begun.size, BEGUN_AT_ONCE - this.#lately.size);
   }
 
-  counts(): Counts {
+  counts(): DeliveryCounts {
     const counts: Record<string, number> = {};
     for (const delivery of this.#begun.values())
-      for (const key of keysOf(delivery)) counts[key] = (counts[key] ?? 0) + 1;
+      for (const key of listDeliveryKeys(delivery)) counts[key] = (counts[key] ?? 0) + 1;
     return counts;
   }
 

@@ -5,11 +5,11 @@
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { forEverybody } from '../../storage/caller.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
+import { runAsSystem } from '../../storage/request-context.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { listeningEndpoints } from '../../storage/webhooks/undispatched.ts';
+import { listListeningEndpoints } from '../../storage/webhooks/undispatched.ts';
 import { addDeliveries, isSubscribed } from './dispatch-events.ts';
 
 /** Answers how many deliveries are on their way. */
@@ -21,9 +21,9 @@ export async function retryEvent(
   return postgres.transaction(async (transaction) => {
     const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
     if (event.dispatched_at === null) return 1; // Its first deliveries are about to be made.
-    const listEndpoints = async () => listeningEndpoints(transaction, [scope]);
+    const listEndpoints = async () => listListeningEndpoints(transaction, [scope]);
     // It is asked for many scopes elsewhere, and here for that of the caller alone.
-    const listening = has_targets ? await forEverybody(listEndpoints) : [];
+    const listening = has_targets ? await runAsSystem(listEndpoints) : [];
     const wanting = listening.filter((endpoint) => isSubscribed(endpoint, event)).map((endpoint) => endpoint.id);
     // A test is for the endpoint that it was asked for, and for no other.
     const isTest = event.event_name === 'webhook_endpoint.test';

@@ -1,5 +1,5 @@
 /** Seals the secrets of endpoints, and the credentials of connections, that are not sealed yet, or with another key than the first (docs/decisions/0022-tenant-isolation.md). */
-import type { Sealing } from '../../storage/sealing.ts';
+import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 type StoredSecrets = {
@@ -11,15 +11,15 @@ type StoredSecrets = {
 };
 
 /** Answers of how many. Who gives one a new secret meanwhile has the better one, and keeps it. */
-export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
+export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: SecretSealer): Promise<number> {
   const endpoints: StoredSecrets[] = await postgres('webhook_endpoints')
     .whereNot('secret', '')
     .select('id', 'tenant_id', 'environment_id', 'secret', 'previous_secret');
   let sealed = 0;
   for (const { secret, previous_secret, ...which } of endpoints) {
     const resealed = {
-      secret: sealing.sealAnew(secret),
-      previous_secret: previous_secret && sealing.sealAnew(previous_secret),
+      secret: sealing.reseal(secret),
+      previous_secret: previous_secret && sealing.reseal(previous_secret),
     };
     if (resealed.secret === secret && resealed.previous_secret === previous_secret) continue;
     sealed += await postgres('webhook_endpoints')
@@ -29,13 +29,13 @@ export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealin
   return sealed + (await sealCredentials({ postgres }, sealing));
 }
 
-async function sealCredentials({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
+async function sealCredentials({ postgres }: Pick<Stores, 'postgres'>, sealing: SecretSealer): Promise<number> {
   const connections: Omit<StoredSecrets, 'previous_secret'>[] = await postgres('connections')
     .whereNot('secret', '')
     .select('id', 'tenant_id', 'environment_id', 'secret');
   let sealed = 0;
   for (const { secret, ...which } of connections) {
-    const resealed = sealing.sealAnew(secret);
+    const resealed = sealing.reseal(secret);
     if (resealed !== secret)
       sealed += await postgres('connections')
         .where({ ...which, secret })

@@ -11,7 +11,7 @@ import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Sealing } from '../../storage/sealing.ts';
+import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { DueDelivery } from '../../storage/webhooks/due-deliveries.ts';
 import { emit } from '../system-events/emit.ts';
@@ -19,7 +19,7 @@ import { emit } from '../system-events/emit.ts';
 export type WebhookServices = Pick<Stores, 'postgres'> & {
   readonly backend: WebhookBackend;
   /** Opens the secrets of endpoints. */
-  readonly sealing: Sealing;
+  readonly sealing: SecretSealer;
   /** Whether invoices are sent by e-mail, too. */
   readonly mails?: boolean;
 };
@@ -62,7 +62,7 @@ export async function sendDelivery(
 async function loadTarget(
   scope: Scope,
   id: string,
-  { database, sealing, now }: { database: WebhookServices['postgres']; sealing: Sealing; now: Date },
+  { database, sealing, now }: { database: WebhookServices['postgres']; sealing: SecretSealer; now: Date },
 ): Promise<WebhookTarget> {
   const { url, secret, previous_secret, previous_secret_expires_at } = await WebhookEndpointModel.fetch(scope, id, {
     database,

@@ -5,14 +5,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Scope } from '../../core/scope.ts';
 import { deriveMaxAttempts, type RetryRules } from '../../core/webhook/schedule.ts';
-import { isAway } from '../../storage/failure.ts';
-import { type DueDelivery, keysOf, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
+import { isUnavailable } from '../../storage/failure.ts';
+import {
+  type DueDeliveriesQuery,
+  type DueDelivery,
+  listDeliveryKeys,
+  takeDue,
+} from '../../storage/webhooks/due-deliveries.ts';
 import { dispatchBatch } from './dispatch-events.ts';
 import type { InFlightDeliveries, SendReport } from './in-flight.ts';
 import { type DeliveryResult, sendDelivery, type WebhookServices } from './send-delivery.ts';
 
 export type SendDueOptions = RetryRules & {
-  readonly which: Wanted['which'];
+  readonly which: DueDeliveriesQuery['which'];
   /** A run takes half a minute, and what it begins at its end is not of its beginning. */
   readonly clock: () => Date;
   /** What runs before this one have left on its way, and what this one leaves to the next. */
@@ -101,7 +106,7 @@ class SendRun {
     await this.#sending.permit?.();
     const now = this.#sending.clock();
     const max_attempts = deriveMaxAttempts(delivery, this.#sending);
-    for (const key of keysOf(delivery)) this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
+    for (const key of listDeliveryKeys(delivery)) this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
     this.#inHand.add(delivery, this.#send({ delivery, lease: this.#lease, now, max_attempts }));
   }
 
@@ -112,7 +117,7 @@ class SendRun {
       return sent;
     } catch (error) {
       // What is wrong with one delivery is said at the end; without the database none can be written down.
-      this.#isOver ||= isAway(error);
+      this.#isOver ||= isUnavailable(error);
       throw error;
     }
   }

@@ -6,8 +6,8 @@
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { isRetryable, isTimeout, toWorkflowError } from '../../core/workflow/record.ts';
-import type { Bound } from '../../storage/bounded.ts';
-import { addJobBeforeItsNext, addJobInTurn } from '../../storage/job-turns.ts';
+import type { TransactionLimit } from '../../storage/bounded.ts';
+import { addContinuation, addJobFairly } from '../../storage/fair-jobs.ts';
 import { addJob, type NewJob } from '../../storage/jobs.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -57,7 +57,7 @@ export async function addRun(
   };
   const options = conflict === undefined ? { database: transaction } : { database: transaction, conflict };
   const run = await WorkflowRunModel.add(scope, fields, options);
-  await enqueueRun(transaction, run, job, job.time_sliced ? addJobInTurn : addJob);
+  await enqueueRun(transaction, run, job, job.time_sliced ? addJobFairly : addJob);
   return run;
 }
 
@@ -75,7 +75,7 @@ async function enqueueRun(
 /** It gives its place to who waits, and waits for one itself: another job goes on with it. */
 export async function requeueRun(transaction: Transaction, place: RunReference, job: RunJob): Promise<void> {
   const { run, ended } = await lockRun(transaction, place);
-  if (!ended) await enqueueRun(transaction, run, job, job.in_order ? addJobBeforeItsNext : addJobInTurn);
+  if (!ended) await enqueueRun(transaction, run, job, job.in_order ? addContinuation : addJobFairly);
 }
 
 /** It is done by another job from now on, which takes the place of the one that runs. */
@@ -90,7 +90,7 @@ export async function moveRun(
     await WorkflowRunModel.in(place, transaction)
       .where({ id: run.id })
       .patch({ task_queue: job.task, error: { code: 'timeout', message: why }, updated_at: now.toISOString() });
-    await enqueueRun(transaction, run, job, job.time_sliced ? addJobInTurn : addJob);
+    await enqueueRun(transaction, run, job, job.time_sliced ? addJobFairly : addJob);
   });
 }
 
@@ -100,7 +100,7 @@ export type RunAttempt = {
   readonly clock: () => Date;
   /** False when its turn is over and others wait for its place (docs/decisions/0021-fairness.md); absent where nobody can. */
   readonly mayGoOn?: (() => Promise<boolean>) | undefined;
-} & Bound;
+} & TransactionLimit;
 
 /**
  * One try. `failed`: it has ended and need not be tried again. What may pass is thrown, for the queue to try again later.

@@ -2,7 +2,7 @@
 import { invalid } from '../../core/error.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { AuditEntryModel } from '../../storage/models/audit-entry.ts';
-import { narrow, pageOf } from '../../storage/models/page.ts';
+import { loadPage, narrow } from '../../storage/models/page.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { AuditAnswer, AuditFilter, AuditListAnswer } from './schema.ts';
 
@@ -38,7 +38,7 @@ export const auditLogRoutes: Route[] = [
         ['created_at', '>=', start_time],
         ['created_at', '<=', end_time],
       ]);
-      return pageOf(entries, { limit, offset, order: NEWEST_FIRST });
+      return loadPage(entries, { limit, offset, order: NEWEST_FIRST });
     },
   }),
   route({

@@ -2,7 +2,7 @@
 import { archiveConnection, changeConnection, createConnection } from '../../actions/exports/connections.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { sealingWith } from '../../storage/sealing.ts';
+import { createSealer } from '../../storage/sealing.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -80,5 +80,5 @@ async function findConnections(input: ConnectionFilter, { scope, services }: Con
 }
 
 function sealingOf({ services }: Context) {
-  return sealingWith(services.config.SECRETS_KEYS);
+  return createSealer(services.config.SECRETS_KEYS);
 }

@@ -2,7 +2,7 @@
 import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
 import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
 import type { Scope } from '../../core/scope.ts';
-import { upcomingGrants } from '../../storage/due-grants.ts';
+import { buildUpcomingGrantsQuery } from '../../storage/due-grants.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -135,7 +135,7 @@ function upcomingOf({ path, operation_id, summary, owner, key }: Upcoming): Rout
     handle: async ({ params: { id } }, { scope, services: { postgres } }) => {
       await owner.fetch(scope, id, { database: postgres });
       const of = key === 'subscription_id' ? { subscription_id: id } : { customer_id: id };
-      const items = await upcomingGrants(scope, of, postgres).limit(UPCOMING_MAX);
+      const items = await buildUpcomingGrantsQuery(scope, of, postgres).limit(UPCOMING_MAX);
       return { items, pagination: { total: items.length, limit: UPCOMING_MAX, offset: 0 } };
     },
   });

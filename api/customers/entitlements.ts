@@ -9,10 +9,10 @@ import {
 import type { UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
 import { buildUsageRefresh, gatherLimitedUsage } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
-import type { Gathering } from '../../storage/kept/gather-desk.ts';
-import type { ReadKept } from '../../storage/kept/kept-answer.ts';
-import { keptAnswer } from '../../storage/kept/kept-answers.ts';
-import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
+import type { ReadCached } from '../../storage/cache/cache-entry.ts';
+import { loadCached } from '../../storage/cache/cached-answers.ts';
+import type { GatherContext } from '../../storage/cache/gather-batch-loader.ts';
+import { recordUpcomingStarts } from '../../storage/cache/upcoming-starts.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
@@ -64,12 +64,12 @@ export const customerEntitlementRoutes: Route[] = [
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       const asked = { ...scope, key: entitledKey(params.id, query), now };
-      const make = async (gathering: Gathering) => {
+      const make = async (gathering: GatherContext) => {
         const within = gatheredIn(context, gathering);
         const customer = await CustomerModel.fetch(scope, params.id, gathering);
         return { answer: await entitlementsOf(customer, query, within) };
       };
-      return (await keptAnswer(services, asked, make)).answer;
+      return (await loadCached(services, asked, make)).answer;
     },
   }),
   route({
@@ -143,7 +143,7 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
 async function usageOf(query: UsageQuery, context: Context) {
   const { scope, services, now } = context;
   const asked = { ...scope, key: usageKey(query), now };
-  const { answer, as_of } = await keptAnswer(services, asked, (gathering) => makeUsage(query, context, gathering));
+  const { answer, as_of } = await loadCached(services, asked, (gathering) => makeUsage(query, context, gathering));
   return withUsed(answer.shown, { used: answer.used.map(showUsed), as_of });
 }
 
@@ -187,11 +187,11 @@ function usageKey(query: UsageQuery): string {
 }
 
 /** What is read, read there and as of then. */
-function gatheredIn(context: Context, { database, now }: Gathering): Context {
+function gatheredIn(context: Context, { database, now }: GatherContext): Context {
   return { ...context, services: { ...context.services, postgres: database }, now };
 }
 
-async function makeUsage(query: UsageQuery, asking: Context, gathering: Gathering) {
+async function makeUsage(query: UsageQuery, asking: Context, gathering: GatherContext) {
   const context = gatheredIn(asking, gathering);
   const reading = readingOf(context);
   const customer = await chosenCustomer(query, reading);
@@ -206,7 +206,7 @@ async function makeUsage(query: UsageQuery, asking: Context, gathering: Gatherin
   const shown = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
   const kept = (used: readonly UsageAgainstLimit[]): UsageKept => ({ shown, used });
   const used_now = usages.map(({ used, usage_percent }) => ({ used, usage_percent }));
-  return { answer: kept(used_now), ...(again ? { again: (read: ReadKept) => kept(again(read)) } : {}), until_ms };
+  return { answer: kept(used_now), ...(again ? { again: (read: ReadCached) => kept(again(read)) } : {}), until_ms };
 }
 
 async function noteStarts(
@@ -215,7 +215,7 @@ async function noteStarts(
   { scope, database, now }: EntitlementReadContext,
 ): Promise<void> {
   const subscription_ids = subscriptions.map((one) => one.id);
-  await noteStartsToCome(database, scope, { customer_id: id, subscription_ids, now });
+  await recordUpcomingStarts(database, scope, { customer_id: id, subscription_ids, now });
 }
 
 function readingOf({ scope, services, now }: Context): EntitlementReadContext {

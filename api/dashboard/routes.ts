@@ -15,7 +15,7 @@ import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../core/time/ins
 import type { Period } from '../../core/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { invoicesByPayment, subscriptionsByPlan } from '../../storage/models/recent.ts';
+import { countInvoicesByPayment, countSubscriptionsByPlan } from '../../storage/models/recent.ts';
 import { checkedRange, withBounds } from '../events/asked.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import {
@@ -170,7 +170,7 @@ async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, c
       loadRevenueTrend(services, scope, { range, customer_ids: null, window_size, now, signal }),
     ),
     recentSubscriptions(lately, context),
-    invoicesByPayment(scope, lately, services.postgres),
+    countInvoicesByPayment(scope, lately, services.postgres),
   ]);
   const period = { period_start: instantText(lately.start), period_end: instantText(lately.end) };
   return {
@@ -207,7 +207,7 @@ function trendOf(trend: RevenueTrend, size: WindowSize) {
 }
 
 async function recentSubscriptions(lately: Period, { scope, services }: Context) {
-  const counts = await subscriptionsByPlan(scope, lately, services.postgres);
+  const counts = await countSubscriptionsByPlan(scope, lately, services.postgres);
   const plans = await PlanModel.byId(
     scope,
     counts.map(({ plan_id }) => plan_id),

@@ -6,7 +6,7 @@ import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/entitle
 import { entitlementShape, toLimitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
-import { sharedValue } from '../../storage/kept/shared-value.ts';
+import { internValue } from '../../storage/cache/shared-value.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import type { Context } from '../http/route.ts';
@@ -96,7 +96,7 @@ export async function showEntitled(entitledFeatures: readonly EntitledFeature[],
     context,
   );
   return entitledFeatures.map(({ combined, usage_reset_period, ...entry }, index) => ({
-    feature: sharedValue(features[index]),
+    feature: internValue(features[index]),
     entitlement: {
       ...combined,
       usage_limit: entry.sources[0]!.grant_measure === 'amount' ? null : toLimitNumber(combined.usage_limit),
@@ -183,7 +183,7 @@ export async function showLimitedUsage(usages: readonly FeatureUsage[], context:
     context,
   );
   return usages.map(({ combined, window, granted, ...usage }, index) => ({
-    feature: sharedValue(features[index]),
+    feature: internValue(features[index]),
     total_limit: toLimitNumber(combined.usage_limit),
     is_unlimited: combined.usage_limit === null,
     ...showUsed(usage),

@@ -7,7 +7,7 @@ import { createEntitlement, createEntitlements } from '../../actions/entitlement
 import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
-import { narrow, pageOf } from '../../storage/models/page.ts';
+import { loadPage, narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { anyOf, fetchPage, listShape } from '../http/list.ts';
@@ -189,6 +189,6 @@ async function findEntitlements(input: EntitlementFilter, context: Context) {
 
 async function grantsOf(entity_id: string, page: z.output<typeof GrantsPage>, context: Context) {
   const grants = EntitlementModel.publishedOf(context.scope, [entity_id], context.services.postgres);
-  const { items, pagination } = await pageOf(grants, { ...page, order: [] });
+  const { items, pagination } = await loadPage(grants, { ...page, order: [] });
   return { items: await showEntitlements(items, ['features'], context), pagination };
 }

@@ -3,9 +3,9 @@
 import { addEnvironment } from '../../actions/environments/add-environment.ts';
 import { enqueueClone } from '../../actions/environments/clone-environment.ts';
 import { invalid } from '../../core/error.ts';
-import { inEnvironment } from '../../storage/caller.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import { runInEnvironment } from '../../storage/request-context.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import {
@@ -113,7 +113,7 @@ export const environmentRoutes: Route[] = [
     once: {
       again: async (done, { params }, { scope, services }) => {
         const environment_id = scope.environment_id || params.id;
-        const run = await inEnvironment(environment_id, () =>
+        const run = await runInEnvironment(environment_id, () =>
           WorkflowRunModel.fetch({ ...scope, environment_id }, done.made('workflow'), { database: services.postgres }),
         );
         const { target_environment_id } = run.result as { target_environment_id: string };

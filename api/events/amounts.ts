@@ -3,7 +3,7 @@
  * the place of each amount.
  */
 import { canRead } from '../../core/access/role.ts';
-import { inTurns } from '../../storage/turns.ts';
+import { mapYielding } from '../../storage/time-slicer.ts';
 import type { Context } from '../http/route.ts';
 
 const AMOUNTS = [
@@ -30,7 +30,7 @@ export async function amountsFor<Answer extends Analytics>(
   if (canRead(principal, 'invoice')) return answer;
   const items: Item[] = [];
   for (const { points, ...item } of answer.items) {
-    const shown = points && (await inTurns(scope.tenant_id, points, withoutAmounts));
+    const shown = points && (await mapYielding(scope.tenant_id, points, withoutAmounts));
     items.push({ ...withoutAmounts(item), points: shown });
   }
   return { ...withoutAmounts(answer), totals: [], items };

@@ -15,7 +15,7 @@ import { WINDOW_SIZES } from '../../core/time/window.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { inTurns, Turns } from '../../storage/turns.ts';
+import { mapYielding, TimeSlicer } from '../../storage/time-slicer.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
@@ -219,9 +219,9 @@ function totalsOf(rows: readonly AnalyticsRow[]) {
 
 async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow) => object, { scope }: Context) {
   const items = [];
-  const turns = new Turns(scope.tenant_id);
+  const turns = new TimeSlicer(scope.tenant_id);
   for (const row of rows) {
-    const points = row.points && (await inTurns(scope.tenant_id, row.points, showPointOf(row)));
+    const points = row.points && (await mapYielding(scope.tenant_id, row.points, showPointOf(row)));
     items.push({ ...itemOf(row), points, ...parts(row) });
     if (turns.isOver()) await turns.next();
   }

@@ -9,7 +9,7 @@ import { formatUs, type Microseconds, parseEventTime, toUs } from '../../core/ti
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { isTimezone } from '../../core/time/zone.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import type { QuestionBounds } from '../../storage/usage/question.ts';
+import type { QueryBounds } from '../../storage/usage/question.ts';
 import type { Context } from '../http/route.ts';
 
 const instantText = (text: string | null | undefined, context: z.core.$RefinementCtx): number | null => {
@@ -109,7 +109,7 @@ const GONE = 499;
 /** What works on a question stops when the caller goes away: the statement in the store, and the loop over its rows. */
 export async function withBounds<Answer>(
   { scope, response }: Context,
-  answer: (bounds: QuestionBounds) => Promise<Answer>,
+  answer: (bounds: QueryBounds) => Promise<Answer>,
 ): Promise<Answer> {
   const caller = new AbortController();
   // Many questions of one request may wait at one time.

@@ -7,7 +7,7 @@ import { findEventFault, findKeyFault } from '../../core/event/accept.ts';
 import { checkBodySize } from '../../core/event/body-size.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { properties } from '../../core/metering/event-text.ts';
-import { type Correction, correctionsOf } from '../../storage/progress/corrections.ts';
+import { type Correction, listCorrections } from '../../storage/progress/corrections.ts';
 import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
@@ -106,7 +106,7 @@ export const correctionRoutes: Route[] = [
       .object({ items: z.array(CorrectionAnswer).meta({ description: 'All of them, oldest first.' }) })
       .meta({ id: 'ListEventCorrectionsResponse' }),
     handle: async ({ params }, { services, scope }) => ({
-      items: (await correctionsOf(services.postgres, scope, params.id)).map(shown),
+      items: (await listCorrections(services.postgres, scope, params.id)).map(shown),
     }),
   }),
 ];

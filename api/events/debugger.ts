@@ -5,11 +5,11 @@ import { errorRecord, notFound } from '../../core/error.ts';
 import { completeKeys } from '../../core/json/complete-keys.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import { formatUs } from '../../core/time/instant.ts';
-import { storedContent } from '../../storage/events/corrections.ts';
+import { loadStoredContent } from '../../storage/events/corrections.ts';
 import { type FoundEvent, findEvent } from '../../storage/events/find-events.ts';
-import { type OutcomeRow, outcomesOfEvent } from '../../storage/events/outcomes.ts';
+import { type OutcomeRow, selectEventOutcomes } from '../../storage/events/outcomes.ts';
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
-import { correctionsOf } from '../../storage/progress/corrections.ts';
+import { listCorrections } from '../../storage/progress/corrections.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { EventByIdAnswer, WhatBecameOfIt } from './debugger-answer.ts';
@@ -48,13 +48,13 @@ export const debuggerRoutes: Route[] = [
 
 async function answerEvent(id: string, context: Context): Promise<void> {
   const { services, scope, response } = context;
-  const outcomes = await outcomesOfEvent.ask(services.clickhouse, { ...scope, event_id: id });
+  const outcomes = await selectEventOutcomes.run(services.clickhouse, { ...scope, event_id: id });
   const found = await lookFor(id, context);
   if (!found && outcomes.length === 0) throw notFound('event', id);
   const shown = found
     ? await showEvent(found, context)
     : { status: 'failed', processed_events: [], debug_tracker: null };
-  const corrections = await correctionsOf(services.postgres, scope, id);
+  const corrections = await listCorrections(services.postgres, scope, id);
   const event = found ? eventJson(found.event, scope) : 'null';
   const others = JSON.stringify(
     completeKeys(WhatBecameOfIt, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
@@ -81,7 +81,7 @@ async function storedEvent(id: string, { services, scope }: Context): Promise<Fo
   const { clickhouse, postgres } = services;
   const accepted = await findEvent(clickhouse, scope, id);
   if (!accepted) return undefined;
-  const last = (await storedContent(clickhouse, scope, id))?.last;
+  const last = (await loadStoredContent(clickhouse, scope, id))?.last;
   const in_effect = await isInEffect(accepted, postgres);
   return { event: { ...accepted, ...last }, in_effect, is_void: last?.action === 'void' };
 }

@@ -8,8 +8,8 @@ import { writeCsv } from '../../actions/exports/export-file.ts';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { defineExportColumns, type ExportColumn } from '../../core/export/column.ts';
-import { Turns } from '../../storage/turns.ts';
-import { freshness } from '../../storage/usage/usage.ts';
+import { TimeSlicer } from '../../storage/time-slicer.ts';
+import { loadFreshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isBrowser, sendStream, wantsGzip } from '../http/send-stream.ts';
 import { withBounds } from './asked.ts';
@@ -35,7 +35,7 @@ export const exportRoutes: Route[] = [
       if (amounts) requireRead(context.principal, 'invoice', 'an export with amounts');
       // An empty list is no list, as in the other questions: a file without a line would look like no usage.
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
-      const as_of = await freshness(context.services, context.scope, context.now.getTime());
+      const as_of = await loadFreshness(context.services, context.scope, context.now.getTime());
       await withBounds(context, (bounds) => {
         const asked = { ...range, meter_ids, timezone, split, amounts, now: context.now, bounds };
         context.response.set('X-As-Of', as_of);
@@ -60,7 +60,7 @@ async function* inTurns(
   records: AsyncGenerator<ExportedUsage>,
 ): AsyncGenerator<ExportedUsage> {
   if (first.done) return;
-  const turns = new Turns(first.value.meter.tenant_id);
+  const turns = new TimeSlicer(first.value.meter.tenant_id);
   yield first.value;
   for await (const record of records) {
     yield record;

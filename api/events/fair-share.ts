@@ -12,7 +12,7 @@ import { computeWorstCost, NO_COST, type WorstCost, worstWork } from '../../core
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { type Milliseconds, toMs } from '../../core/time/instant.ts';
 import type { EventLog } from '../../storage/log/log.ts';
-import { newestDefinitions } from '../../storage/progress/meter-versions.ts';
+import { listNewestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 /** Half a second, in the unit of core/metering/expression/work.ts: of what is being processed another half is not over yet. */
@@ -158,7 +158,7 @@ const shares = new WeakMap<EventLog, FairShare>();
 export function fairShareOf({ log, postgres }: Pick<Stores, 'log' | 'postgres'>): FairShare {
   let share = shares.get(log);
   if (share === undefined) {
-    const worstCost = async (scope: Scope) => computeWorstCost(await newestDefinitions(postgres, scope));
+    const worstCost = async (scope: Scope) => computeWorstCost(await listNewestDefinitions(postgres, scope));
     shares.set(log, (share = new FairShare(log, worstCost)));
   }
   return share;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 import { ceilToMs, formatUs, type Microseconds, toMs, toUs, US_PER_DAY } from '../../core/time/instant.ts';
 import { windowStarts } from '../../core/time/window.ts';
-import { consumptionLag, countEvents, postProcessingLag } from '../../storage/events/monitoring.ts';
+import { countEvents, countUnprocessed, postProcessingLag } from '../../storage/events/monitoring.ts';
 import { type Route, route } from '../http/route.ts';
 import { anyTimezone, anyWindowSize, checkedRange, checkWindows, instantUs } from './asked.ts';
 
@@ -54,7 +54,7 @@ export const monitoringRoutes: Route[] = [
       const starts = query.window_size ? startsOf(range, query.window_size, query.timezone ?? 'UTC') : [range.start_us];
       const [counts, consumption_lag, post_processing_lag] = await Promise.all([
         countEvents(services.clickhouse, scope, { ...range, starts }),
-        consumptionLag(services),
+        countUnprocessed(services),
         postProcessingLag(services, scope),
       ]);
       return {

@@ -5,8 +5,8 @@ import { anyCase, orDefault, orNull, wholeNumber } from '../../core/record.ts';
 import {
   countFoundEvents,
   type EventPlace,
-  type EventsWanted,
   type FoundEvent,
+  type FoundEventsQuery,
   findEvents,
 } from '../../storage/events/find-events.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -151,7 +151,7 @@ async function answerEvents(query: Asked, context: Context): Promise<void> {
     .send(`{"events":[${list}],${JSON.stringify(rest).slice(1)}`);
 }
 
-function wantedOf(query: Asked, { scope }: Context): EventsWanted {
+function wantedOf(query: Asked, { scope }: Context): FoundEventsQuery {
   const { external_customer_id, event_name, event_id, source, property_filters, start_time, end_time } = query;
   if (start_time !== null && end_time !== null) checkedRange({ start_us: start_time, end_us: end_time });
   if (hasCursor(query) && query.sort !== 'timestamp')
@@ -164,7 +164,7 @@ function wantedOf(query: Asked, { scope }: Context): EventsWanted {
  * "iter_last_key" goes on behind the last event of a page, "iter_first_key" to the page before its first one, whichever
  * the order. One more than the page is read, to know whether there is more.
  */
-async function readPage(query: Asked, wanted: EventsWanted, { services }: Context) {
+async function readPage(query: Asked, wanted: FoundEventsQuery, { services }: Context) {
   const { page_size, sort, order } = query;
   const behind = placeOf('iter_last_key', query.iter_last_key);
   const before = placeOf('iter_first_key', query.iter_first_key);

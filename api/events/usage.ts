@@ -10,11 +10,11 @@ import { rowStart } from '../../core/metering/bucket-size.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { decimalText, orNull } from '../../core/record.ts';
 import { formatUs, toMs, US_PER_DAY } from '../../core/time/instant.ts';
-import { firstEventAt } from '../../storage/events/event-names.ts';
+import { findFirstEventTime } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { inTurns } from '../../storage/turns.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
-import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { mapYielding } from '../../storage/time-slicer.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
+import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import {
   anyTimezone,
@@ -164,7 +164,7 @@ function withBuckets(meter: Meter, bucket_size: Asked['bucket_size']): MeterDefi
 }
 
 async function answerUsage(
-  counted: Pick<UsageAsked, 'meter' | 'definition'>,
+  counted: Pick<MeterUsageQuery, 'meter' | 'definition'>,
   body: Asked & { definition: MeterDefinition },
   context: Context,
 ) {
@@ -178,7 +178,7 @@ async function answerUsage(
   const range = await rangeToCut(body, external_customer_ids, context);
   checkWindows(range, body.window_size);
   checkBuckets(range, aggregation.bucket_size, body.timezone);
-  const asked: UsageAsked = {
+  const asked: MeterUsageQuery = {
     ...counted,
     ...range,
     external_customer_ids,
@@ -188,11 +188,13 @@ async function answerUsage(
     only: body.filters ? { passes: compilePropertyFilters(body.filters) } : undefined,
     now_ms: context.now.getTime(),
   };
-  const report = await withBounds(context, (bounds) => askUsage(context.services, context.scope, { ...asked, bounds }));
+  const report = await withBounds(context, (bounds) =>
+    readUsageReport(context.services, context.scope, { ...asked, bounds }),
+  );
   const { total, windows } = report.usage[0]!;
   return {
     results: body.window_size
-      ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value }) => ({
+      ? await mapYielding(context.scope.tenant_id, windows, ({ window_us, value }) => ({
           window_size: formatUs(window_us),
           value,
         }))
@@ -215,7 +217,7 @@ async function rangeToCut(
   const range = rangeOf(body, now);
   const { event_name, aggregation } = body.definition;
   if (body.start_time !== null || !(body.window_size || aggregation.bucket_size)) return range;
-  const first = await firstEventAt(services.clickhouse, scope, {
+  const first = await findFirstEventTime(services.clickhouse, scope, {
     event_name: event_name.trim(),
     external_customer_ids,
   });

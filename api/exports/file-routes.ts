@@ -4,9 +4,9 @@ import { createFileLink, openFile } from '../../actions/exports/download.ts';
 import { listScheduleReads } from '../../actions/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { CONTENT_TYPES } from '../../core/export/record.ts';
-import { onBehalfOf } from '../../storage/caller.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
+import { runAs } from '../../storage/request-context.ts';
 import { claimOf, makeLink } from '../http/link.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { sendStream } from '../http/send-stream.ts';
@@ -61,7 +61,7 @@ export const downloadRoutes: Route[] = [
         part = null,
         ...scope
       } = await claimOf(services, params.token, { subject: SUBJECT, now: received_at });
-      const file = await onBehalfOf({ scope, user_id: '', secret_id: null, request_id }, () =>
+      const file = await runAs({ scope, user_id: '', secret_id: null, request_id }, () =>
         openFile(services, scope, { id, part, settings: services.config }),
       );
       const { format, compression } = file.job_config;

@@ -9,7 +9,7 @@ import { checkMetadataFields, METADATA_FIELDS_MAX, type MetadataField } from '..
 import { checkExportRange } from '../../core/export/range.ts';
 import { CONTENT_TYPES, EXTENSIONS } from '../../core/export/record.ts';
 import { toUs } from '../../core/time/instant.ts';
-import { freshness } from '../../storage/usage/usage.ts';
+import { loadFreshness } from '../../storage/usage/usage.ts';
 import { withBounds } from '../events/asked.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isBrowser, sendStream, wantsGzip } from '../http/send-stream.ts';
@@ -45,7 +45,7 @@ async function answerFile({ kind, name, query, fields }: Asked, context: Context
   const { services, scope, now, response } = context;
   const range = { start_us: query.start_time, end_us: query.end_time ?? toUs(now.getTime()) };
   checkExportRange(range, toUs(now.getTime()));
-  const as_of = await freshness(services, scope, now.getTime());
+  const as_of = await loadFreshness(services, scope, now.getTime());
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;
     const asked = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };

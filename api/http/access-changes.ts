@@ -3,16 +3,16 @@
  * forgotten as soon as the change is committed, whichever process makes it (docs/decisions/0022-tenant-isolation.md).
  */
 
-import { forgetClocks } from '../../storage/environment-clock.ts';
-import { type Listener, listen } from '../../storage/postgres/listen.ts';
-import { urlOf } from '../../storage/postgres/postgres.ts';
+import { clearClocks } from '../../storage/environment-clock.ts';
+import { listen, type PostgresListener } from '../../storage/postgres/listen.ts';
+import { readUrl } from '../../storage/postgres/postgres.ts';
 import type { Services } from '../services.ts';
 import { forgetKeys } from './auth.ts';
 
 /** As in sql/postgres/0084-access-changes.sql. */
 const CHANNEL = 'access_changed';
 
-export function hearAccessChanges(services: Services, url: string = urlOf(services.postgres)): Listener {
+export function hearAccessChanges(services: Services, url: string = readUrl(services.postgres)): PostgresListener {
   return listen(url, {
     channel: CHANNEL,
     heard: (tenant_id) => forget(services, tenant_id),
@@ -26,5 +26,5 @@ export function hearAccessChanges(services: Services, url: string = urlOf(servic
 /** That an environment has no clock of its own is told on the same channel to be so no more (sql/postgres/0086-test-clocks.sql). */
 function forget(services: Services, tenant_id?: string): void {
   forgetKeys(services, tenant_id);
-  forgetClocks(services.postgres);
+  clearClocks(services.postgres);
 }

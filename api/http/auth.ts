@@ -10,11 +10,11 @@ import { FarthingError } from '../../core/error.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
 import {
-  environmentBelongs,
+  type AuthenticatedKey,
   findKeyHolder,
   findTokenHolder,
-  type KeyHolder,
-  touchKey,
+  isTenantEnvironment,
+  updateKeyLastUsed,
 } from '../../storage/models/secret.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
@@ -23,7 +23,7 @@ import { checkAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
 import { type Claims, claimsOf } from './token.ts';
 
-export type Caller = KeyHolder & { readonly environment_id: string };
+export type Caller = AuthenticatedKey & { readonly environment_id: string };
 
 /** A revoked key stops working at once (access-changes.ts); where the process does not hear of it, when this has passed. */
 const FRESH_MS = 5_000;
@@ -38,7 +38,12 @@ const TOUCHED_EVERY_MS = 60_000;
  * Who it is, when that was looked up, and when it was tried last. Of one that is `stale` something has changed since: it is looked
  * up before it does anything, but as one that was a key, whatever keys were wrong at its address.
  */
-type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number; readonly stale?: true };
+type Kept = {
+  readonly holder: AuthenticatedKey;
+  readonly seen_ms: number;
+  readonly tried_ms: number;
+  readonly stale?: true;
+};
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
 /** Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. */
@@ -112,7 +117,7 @@ export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?:
 /** How often something was forgotten. */
 let changes = 0;
 
-async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
+async function holderOf(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
   const key = request.get('x-api-key')?.trim();
   const { postgres } = services;
   if (key) {
@@ -132,12 +137,12 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
 type Asked = {
   readonly postgres: Database;
   readonly now: Date;
-  find(): Promise<KeyHolder>;
+  find(): Promise<AuthenticatedKey>;
   /** Where the holder is not known: for those that are, nobody waits because of others at their address. */
-  findNew?(): Promise<KeyHolder>;
+  findNew?(): Promise<AuthenticatedKey>;
 };
 
-async function remembered(name: string, asked: Asked): Promise<KeyHolder> {
+async function remembered(name: string, asked: Asked): Promise<AuthenticatedKey> {
   const had = cacheOf(asked.postgres).get(name);
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (had && !had.stale && isFresh(had, asked.now.getTime())) return had.holder;
@@ -148,7 +153,7 @@ async function lookedUp(
   name: string,
   had: Kept | undefined,
   { postgres, now, find, findNew = find }: Asked,
-): Promise<KeyHolder> {
+): Promise<AuthenticatedKey> {
   const kept = cacheOf(postgres);
   const known = had?.stale ? undefined : had;
   const now_ms = now.getTime();
@@ -170,7 +175,7 @@ function isFresh({ seen_ms, tried_ms }: Kept, now_ms: number): boolean {
   return now_ms - seen_ms < FRESH_MS || now_ms - tried_ms < TRIED_EVERY_MS;
 }
 
-async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
+async function lookUp(database: Database, hash: string, now: Date): Promise<AuthenticatedKey> {
   const refused = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
   const seen_changes = changes;
   const holder = refused.has(hash) ? undefined : await findKeyHolder(database, hash);
@@ -180,12 +185,12 @@ async function lookUp(database: Database, hash: string, now: Date): Promise<KeyH
     throw unauthenticated('the API key is not valid');
   }
   if (holder.last_used_at === null || now.getTime() - toInstant(holder.last_used_at) > TOUCHED_EVERY_MS)
-    await touchKey(database, holder.secret_id!, now);
+    await updateKeyLastUsed(database, holder.secret_id!, now);
   return holder;
 }
 
 /** With its roles as they are now. A password that was changed ends the tokens from before. */
-async function holderOfToken(database: Database, claims: Claims): Promise<KeyHolder> {
+async function holderOfToken(database: Database, claims: Claims): Promise<AuthenticatedKey> {
   const holder = await findTokenHolder(database, claims);
   if (!holder) throw unauthenticated('the token is not valid');
   const { password_changed_at, ...rest } = holder;
@@ -213,7 +218,7 @@ function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Databa
 /** Empty only where none is needed: users, environments and tenants lie above the environments. */
 async function environmentOf(
   request: Request,
-  holder: KeyHolder,
+  holder: AuthenticatedKey,
   access: Permission,
   database: Database,
 ): Promise<string> {
@@ -230,7 +235,7 @@ async function environmentOf(
   }
   // A key was made for an environment of its tenant.
   if (holder.secret_id !== null && holder.environment_id !== null) return meant;
-  if (!(await environmentBelongs(database, holder.tenant_id, meant)))
+  if (!(await isTenantEnvironment(database, holder.tenant_id, meant)))
     throw new FarthingError('permission_denied', 'this environment does not belong to the tenant');
   return meant;
 }

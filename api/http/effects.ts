@@ -1,12 +1,12 @@
 /** What a request with an Idempotency-Key had committed when its process died, for whoever goes on from there (once.ts). */
 import { alreadyExists } from '../../core/error.ts';
-import type { Done, Effect } from '../../storage/models/request-effects.ts';
+import type { RequestEffect, RequestEffects } from '../../storage/models/request-effects.ts';
 
 /** What was committed by who held the key before. */
 export class Effects {
-  readonly all: readonly Effect[];
+  readonly all: readonly RequestEffect[];
   readonly #answer: unknown;
-  constructor({ records, answer }: Done) {
+  constructor({ records, answer }: RequestEffects) {
     this.all = records;
     this.#answer = answer;
   }

@@ -7,7 +7,7 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 import { z } from 'zod';
 import { ERROR_CODES, errorRecord, FarthingError, methodNotAllowed, unavailable } from '../../core/error.ts';
 import { fromZod } from '../../core/shaped.ts';
-import { failureOf, isMissingReference } from '../../storage/failure.ts';
+import { classifyFailure, isMissingReference } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z
   .object({
@@ -112,7 +112,7 @@ const BODY_FAULTS: Record<string, string> = {
 };
 
 function fromStore(error: unknown): FarthingError | undefined {
-  switch (failureOf(error)) {
+  switch (classifyFailure(error)) {
     case 'away':
       return unavailable('the database', error);
     case 'conflict':

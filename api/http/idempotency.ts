@@ -9,18 +9,18 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, 
 import type { Request } from 'express';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { formatId, type IdKind } from '../../core/id.ts';
-import { type RequestKey, underKey } from '../../storage/caller.ts';
 import {
   type Claim,
+  type ClaimVerdict,
   claimKey,
   endLease,
-  keepAnswer,
   LEASE_SECONDS,
+  recordClaimAnswer,
   releaseKey,
   renewLease,
-  type Verdict,
 } from '../../storage/models/idempotency-key.ts';
-import { effectsOf, forgetEffects } from '../../storage/models/request-effects.ts';
+import { deleteEffects, loadEffects } from '../../storage/models/request-effects.ts';
+import { type RequestKey, runUnderKey } from '../../storage/request-context.ts';
 import { bearerToken } from './auth.ts';
 import { ceHeaderText } from './ce-headers.ts';
 import { Effects } from './effects.ts';
@@ -53,10 +53,10 @@ async function handle(claim: Claim, route: Route, context: Context, produce: Pro
   const stopRenewing = keepRenewing(claim, context);
   const { postgres } = context.services;
   try {
-    const effects = isNoted(route) ? await effectsOf(postgres, claim, claim.now) : null;
+    const effects = isNoted(route) ? await loadEffects(postgres, claim, claim.now) : null;
     const key: RequestKey = { ...claim, has_effects: effects !== null, goes_on: effects !== null };
     const produced = () => produce(effects && new Effects(effects));
-    const reply = await (isNoted(route) ? underKey(key, produced) : produced()).catch(async (error: unknown) => {
+    const reply = await (isNoted(route) ? runUnderKey(key, produced) : produced()).catch(async (error: unknown) => {
       await settle(context, release(claim, key, context));
       throw error;
     });
@@ -70,7 +70,7 @@ async function handle(claim: Claim, route: Route, context: Context, produce: Pro
 
 /** What was committed and not undone stays known, and what is sent with the key goes on from there. */
 async function release(claim: Claim, { has_effects }: RequestKey, { services: { postgres } }: Context): Promise<void> {
-  const isDone = has_effects && (await effectsOf(postgres, claim, claim.now)) !== null;
+  const isDone = has_effects && (await loadEffects(postgres, claim, claim.now)) !== null;
   await (isDone ? endLease(postgres, claim) : releaseKey(postgres, claim));
 }
 
@@ -78,8 +78,8 @@ type Kept = { claim: Claim; key: RequestKey; route: Route; context: Context };
 
 async function keep({ http_status, body }: Reply, { claim, key, route, context }: Kept): Promise<void> {
   const { postgres } = context.services;
-  await keepAnswer(postgres, claim, { http_status, answer: stored(body, route, context) });
-  if (key.has_effects) await forgetEffects(postgres, claim);
+  await recordClaimAnswer(postgres, claim, { http_status, answer: stored(body, route, context) });
+  if (key.has_effects) await deleteEffects(postgres, claim);
 }
 
 /** What the route did is done whether or not we can note it: the caller hears the truth, and the lease ends by itself. */
@@ -95,7 +95,7 @@ function keepRenewing(claim: Claim, { services, log }: Context): () => void {
   return () => clearInterval(renewal);
 }
 
-function answerKept(verdict: Exclude<Verdict, { kind: 'ours' }>, route: Route, context: Context): Reply {
+function answerKept(verdict: Exclude<ClaimVerdict, { kind: 'ours' }>, route: Route, context: Context): Reply {
   if (verdict.kind === 'in_flight') {
     context.response.set('Retry-After', '1');
     throw new FarthingError('version_conflict', 'a request with this Idempotency-Key is being handled');

@@ -4,7 +4,7 @@
  */
 import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
 import { toAdvancingError } from '../../core/test-clock/record.ts';
-import { clockOf, type EnvironmentClock } from '../../storage/environment-clock.ts';
+import { type EnvironmentClock, loadClock } from '../../storage/environment-clock.ts';
 import type { Access, Context } from './route.ts';
 
 /** Keys, people, deliveries and the clock itself are of the world in which the service runs, and go by its clock. */
@@ -32,7 +32,7 @@ export async function clockOfRequest({
 }: Asked): Promise<EnvironmentClock | null> {
   const [entity, action] = access.split(':') as [string, string];
   if (scope.environment_id === '' || OF_THE_MACHINE.has(entity)) return null;
-  const clock = await clockOf(services.postgres, scope, received_at.getTime());
+  const clock = await loadClock(services.postgres, scope, received_at.getTime());
   if (clock?.test_clock_status !== 'advancing' || action === 'read') return clock;
   response.set('Retry-After', '1');
   throw toAdvancingError(clock);

@@ -1,6 +1,6 @@
 /**
  * Reads that stand in front of every request of a customer: balances and entitlements. Where all that they say is kept in memory
- * (storage/kept) they are answered here, before the framework, which costs several times what the answer does. Keys, permissions, limits,
+ * (storage/cache) they are answered here, before the framework, which costs several times what the answer does. Keys, permissions, limits,
  * scope, shapes, headers, log and metrics are those of every route, by the same functions; whatever is not plainly so, also what is to
  * be refused, is left to the framework, as if this were not there (docs/decisions/0007-cached-answers.md).
  */
@@ -10,7 +10,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/error.ts';
-import { keptLast, viewKept } from '../../storage/kept/kept-answers.ts';
+import { viewCached, viewLastCached } from '../../storage/cache/cached-answers.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import type { Services } from '../services.ts';
 import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
@@ -54,7 +54,7 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
   const { services, mounted, asked, caller } = answering;
   const now = services.clock();
   const { tenant_id, environment_id } = caller;
-  viewKept(services, { tenant_id, environment_id, now }, (kept) => {
+  viewCached(services, { tenant_id, environment_id, now }, (kept) => {
     const read = kept === null ? undefined : readOf(asked, { kept, now });
     if (read === undefined) {
       response.once('finish', () => prepare(response, answering));
@@ -73,7 +73,7 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
 /** To gather it takes milliseconds, and its text microseconds, which are then none of those of a read. */
 function prepare({ statusCode }: ServerResponse, { services, asked, caller }: Answering): void {
   if (statusCode !== asked.route.route.success) return;
-  const kept = keptLast(services, caller);
+  const kept = viewLastCached(services, caller);
   const read = kept && readOf(asked, { kept, now: services.clock() });
   if (!read) return;
   try {

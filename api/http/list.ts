@@ -11,12 +11,12 @@ import { LIST_MAX } from '../../core/texts.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import {
   type Condition,
+  loadPage,
   narrow,
   type Operator,
-  type Page,
-  pageOf,
-  type Query,
-  type Row,
+  type PageQuery,
+  type PageRecord,
+  type RecordPage,
 } from '../../storage/models/page.ts';
 import { spelled, wordsOf } from './fixed-words.ts';
 
@@ -188,16 +188,16 @@ export function listAnswer<S extends z.ZodType>(item: S, id: string) {
 }
 
 /** Applies the common grammar to a scoped query and fetches one page with its total. */
-export async function fetchPage<M extends Row>(
-  query: Query<M>,
+export async function fetchPage<M extends PageRecord>(
+  query: PageQuery<M>,
   input: ListInput,
   grammar: ListGrammar,
-): Promise<Page<M>> {
+): Promise<RecordPage<M>> {
   checkExpand(input.expand ?? [], grammar);
   const { limit, offset } = input;
   const { record } = query.modelClass() as { record?: z.ZodObject };
   const conditions = conditionsOf(input, grammar, record);
-  return pageOf(narrow(query, conditions), { limit, offset, order: orderOf(input, grammar) });
+  return loadPage(narrow(query, conditions), { limit, offset, order: orderOf(input, grammar) });
 }
 
 /** Paths outside the resource's list are refused, never ignored. */

@@ -11,8 +11,8 @@ import { jsonText } from '../../core/json/json-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { parseShape } from '../../core/shaped.ts';
 import { checkTexts } from '../../core/texts.ts';
-import { onBehalfOf } from '../../storage/caller.ts';
-import { finished } from '../../storage/turns.ts';
+import { runAs } from '../../storage/request-context.ts';
+import { runYielding } from '../../storage/time-slicer.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkFileType, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
@@ -124,7 +124,7 @@ function answerFor(route: MountedRoute, context: Context): Promise<void> {
   if (route.access === 'public') return answer(route, context);
   const { scope, principal, request_id, clock } = context;
   const { user_id, secret_id } = principal;
-  return onBehalfOf({ scope, user_id, secret_id, request_id, clock }, () => answer(route, context));
+  return runAs({ scope, user_id, secret_id, request_id, clock }, () => answer(route, context));
 }
 
 async function answer(route: MountedRoute, context: Context): Promise<void> {
@@ -152,7 +152,7 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     if (http_status === 204) return { http_status, body: null };
     // An answer may be megabytes, which others do not wait for.
     const text = jsonText(route.answer ?? ANYTHING, value);
-    return { http_status, body: await finished(text, { asker: context.scope.tenant_id }) };
+    return { http_status, body: await runYielding(text, { asker: context.scope.tenant_id }) };
   } catch (error) {
     const known = withField(notFoundOr405(error, route, context), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;

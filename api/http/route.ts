@@ -9,8 +9,8 @@ import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import type { CacheView } from '../../storage/cache/cached-answers.ts';
 import type { EnvironmentClock } from '../../storage/environment-clock.ts';
-import type { KeptView } from '../../storage/kept/kept-answers.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import type { Effects } from './effects.ts';
@@ -103,7 +103,7 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
 
-export type KeptContext = Pick<Context, 'now'> & { readonly kept: KeptView };
+export type KeptContext = Pick<Context, 'now'> & { readonly kept: CacheView };
 
 /** A route of whatever shapes, as the table of contents holds it. */
 export type Route = RouteDefinition<Shape | undefined, Shape | undefined, Shape | undefined>;

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import type { PermissionEntity } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
-import { entityType } from '../../storage/models/statements.ts';
+import { toEntityType } from '../../storage/models/statements.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Effects } from './effects.ts';
 import {
@@ -69,7 +69,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
   /** What a request that comes again is answered: the one that was made. */
   const once = {
     again: async (done: Effects, _input: unknown, context: Context) => {
-      const id = done.made(entityType(model));
+      const id = done.made(toEntityType(model));
       return resource.show(await model.fetch(context.scope, id, { database: context.services.postgres }), context);
     },
   };

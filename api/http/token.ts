@@ -5,7 +5,7 @@
  */
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import { tokenKey } from '../../storage/installation.ts';
+import { loadTokenKey } from '../../storage/installation.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import { unauthenticated } from './errors.ts';
@@ -62,7 +62,7 @@ export async function signingKey({ config, postgres }: Signing): Promise<Uint8Ar
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
   const known = kept.get(postgres);
   if (known) return known;
-  const key = new Uint8Array(await tokenKey(postgres));
+  const key = new Uint8Array(await loadTokenKey(postgres));
   kept.set(postgres, key);
   return key;
 }

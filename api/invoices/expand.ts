@@ -7,7 +7,7 @@ import type { TaxApplied } from '../../core/tax/applied.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import { linesOf } from '../../storage/models/lines-of.ts';
+import { loadLines } from '../../storage/models/load-lines.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
@@ -79,7 +79,7 @@ async function taxesOf(invoices: Of, { scope, services }: Context) {
 
 function storedLinesOf(invoices: Of, { scope, services }: Context) {
   const ids = invoices.filter((invoice) => !invoice.line_items).map(({ id }) => id);
-  return linesOf(scope, { model: InvoiceLineItemModel, parent: 'invoice_id', ids }, services.postgres);
+  return loadLines(scope, { model: InvoiceLineItemModel, parent: 'invoice_id', ids }, services.postgres);
 }
 
 export async function customersOf(records: readonly { readonly customer_id: string }[], { scope, services }: Context) {

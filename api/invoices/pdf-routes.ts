@@ -1,8 +1,8 @@
 /** The PDF of an invoice: to whoever may read it, and by an address that is good for a quarter of an hour. */
 import { z } from 'zod';
 import { type InvoicePdf, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
-import { onBehalfOf } from '../../storage/caller.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { runAs } from '../../storage/request-context.ts';
 import { withBounds } from '../events/asked.ts';
 import { claimOf, makeLink } from '../http/link.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
@@ -59,7 +59,7 @@ export const invoicePdfRoutes: Route[] = [
         now: context.received_at,
       });
       const { request_id } = context;
-      return onBehalfOf({ scope, user_id: '', secret_id: null, request_id }, async () =>
+      return runAs({ scope, user_id: '', secret_id: null, request_id }, async () =>
         sendPdf(await pdfFor({ ...context, scope }, { id }), context),
       );
     },

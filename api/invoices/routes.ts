@@ -11,7 +11,7 @@ import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
 import { attemptInvoice, collectNow } from '../../actions/payments/attempt-invoice.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
+import { loadInvoiceSummaries } from '../../storage/models/invoice-summary.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { checkExpand } from '../http/list.ts';
 import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
@@ -259,7 +259,7 @@ export const invoiceRoutes: Route[] = [
     handle: async ({ params }, { scope, services, now }) => {
       const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
       const question = { customer_id: customer.id, now };
-      const summaries = await summarizeInvoices(scope, question, services.postgres);
+      const summaries = await loadInvoiceSummaries(scope, question, services.postgres);
       return {
         customer_id: customer.id,
         default_currency: summaries[0]?.currency ?? '',

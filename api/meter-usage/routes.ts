@@ -6,12 +6,12 @@ import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../
 import { decimalText } from '../../core/record.ts';
 import { formatUs, toMs } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
+import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
-import { inTurns } from '../../storage/turns.ts';
-import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
-import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { mapYielding } from '../../storage/time-slicer.ts';
+import { checkCells, type QueryBounds } from '../../storage/usage/question.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
+import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import { answerAnalytics, GetUsageAnalyticsRequest } from '../events/analytics.ts';
 import { AnalyticsAnswer } from '../events/analytics-answer.ts';
 import {
@@ -158,7 +158,7 @@ export const meterUsageRoutes: Route[] = [
       // Each is cut into its windows, whether or not there are events in them.
       checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
       return withBounds(context, async (bounds) => ({
-        items: await mapConcurrently(QUESTIONS_AT_ONCE, meters, (meter) =>
+        items: await mapConcurrently(BATCH_SIZE_MAX, meters, (meter) =>
           measured(meter, body, { context, bounds, count: meters.length }),
         ),
       }));
@@ -192,14 +192,14 @@ async function metersOf(ids: readonly string[], { scope, services }: Context): P
 async function measured(
   meter: MeterModel,
   body: Asked,
-  { context, bounds, count }: { context: Context; bounds: QuestionBounds; count: number },
+  { context, bounds, count }: { context: Context; bounds: QueryBounds; count: number },
 ) {
   const range = checkedRange({ start_us: body.start_time, end_us: body.end_time });
   const definition = definitionFor(meter, body.aggregation_type);
   const { bucket_size } = (definition ?? meter).aggregation;
   checkWindows(range, body.window_size);
   checkBuckets(range, bucket_size, null);
-  const asked: UsageAsked = {
+  const asked: MeterUsageQuery = {
     meter,
     definition,
     external_customer_ids: [body.external_customer_id],
@@ -207,10 +207,10 @@ async function measured(
     window_size: derivePointSize(body.window_size, bucket_size) ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : toMs(body.billing_anchor),
     now_ms: context.now.getTime(),
-    is_of_many: areMany(count),
+    is_of_many: hasMany(count),
     bounds,
   };
-  const report = await askUsage(context.services, context.scope, asked);
+  const report = await readUsageReport(context.services, context.scope, asked);
   const { total, windows } = report.usage[0]!;
   return {
     meter_id: meter.id,
@@ -218,7 +218,7 @@ async function measured(
     total_value: total.value,
     event_count: total.event_count,
     points: body.window_size
-      ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value, event_count }) => ({
+      ? await mapYielding(context.scope.tenant_id, windows, ({ window_us, value, event_count }) => ({
           timestamp: formatUs(window_us),
           value,
           event_count,

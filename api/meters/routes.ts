@@ -3,7 +3,7 @@ import { archiveMeter, changeMeterFilters } from '../../actions/meters/change-me
 import { createMeter } from '../../actions/meters/create-meter.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { countingOf } from '../../storage/progress/meter-versions.ts';
+import { loadMeterCounting } from '../../storage/progress/meter-versions.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -61,7 +61,7 @@ export const meterRoutes: Route[] = [
     answer: MeterDetailAnswer,
     async handle({ params }, { scope, services }) {
       const meter = await MeterModel.fetch(scope, params.id, { database: services.postgres });
-      return { ...meter, ...(await countingOf(services.postgres, scope, params.id)) };
+      return { ...meter, ...(await loadMeterCounting(services.postgres, scope, params.id)) };
     },
   }),
   meters.change({

@@ -1,8 +1,8 @@
 /** What payment providers tell us: without a key, believed by its signature. */
 import { z } from 'zod';
 import { receiveNotice } from '../../actions/payments/receive-notice.ts';
-import { onBehalfOf } from '../../storage/caller.ts';
-import { clockOf } from '../../storage/environment-clock.ts';
+import { loadClock } from '../../storage/environment-clock.ts';
+import { runAs } from '../../storage/request-context.ts';
 import { type Context, MessageAnswer, type Route, route } from '../http/route.ts';
 
 const Place = z.object({
@@ -33,7 +33,7 @@ export const providerNoticeRoutes: Route[] = [
     answer: MessageAnswer,
     handle: async ({ params: scope }, context) => {
       const caller = { scope, user_id: 'sandbox', secret_id: null, request_id: context.request_id };
-      const payment = await onBehalfOf(caller, () => received(scope, context));
+      const payment = await runAs(caller, () => received(scope, context));
       return { message: `payment ${payment.id} is ${payment.payment_status}` };
     },
   }),
@@ -45,6 +45,6 @@ function received(scope: z.output<typeof Place>, { services, request, received_a
     ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => [name, request.get(name)]),
   );
   const notice = { headers, body: String(request.body), secret };
-  const now = async () => (await clockOf(services.postgres, scope))?.now ?? received_at;
+  const now = async () => (await loadClock(services.postgres, scope))?.now ?? received_at;
   return receiveNotice(services, scope, { gateway: 'sandbox', notice, now });
 }

@@ -5,7 +5,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { linesOf } from '../../storage/models/lines-of.ts';
+import { loadLines } from '../../storage/models/load-lines.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -162,7 +162,7 @@ async function shownLinesOf(subscriptions: readonly SubscriptionModel[], expand:
   const { scope, services } = context;
   const ids = subscriptions.map(({ id }) => id);
   const wanted = { model: SubscriptionLineItemModel, parent: 'subscription_id', ids } as const;
-  const items = [...(await linesOf(scope, wanted, services.postgres)).values()].flat();
+  const items = [...(await loadLines(scope, wanted, services.postgres)).values()].flat();
   const shown = await showLineItems(items, partsOfLines(expand), context);
   return groupBy(shown, ({ subscription_id }) => subscription_id);
 }

@@ -1,7 +1,7 @@
 /** Lists and searches of subscriptions and of their line items, filter by filter. */
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { activeAt, changingBy, SubscriptionModel } from '../../storage/models/subscription.ts';
+import { narrowToActiveAt, narrowToChangingBy, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { fetchPage } from '../http/list.ts';
 import type { Context } from '../http/route.ts';
@@ -15,8 +15,8 @@ import {
 
 export async function findSubscriptions(input: SubscriptionFilter, context: Context) {
   const { scope, services } = context;
-  const everything = activeAt(SubscriptionModel.in(scope, services.postgres), input.active_at);
-  const query = narrow(changingBy(everything, input.effective_date_for_update), [
+  const everything = narrowToActiveAt(SubscriptionModel.in(scope, services.postgres), input.active_at);
+  const query = narrow(narrowToChangingBy(everything, input.effective_date_for_update), [
     ['id', input.subscription_ids],
     ['parent_subscription_id', input.parent_subscription_ids],
     ['customer_id', input.customer_ids],

@@ -6,7 +6,7 @@ import {
   previewModification,
 } from '../../actions/subscriptions/modify-subscription.ts';
 import type { Scope } from '../../core/scope.ts';
-import { keptAs } from '../../storage/models/request-effects.ts';
+import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
@@ -56,7 +56,7 @@ export const modifyRoutes: Route[] = [
       },
     },
     handle: ({ params, body }, context) =>
-      keptAs(
+      runWithAnswer(
         ({ changed_resources }: ModifiedSubscription) => ({ changed_resources }),
         () => shown(executeModification, { id: params.id, request: body }, context),
       ),

@@ -1,6 +1,6 @@
 /** Plan changes: what they would do, and doing them. Both versions of the requests do the same, in place. */
 import { type ChangedPlan, executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
-import { keptAs } from '../../storage/models/request-effects.ts';
+import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { authorOf, type Context, type Decoded, idParams, type Route, route } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
@@ -47,7 +47,7 @@ export const planChangeRoutes: Route[] = [
     handle: async ({ params, body }, context) => {
       const answer = (changed: ChangedPlan) => showChangedPlan(changed, body);
       const change = asked(params, body, context);
-      return answer(await keptAs(answer, () => executePlanChange(context.services, context.scope, change)));
+      return answer(await runWithAnswer(answer, () => executePlanChange(context.services, context.scope, change)));
     },
   }),
   route({
@@ -83,7 +83,7 @@ export const planChangeRoutes: Route[] = [
     },
     handle: async ({ params, body }, context) => {
       const change = askedV2(params, body, context);
-      const changed = await keptAs(
+      const changed = await runWithAnswer(
         (made: ChangedPlan) => partsOfChangeV2(made, body),
         () => executePlanChange(context.services, context.scope, change),
       );

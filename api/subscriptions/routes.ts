@@ -8,7 +8,7 @@ import { updateSubscription } from '../../actions/subscriptions/update-subscript
 import { loadSubscriptionUsage } from '../../actions/usage/subscription-usage.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import { keptAs } from '../../storage/models/request-effects.ts';
+import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
@@ -191,7 +191,7 @@ export const subscriptionRoutes: Route[] = [
         reason: body.reason,
         author: authorOf(context),
       };
-      return answer(await keptAs(answer, () => cancelSubscription(context.services, context.scope, asked)));
+      return answer(await runWithAnswer(answer, () => cancelSubscription(context.services, context.scope, asked)));
     },
   }),
   ...modifyRoutes,

@@ -12,7 +12,7 @@ import { computeRealTimeBalance } from '../../core/wallet/real-time.ts';
 import { WALLET_STATUSES } from '../../core/wallet/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { settingOf } from '../../storage/models/setting.ts';
+import { loadSetting } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { innerKey } from '../http/idempotency.ts';
@@ -300,7 +300,7 @@ async function customerNamed(
 async function findWallets({ status, ...input }: WalletFilter, context: Context) {
   const { scope, services } = context;
   const recordStatus = STATUSES.find((one) => one === status);
-  const by_default = (await settingOf(scope, 'wallet_balance_alert_config', services.postgres)).alert_enabled;
+  const by_default = (await loadSetting(scope, 'wallet_balance_alert_config', services.postgres)).alert_enabled;
   const wallets =
     input.alert_enabled === undefined
       ? WalletModel.in(scope, services.postgres)

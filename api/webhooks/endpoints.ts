@@ -11,7 +11,7 @@ import { notAllowed } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
-import { sealingWith } from '../../storage/sealing.ts';
+import { createSealer } from '../../storage/sealing.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import {
@@ -151,5 +151,5 @@ function findEndpoints(input: EndpointFilter, { scope, services }: Context) {
 }
 
 function sealingOf({ services }: Context) {
-  return sealingWith(services.config.SECRETS_KEYS);
+  return createSealer(services.config.SECRETS_KEYS);
 }

@@ -8,44 +8,44 @@
 import { unavailable } from '../../core/error.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import type { CustomerRange } from '../../storage/events/customer-ranges.ts';
-import { missingRows } from '../../storage/events/present.ts';
+import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
 import { EVENT_OUTCOMES, type EventOutcome } from '../../storage/events/tables.ts';
-import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
+import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
-import { areBucketsUnlocked } from '../../storage/progress/bucket-lock.ts';
+import { isBucketLockFree } from '../../storage/progress/bucket-lock.ts';
 import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
-import { correctedSince } from '../../storage/progress/corrections.ts';
+import { listEventsCorrectedSince } from '../../storage/progress/corrections.ts';
 import {
-  type Backfilled,
-  barriersOf,
+  type BackfillProgress,
   beginPart,
+  type CurrentBackfillPart,
   finishDay,
+  finishVersion,
   isSuperseded,
+  listVersionsToBackfill,
+  loadBarriers,
+  loadPartSize,
   lockBackfill,
   type MeterVersion,
-  noteSettling,
+  markSettling,
   type PartBegun,
-  type PartInHand,
-  partSizeOf,
   readVersion,
-  settleVersion,
-  versionsToBackfill,
 } from '../../storage/progress/meter-versions.ts';
-import { daysBefore } from '../../storage/progress/slice-state.ts';
+import { readDaysBefore } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import {
-  type Counted,
-  countedBy,
-  daysWithEvents,
-  recountDaysTelling,
-  recountRanges,
+  type CountedMeter,
+  listDaysWithEvents,
+  listRecountRanges,
+  recountDaysReporting,
+  toCountedMeter,
 } from '../../storage/usage/recount.ts';
 
 /** Brings every version that all partitions have met to its state; answers how many it settled. */
 export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
-  const waiting = await versionsToBackfill(stores.postgres, stores.log.partition_count);
+  const waiting = await listVersionsToBackfill(stores.postgres, stores.log.partition_count);
   let settled = 0;
   for (const version of waiting) if (await settle(stores, version, events_max)) settled++;
   return settled;
@@ -57,11 +57,11 @@ async function settle(stores: Stores, version: MeterVersion, events_max: number)
   if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {
     // Another process may have done it since we looked.
-    const waiting = await versionsToBackfill(transaction, stores.log.partition_count);
+    const waiting = await listVersionsToBackfill(transaction, stores.log.partition_count);
     if (!waiting.some(({ meter_id, version: n }) => meter_id === version.meter_id && n === version.version))
       return false;
     if (version.definition !== null) return makeLive(transaction, version);
-    await settleVersion(transaction, version, 'stopped');
+    await finishVersion(transaction, version, 'stopped');
     return true;
   });
   return settled ?? false;
@@ -69,7 +69,7 @@ async function settle(stores: Stores, version: MeterVersion, events_max: number)
 
 async function settleSuperseded(stores: Stores, version: MeterVersion): Promise<boolean> {
   const settled = await locked(stores, version, async (transaction) => {
-    await settleVersion(transaction, version, 'stopped');
+    await finishVersion(transaction, version, 'stopped');
     return true;
   });
   return settled ?? false;
@@ -92,11 +92,11 @@ function locked<T>(
 /** Live at once, unless rows are uncertain: then the rebuild that mends them makes it live. */
 async function makeLive(transaction: Database, version: MeterVersion): Promise<boolean> {
   // While a correction is rebuilding rows it does not know of us: the next round finds what it has done.
-  if (!(await areBucketsUnlocked(transaction))) return false;
+  if (!(await isBucketLockFree(transaction))) return false;
   const { uncertain_days } = await readVersion(transaction, version);
-  const corrected = await correctedSince(transaction, version, version);
+  const corrected = await listEventsCorrectedSince(transaction, version, version);
   if (uncertain_days.length + corrected.length === 0) {
-    await settleVersion(transaction, version, 'live');
+    await finishVersion(transaction, version, 'live');
     return true;
   }
   const { meter_id } = version;
@@ -105,19 +105,21 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
     settles: { meter_id, version: version.version },
     reason: 'a back-fill was broken off or overtaken by corrections',
   });
-  await noteSettling(transaction, version, rebuild);
+  await markSettling(transaction, version, rebuild);
   return false;
 }
 
 /** False where another process has the version in hand. */
 async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
   const { postgres } = stores;
-  const counted = countedBy(version, await barriersOf(postgres, version));
-  const days = await daysWithEvents(stores, counted);
-  const part_events = await partSizeOf(postgres, version, events_max);
+  const counted = toCountedMeter(version, await loadBarriers(postgres, version));
+  const days = await listDaysWithEvents(stores, counted);
+  const part_events = await loadPartSize(postgres, version, events_max);
   for (const [done, { day }] of days.entries()) {
     if (isDayOver(await readVersion(postgres, version), day)) continue;
-    for (const [part, range] of (await recountRanges(stores, counted, { day, events_max: part_events })).entries()) {
+    for (const [part, range] of (
+      await listRecountRanges(stores, counted, { day, events_max: part_events })
+    ).entries()) {
       if (isPartOver(await readVersion(postgres, version), { day, part })) continue;
       const progress = { day, part, done, days: days.length };
       if (!(await writePart(stores, counted, { ...progress, range }))) return false;
@@ -132,19 +134,19 @@ async function countThePast(stores: Stores, version: MeterVersion, events_max: n
 }
 
 /** Whether a day is written, or left to a rebuild. */
-function isDayOver({ backfilled_until, uncertain_days }: Backfilled, day: number): boolean {
+function isDayOver({ backfilled_until, uncertain_days }: BackfillProgress, day: number): boolean {
   return (backfilled_until !== null && day <= backfilled_until) || uncertain_days.includes(day);
 }
 
-function isPartOver(version: Backfilled, { day, part }: { day: number; part: number }): boolean {
+function isPartOver(version: BackfillProgress, { day, part }: { day: number; part: number }): boolean {
   const { backfilling_day, backfilling_part } = version;
   return isDayOver(version, day) || (backfilling_day === day && part < backfilling_part);
 }
 
-type Part = PartInHand & { readonly range: CustomerRange };
+type Part = CurrentBackfillPart & { readonly range: CustomerRange };
 
 /** False where another process has the version in hand. */
-async function writePart(stores: Stores, counted: Counted, part: Part): Promise<boolean> {
+async function writePart(stores: Stores, counted: CountedMeter, part: Part): Promise<boolean> {
   const { clickhouse } = stores;
   const { day, range } = part;
   const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
@@ -155,7 +157,7 @@ async function writePart(stores: Stores, counted: Counted, part: Part): Promise<
   if (begun === null) return true;
   const written = await locked(stores, counted, async (transaction) => {
     // It stays so: no daily rollups are made while the past of a meter is being counted (actions/usage/make-daily-rollups.ts).
-    const days_before = daysBefore(await readProgress(transaction));
+    const days_before = readDaysBefore(await readProgress(transaction));
     const rows = withDailyRollups(found.rows, days_before);
     await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);
     return true;
@@ -166,7 +168,7 @@ async function writePart(stores: Stores, counted: Counted, part: Part): Promise<
 /** Outcomes first: a part whose usage rows are there is whole. */
 async function putPart(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
-  { meter_id, version }: Counted,
+  { meter_id, version }: CountedMeter,
   { rows, outcomes }: Counts,
   { attempt, since }: PartBegun,
 ): Promise<void> {
@@ -175,12 +177,12 @@ async function putPart(
   if (again) await raiseFence(clickhouse, own);
   const kind = (outcome: EventOutcome) => `${outcome.outcome}/${outcome.meter_id}`;
   await writeRows(clickhouse, EVENT_OUTCOMES, {
-    rows: again ? await missingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
+    rows: again ? await findMissingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
     attempt: own,
   });
-  const missing = again ? await missingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
-  await writeUsageRows(clickhouse, { rows: missing, versionOf: () => version }, own);
-  if ((await missingUsageRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
+  const missing = again ? await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
+  await writeUsageRows(clickhouse, { rows: missing, getVersion: () => version }, own);
+  if ((await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
     throw unavailable('the usage store (rows of a back-fill that were written are not there)');
 }
 
@@ -189,13 +191,13 @@ type Counts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly
 /** Outcomes as the pipeline writes them for events that come later. */
 async function countPart(
   stores: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
+  counted: CountedMeter,
   { day, range }: { day: number; range: CustomerRange },
 ): Promise<Counts> {
   const { tenant_id, environment_id, meter_id } = counted;
   const outcomes: EventOutcome[] = [];
   const wanted = { days: [day, day + 1] as const, range };
-  const rows = await recountDaysTelling(stores, counted, wanted, ({ event_id, place }, reason) => {
+  const rows = await recountDaysReporting(stores, counted, wanted, ({ event_id, place }, reason) => {
     outcomes.push({ tenant_id, environment_id, event_id, ...place, outcome: 'unusable', meter_id, reason, body: '' });
   });
   return { rows, outcomes };

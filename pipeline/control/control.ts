@@ -10,23 +10,23 @@ import type { Scope } from '../../core/scope.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
 import { recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
-import { partitionWriter } from '../../storage/progress/attempts.ts';
+import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import {
   findRebuild,
   finishRebuild,
   type RebuildMessage,
-  type Settled,
+  type SettlingVersion,
 } from '../../storage/progress/bucket-rebuilds.ts';
 import type { DailyRollupsMessage } from '../../storage/progress/daily-rollups-message.ts';
 import {
   type BarrierMessage,
+  finishVersion,
   readVersion,
   recordBarrier,
-  settleVersion,
 } from '../../storage/progress/meter-versions.ts';
-import { type HeldPartition } from '../../storage/progress/slice-state.ts';
+import { NO_ROWS } from '../../storage/progress/slice-notifications.ts';
+import { type OwnedPartition } from '../../storage/progress/slice-state.ts';
 import { finishSlice, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
-import { NO_ROWS } from '../../storage/progress/told-slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { pipelineMetrics } from '../metrics.ts';
 
@@ -36,7 +36,7 @@ type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 export type Passed = { readonly to: bigint; readonly problem?: Error | null };
 
 /** Passes one control message. */
-export async function passControl(stores: Stores, held: HeldPartition, record: LogRecord): Promise<Passed> {
+export async function passControl(stores: Stores, held: OwnedPartition, record: LogRecord): Promise<Passed> {
   const message = JSON.parse(record.body.toString('utf8')) as ControlMessage;
   const to = record.offset + 1n;
   const end = (transaction: Database) =>
@@ -46,7 +46,7 @@ export async function passControl(stores: Stores, held: HeldPartition, record: L
       watermark_us: record.received_at_us,
       last_record: recordCrc(record),
       counts: NO_EVENTS,
-      told: NO_ROWS,
+      notification: NO_ROWS,
     });
   if (message.type === 'meter') {
     await passBarrier(stores, { message, record, end });
@@ -55,7 +55,7 @@ export async function passControl(stores: Stores, held: HeldPartition, record: L
   const { attempt, again, done } = await planSlice(stores.postgres, held, { from: record.offset, to });
   if (done) return { to };
   // Nothing that an earlier try has sent may arrive between what is done now.
-  if (again) await raiseFence(stores.clickhouse, { writer: partitionWriter(held.partition), attempt });
+  if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(held.partition), attempt });
   if (message.type === 'rebuild') {
     await passRebuild(stores, { held, record, end }, message);
     return { to };
@@ -75,7 +75,7 @@ async function passBarrier({ postgres }: Stores, { message, record, end }: Barri
   });
 }
 
-type Passing = { readonly held: HeldPartition; readonly record: LogRecord; end(transaction: Database): Promise<void> };
+type Passing = { readonly held: OwnedPartition; readonly record: LogRecord; end(transaction: Database): Promise<void> };
 
 async function passRebuild(
   stores: Stores,
@@ -95,7 +95,7 @@ async function passRebuild(
       return [...targets.map((target) => ({ ...scope, ...target })), ...uncertain];
     },
     finish: async (transaction) => {
-      if (settles) await settleVersion(transaction, settles, 'live');
+      if (settles) await finishVersion(transaction, settles, 'live');
       await finishRebuild(transaction, rebuild_id);
       await end(transaction);
     },
@@ -103,7 +103,7 @@ async function passRebuild(
 }
 
 /** What may be wrong in the rows of a version that is about to go live. */
-async function uncertainTargets(stores: Stores, scope: Scope, version: Settled): Promise<RebuildTarget[]> {
+async function uncertainTargets(stores: Stores, scope: Scope, version: SettlingVersion): Promise<RebuildTarget[]> {
   const { meter_id } = version;
   const { uncertain_days } = await readVersion(stores.postgres, version);
   const days = uncertain_days.map((day) => ({ ...scope, meter_id, day }));

@@ -1,7 +1,7 @@
 /** The meters by which one partition counts at its place in the log; changed only by control messages, so a replay counts the same. */
 import { compileMeters, type MeterIndex } from '../../core/metering/match.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { type MeterVersion, versionsAt } from '../../storage/progress/meter-versions.ts';
+import { listVersionsAt, type MeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Database } from '../../storage/stores.ts';
 
 const NO_METERS: MeterIndex = new Map();
@@ -11,7 +11,7 @@ export class MeterCatalogue {
   readonly #versions = new Map<string, number>();
 
   static async at(database: Database, partition: number, offset: bigint): Promise<MeterCatalogue> {
-    return new MeterCatalogue(await versionsAt(database, partition, offset));
+    return new MeterCatalogue(await listVersionsAt(database, partition, offset));
   }
 
   constructor(versions: readonly MeterVersion[]) {

@@ -10,7 +10,12 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { HashSum, toShardRange } from '../../core/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
-import { type HashSums, hashRangeOf, storedHashesOfPart, storedSumsByPart } from '../../storage/events/identities.ts';
+import {
+  type HashSums,
+  loadStoredSumsByPart,
+  toHashRange,
+  visitStoredHashes,
+} from '../../storage/events/identities.ts';
 import { distinct, IdentityFile, joined } from './identity-file.ts';
 import { type Manifest, readManifest } from './identity-manifest.ts';
 
@@ -51,12 +56,12 @@ export async function compareIdentityFiles(
   files: PartitionFiles,
 ): Promise<Compared> {
   const range = {
-    ...hashRangeOf(toShardRange(files.partition, files.partition_count)),
+    ...toHashRange(toShardRange(files.partition, files.partition_count)),
     partition: files.partition,
     from: 0n,
     before: files.until,
   };
-  const stored = await storedSumsByPart(clickhouse, range, files.parts.length);
+  const stored = await loadStoredSumsByPart(clickhouse, range, files.parts.length);
   const compared = {
     count: files.count,
     stored: stored.reduce((all, { count }) => all + count, 0),
@@ -67,7 +72,7 @@ export async function compareIdentityFiles(
     const { count, sum } = files.parts[part]!;
     if (count === sums.count && sum === sums.sum) continue;
     const known = await hashesOfFiles(folderOf(dir, files.partition), part);
-    await storedHashesOfPart(clickhouse, { ...range, part, parts: files.parts.length }, (hash) => {
+    await visitStoredHashes(clickhouse, { ...range, part, parts: files.parts.length }, (hash) => {
       if (!known.delete(hash)) compared.missing++;
     });
     compared.more += known.size;

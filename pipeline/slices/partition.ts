@@ -12,30 +12,30 @@
 import { correctEvents } from '../../actions/events/correct-events.ts';
 import { toShardRange } from '../../core/event/identity.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
-import { eachIdentityHash, hashRangeOf } from '../../storage/events/identities.ts';
-import { missingRows } from '../../storage/events/present.ts';
+import { toHashRange, visitIdentityHashes } from '../../storage/events/identities.ts';
+import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
 import {
   EVENT_IDENTITIES,
   EVENT_OUTCOMES,
   EVENTS,
   type EventOutcome,
-  monthStart,
   type RowTarget,
+  toMonthStart,
 } from '../../storage/events/tables.ts';
-import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
+import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
-import { isAway } from '../../storage/failure.ts';
-import { installationId } from '../../storage/installation.ts';
+import { isUnavailable } from '../../storage/failure.ts';
+import { loadInstallationId } from '../../storage/installation.ts';
 import { recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
-import { partitionWriter } from '../../storage/progress/attempts.ts';
-import { arrivalsOf, tellLateUsage } from '../../storage/progress/late-usage.ts';
-import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
+import { toPartitionWriter } from '../../storage/progress/attempts.ts';
+import { recordLateUsage, toArrivals } from '../../storage/progress/late-usage.ts';
+import { listPoisonFrom, type PoisonPlace } from '../../storage/progress/poison.ts';
+import { buildNotification, hasSliceSubscribers } from '../../storage/progress/slice-notifications.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { enterBuckets, finishSlice, planSlice, type SliceDone, takePartition } from '../../storage/progress/slices.ts';
-import { areSlicesWanted, toldText } from '../../storage/progress/told-slices.ts';
-import { askForLooks } from '../../storage/progress/usage-looks.ts';
+import { enqueueUsageChecks } from '../../storage/progress/usage-checks.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { passControl } from '../control/control.ts';
@@ -79,7 +79,7 @@ export class Partition {
     await checkStoresAgree(stores, state);
     const seen = await identitiesOf(stores, state, identities);
     const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
-    const poison = await poisonFrom(stores.postgres, partition, state.next_offset);
+    const poison = await listPoisonFrom(stores.postgres, partition, state.next_offset);
     return new Partition(stores, { state, seen, catalogue, poison });
   }
 
@@ -90,7 +90,7 @@ export class Partition {
     this.#stores = stores;
     this.#state = parts.state;
     this.partition = parts.state.partition;
-    this.#writer = partitionWriter(this.partition);
+    this.#writer = toPartitionWriter(this.partition);
     this.#seen = parts.seen;
     this.#catalogue = parts.catalogue;
     this.#next = parts.state.next_offset;
@@ -176,7 +176,7 @@ export class Partition {
     const plan = await planSlice(postgres, this.#state, { from, to });
     if (plan.done) return this.#finished(slice);
     const letters = slice.outcomes.filter(({ outcome }) => outcome === 'dead_letter');
-    if (letters.length > 0) await log.tellDeadLetters?.(letters);
+    if (letters.length > 0) await log.publishDeadLetters?.(letters);
     await inSpan('slice.write_raw_rows', { attributes: { rows: slice.events.length } }, () =>
       this.#writeRaw(slice, plan),
     );
@@ -186,7 +186,7 @@ export class Partition {
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
       last_record: recordCrc(records.at(-1)!),
       counts: countsOf(slice),
-      told: await this.#toldOf(slice.buckets),
+      notification: await this.#toldOf(slice.buckets),
     };
     if (slice.corrections.length === 0) await this.#finish(slice, progress);
     else await this.#finishWithCorrections(slice, progress);
@@ -219,30 +219,30 @@ export class Partition {
 
   async #tellUsage({ from, to, buckets }: PreparedSlice, { watermark_us }: SliceDone): Promise<void> {
     this.#tellMemory({ from, to, rows: buckets });
-    await tellLateUsage(this.#stores.postgres, arrivalsOf(buckets), watermark_us);
+    await recordLateUsage(this.#stores.postgres, toArrivals(buckets), watermark_us);
   }
 
   /** The slice has its effect already: what a store that is away does not hear is found by the look of every few minutes. */
   async #askForLooks({ buckets }: PreparedSlice): Promise<void> {
     try {
-      await askForLooks(this.#stores.postgres, buckets);
+      await enqueueUsageChecks(this.#stores.postgres, buckets);
     } catch (error) {
-      if (!isAway(error)) throw error;
+      if (!isUnavailable(error)) throw error;
     }
   }
 
   /** For processes that keep answers and have no pipeline. */
   async #toldOf(rows: readonly BucketRow[]): Promise<string | null> {
     const catalogue = this.#catalogue;
-    if (!(await areSlicesWanted(this.#stores.postgres))) return null;
-    return toldText(rows, (meter_id) => catalogue.versionOf(meter_id));
+    if (!(await hasSliceSubscribers(this.#stores.postgres))) return null;
+    return buildNotification(rows, (meter_id) => catalogue.versionOf(meter_id));
   }
 
   #tellMemory(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {
     // By the meters of this slice, which the next control message may change.
     const catalogue = this.#catalogue;
     const versionOf = (meter_id: string) => catalogue.versionOf(meter_id);
-    this.#stores.usage_memory?.coming({ held: this.#state, ...slice, versionOf });
+    this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion: versionOf });
   }
 
   #finished(slice: PreparedSlice): void {
@@ -261,7 +261,7 @@ export class Partition {
       kind?: (row: Row) => string,
     ) => {
       const missing = again
-        ? await missingRows(clickhouse, { table: target.table, rows, ...(kind ? { kind } : {}) })
+        ? await findMissingRows(clickhouse, { table: target.table, rows, ...(kind ? { kind } : {}) })
         : rows;
       await writeRows(clickhouse, target, { rows: missing, attempt: own });
     };
@@ -278,16 +278,16 @@ export class Partition {
 
   async #putBuckets(buckets: readonly BucketRow[]): Promise<void> {
     const { postgres, clickhouse } = this.#stores;
-    const is_wide = new Set(buckets.map((row) => monthStart(row.bucket_start_us))).size > 1;
+    const is_wide = new Set(buckets.map((row) => toMonthStart(row.bucket_start_us))).size > 1;
     const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#state, { is_wide });
     const own = { writer: this.#writer, attempt };
     let rows = withDailyRollups(buckets, days_before);
     if (attempt !== rows_since) {
       await raiseFence(clickhouse, own);
-      rows = await missingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
+      rows = await findMissingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
     }
     const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
-    await writeUsageRows(clickhouse, { rows, versionOf }, own);
+    await writeUsageRows(clickhouse, { rows, getVersion: versionOf }, own);
     this.#attempt = attempt;
   }
 
@@ -341,7 +341,7 @@ async function identitiesOf(
   const { partition_count } = stores.log;
   const shards = toShardRange(partition, partition_count);
   const read: ReadIdentities = (place, visit) =>
-    eachIdentityHash(stores.clickhouse, { ...hashRangeOf(shards), partition, ...place }, visit);
-  const installation = await installationId(stores.postgres);
+    visitIdentityHashes(stores.clickhouse, { ...toHashRange(shards), partition, ...place }, visit);
+  const installation = await loadInstallationId(stores.postgres);
   return IdentityMemory.open(options, { partition, partition_count, installation }, { next, read });
 }

@@ -5,22 +5,22 @@
  * it is no event's fault: the slice waits, and says so in the log of the process.
  */
 
-import { forgetOtherOutcomes } from '../../storage/events/forget-outcomes.ts';
-import { forgetIdentities } from '../../storage/events/identities.ts';
-import { missingRows } from '../../storage/events/present.ts';
+import { deleteOtherOutcomes } from '../../storage/events/delete-outcomes.ts';
+import { deleteIdentities } from '../../storage/events/identities.ts';
+import { findMissingRows } from '../../storage/events/present.ts';
 import {
   EVENT_IDENTITIES,
   EVENT_OUTCOMES,
   EVENTS,
   type EventOutcome,
-  usageBuckets,
+  usageBucketsTarget,
 } from '../../storage/events/tables.ts';
 import { Trial } from '../../storage/events/trial.ts';
-import { isAway } from '../../storage/failure.ts';
-import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
-import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../../storage/progress/corrections.ts';
-import { notePoison, type PoisonPlace } from '../../storage/progress/poison.ts';
-import { type HeldPartition } from '../../storage/progress/slice-state.ts';
+import { isUnavailable } from '../../storage/failure.ts';
+import { ensureCorrectionNumbers } from '../../storage/progress/attempts.ts';
+import { addCorrection, listCorrections, lockEvent, PIPELINE } from '../../storage/progress/corrections.ts';
+import { type PoisonPlace, recordPoison } from '../../storage/progress/poison.ts';
+import { type OwnedPartition } from '../../storage/progress/slice-state.ts';
 import { proveOwner } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { MeterCatalogue } from '../control/meter-catalogue.ts';
@@ -70,15 +70,15 @@ async function refusalOfEvents(
     metered = await meterEvents(events, (scope) => catalogue.metersOf(scope));
   } catch (error) {
     // A store that is away says nothing against the events.
-    if (isAway(error)) throw error;
+    if (isUnavailable(error)) throw error;
     return error instanceof Error ? error.message : String(error);
   }
   return (
-    (await trial.refusalOf(EVENTS, events)) ??
-    (await trial.refusalOf(EVENT_IDENTITIES, events)) ??
-    (await trial.refusalOf(EVENT_OUTCOMES, metered.unusable)) ??
-    (await trial.refusalOf(
-      usageBuckets((meterId) => catalogue.versionOf(meterId)),
+    (await trial.findRejection(EVENTS, events)) ??
+    (await trial.findRejection(EVENT_IDENTITIES, events)) ??
+    (await trial.findRejection(EVENT_OUTCOMES, metered.unusable)) ??
+    (await trial.findRejection(
+      usageBucketsTarget((meterId) => catalogue.versionOf(meterId)),
       metered.buckets,
     ))
   );
@@ -90,18 +90,18 @@ async function refusalOfEvents(
  */
 export async function setAside(
   stores: Stores,
-  held: HeldPartition,
+  held: OwnedPartition,
   { event, ...place }: PoisonPlace & { event: ReadEvent },
 ): Promise<void> {
   const { scope, event_id } = event;
   const isWritten = (await notStored(stores, [event])).length === 0;
-  await keepCorrectionNumbersAhead(stores);
+  await ensureCorrectionNumbers(stores);
   await stores.postgres.transaction(async (transaction) => {
     await proveOwner(transaction, held);
-    await notePoison(transaction, held.partition, place);
+    await recordPoison(transaction, held.partition, place);
     if (!isWritten) return;
     await lockEvent(transaction, scope, event_id);
-    const known = await correctionsOf(transaction, scope, event_id);
+    const known = await listCorrections(transaction, scope, event_id);
     if (known.filter(({ state }) => state !== 'unknown_event').at(-1)?.action === 'void') return;
     await addCorrection(transaction, scope, {
       event_id,
@@ -115,7 +115,7 @@ export async function setAside(
 }
 
 function notStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Promise<ReadEvent[]> {
-  return missingRows(clickhouse, { table: EVENTS.table, rows });
+  return findMissingRows(clickhouse, { table: EVENTS.table, rows });
 }
 
 /**
@@ -123,9 +123,9 @@ function notStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Promise<
  * fence raised nothing of these tries can arrive any more.
  */
 export async function leaveNothingOf(stores: Stores, slice: PreparedSlice): Promise<void> {
-  await forgetIdentities(stores.clickhouse, await notStored(stores, slice.refused));
+  await deleteIdentities(stores.clickhouse, await notStored(stores, slice.refused));
   const { partition } = slice.records[0]!;
-  await forgetOtherOutcomes(stores.clickhouse, { partition, from: slice.from, to: slice.to, outcomes: slice.outcomes });
+  await deleteOtherOutcomes(stores.clickhouse, { partition, from: slice.from, to: slice.to, outcomes: slice.outcomes });
 }
 
 export function poisonOutcome(event: ReadEvent, reason: string): EventOutcome {

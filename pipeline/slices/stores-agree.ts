@@ -3,13 +3,17 @@
  * the other; then events would be counted twice, or be missing, so the partition stops with a reason (docs/operations.md, "Stores of
  * different moments").
  */
-import { ledgerTail } from '../../storage/audit/ledger.ts';
-import { countRawRows } from '../../storage/audit/stretches.ts';
-import { backfilledVersions, countedPartitions, missingCorrectionNumbers } from '../../storage/events/known-numbers.ts';
-import { firstRowFrom, LOG_TABLES } from '../../storage/events/present.ts';
+import { findLastLedgerRange } from '../../storage/audit/ledger.ts';
+import { countRawRows } from '../../storage/audit/offset-ranges.ts';
+import {
+  findMissingCorrectionNumbers,
+  listBackfilledVersions,
+  listCountedPartitions,
+} from '../../storage/events/known-numbers.ts';
+import { findFirstRowFrom, LOG_TABLES } from '../../storage/events/present.ts';
 import { PartitionStopped } from '../../storage/log/continuity.ts';
-import { newestApplied } from '../../storage/progress/corrections.ts';
-import { greatestVersions } from '../../storage/progress/meter-versions.ts';
+import { findNewestApplied } from '../../storage/progress/corrections.ts';
+import { loadGreatestVersions } from '../../storage/progress/meter-versions.ts';
 import type { SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -34,7 +38,7 @@ async function findRowsAhead(
 ): Promise<string | undefined> {
   const from = slice_to ?? next_offset;
   for (const table of LOG_TABLES) {
-    const found = await firstRowFrom(clickhouse, { table, partition, from });
+    const found = await findFirstRowFrom(clickhouse, { table, partition, from });
     if (found !== null)
       return `ClickHouse has rows of ${table} at offset ${found}, and Postgres says that they end at ${from}`;
   }
@@ -43,7 +47,7 @@ async function findRowsAhead(
 
 /** ClickHouse has counted events of a partition that nobody has taken yet: their ids would be accepted once more by another one. */
 async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
-  const counted = await countedPartitions(clickhouse);
+  const counted = await listCountedPartitions(clickhouse);
   // Read after it: who writes has taken its partition before.
   const taken = new Set((await readProgress(postgres)).map(({ partition }) => partition));
   const unknown = counted.find((partition) => !taken.has(partition));
@@ -54,8 +58,8 @@ async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): P
 
 /** ClickHouse has counted a version of a meter that Postgres does not know, and would give to another definition. */
 async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
-  const counted = await backfilledVersions(clickhouse);
-  const known = await greatestVersions(postgres, [...new Set(counted.map(({ meter_id }) => meter_id))]);
+  const counted = await listBackfilledVersions(clickhouse);
+  const known = await loadGreatestVersions(postgres, [...new Set(counted.map(({ meter_id }) => meter_id))]);
   const unknown = counted.find(({ meter_id, version }) => version > (known.get(meter_id) ?? 0));
   return (
     unknown &&
@@ -68,13 +72,13 @@ async function findRowsBehind(
   { postgres, clickhouse }: AgreeingStores,
   { partition }: SliceState,
 ): Promise<string | undefined> {
-  const tail = await ledgerTail(postgres, partition);
+  const tail = await findLastLedgerRange(postgres, partition);
   if (tail && tail.settled.stored > 0) {
     const [rows] = await countRawRows(clickhouse, [tail]);
     if (rows! < tail.settled.stored)
       return `Postgres says that ${tail.settled.stored} events of the offsets ${tail.from} to ${tail.to} are stored, and ClickHouse has ${rows} of them`;
   }
-  const newest = await newestApplied(postgres, partition);
-  const [missing] = await missingCorrectionNumbers(clickhouse, newest);
+  const newest = await findNewestApplied(postgres, partition);
+  const [missing] = await findMissingCorrectionNumbers(clickhouse, newest);
   return missing && `Postgres says that correction ${missing} is applied, and ClickHouse does not have it`;
 }

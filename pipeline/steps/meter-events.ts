@@ -8,7 +8,7 @@ import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
-import { Turns } from '../../storage/turns.ts';
+import { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
 export type Metered = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
@@ -18,7 +18,7 @@ export async function meterEvents(
   events: readonly ReadEvent[],
   metersOf: (scope: Scope) => MeterIndex,
 ): Promise<Metered> {
-  const turns = new Turns();
+  const turns = new TimeSlicer();
   const aggregator = new BucketAggregator();
   const unusable: EventOutcome[] = [];
   let matched = 0;

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { checkCustomer } from '../../actions/alerts/check-alerts.ts';
 import { checkWalletsWithDefaults } from '../../actions/alerts/wallet-alerts.ts';
 import { topUpCustomer } from '../../actions/wallets/auto-top-up.ts';
-import { ALERT_TASK, askForAlertsByDefault } from '../../storage/progress/alert-arrivals.ts';
+import { ALERT_TASK, enqueueDefaultAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
@@ -30,7 +30,7 @@ export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }
         });
         // It is tried again first. The last time the next are asked for all the same: who fails for good keeps nobody from theirs.
         if (errors.length > 0 && !is_last) throw errors[0];
-        if (last !== null) await askForAlertsByDefault(stores.postgres, scope, { behind: last });
+        if (last !== null) await enqueueDefaultAlertChecks(stores.postgres, scope, { behind: last });
         if (errors.length > 0) throw errors[0];
         return 'completed';
       }

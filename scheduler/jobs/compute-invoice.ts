@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/invoices/compute-later.ts';
-import { clockFor } from '../../storage/environment-clock.ts';
+import { loadNow } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
@@ -28,7 +28,7 @@ export function invoiceWork(
     name,
     async run(payload, { attempt, is_last, signal: ending }) {
       const place = Payload.parse(payload);
-      const at = await clockFor(stores.postgres, place, clock);
+      const at = await loadNow(stores.postgres, place, clock);
       const signal = AbortSignal.any([ending, AbortSignal.timeout(timeout_ms)]);
       return perform(stores, place, { attempt, is_last, clock: at, signal, timeout_ms });
     },

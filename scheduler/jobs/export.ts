@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { ExportSettings } from '../../actions/exports/destinations.ts';
 import { tryExport } from '../../actions/exports/perform-export.ts';
 import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/exports/scheduled-tasks.ts';
-import { clockFor } from '../../storage/environment-clock.ts';
+import { loadNow } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';
 
@@ -20,7 +20,7 @@ type ExportWorkOptions = { clock: () => Date; settings: ExportSettings; slice_ms
 export function createExportWork(stores: Stores, { clock, settings, slice_ms }: ExportWorkOptions): QueuedWork[] {
   const perform = async (payload: unknown, { signal: ending, ...attempt }: WorkAttempt, slice: AbortSignal | null) => {
     const place = Payload.parse(payload);
-    const at = await clockFor(stores.postgres, place, clock);
+    const at = await loadNow(stores.postgres, place, clock);
     const timeout_ms = slice ? slice_ms : TIMEOUT_MS;
     const signal = AbortSignal.any([ending, slice ?? AbortSignal.timeout(TIMEOUT_MS)]);
     return tryExport(stores, place, { ...attempt, clock: at, signal, timeout_ms, settings, slice: slice });

@@ -1,5 +1,5 @@
 /** Forgets which records have changed, once whoever keeps answers made of them has seen it (docs/decisions/0007-cached-answers.md). */
-import { nextLook, purgeRecordChanges } from '../../storage/kept/look.ts';
+import { purgeRecordChanges, readChanges } from '../../storage/cache/change-feed.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
@@ -9,7 +9,7 @@ export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_
     every_seconds,
     async run() {
       // Where nobody has asked for a while, this process would not know what came since.
-      if (usage_memory !== undefined) await nextLook(postgres);
+      if (usage_memory !== undefined) await readChanges(postgres);
       return { done: { purged: await purgeRecordChanges(postgres) }, waiting: [], failed: [] };
     },
   };

@@ -1,6 +1,6 @@
 /** Forgets system events, and how they were delivered, after the days for which they are kept. */
 import type { Stores } from '../../storage/stores.ts';
-import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
+import { purgePublishedBefore } from '../../storage/system-events/unstreamed.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;
@@ -14,8 +14,8 @@ export function purgeSystemEventsJob(
     every_seconds,
     async run(now) {
       const before = new Date(now.getTime() - retention_days * DAY_MS);
-      const is_streamed = log.tellSystemEvents !== undefined;
-      const purged = await purgeToldBefore(postgres, { before, is_streamed });
+      const is_streamed = log.publishSystemEvents !== undefined;
+      const purged = await purgePublishedBefore(postgres, { before, is_streamed });
       return { done: { purged }, waiting: [], failed: [] };
     },
   };

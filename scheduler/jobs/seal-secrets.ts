@@ -1,12 +1,12 @@
 /** Seals what is kept unsealed, or with a key that is to be replaced (docs/decisions/0022-tenant-isolation.md). */
 import { sealSecrets } from '../../actions/webhooks/seal-secrets.ts';
-import type { Sealing } from '../../storage/sealing.ts';
+import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function sealSecretsJob(
   stores: Stores,
-  { sealing, every_seconds }: { sealing: Sealing; every_seconds: number },
+  { sealing, every_seconds }: { sealing: SecretSealer; every_seconds: number },
 ): ScheduledJob {
   return {
     name: 'seal-secrets',

@@ -1,7 +1,7 @@
 /** Makes the revenue rows of ClickHouse of what has become final, was voided, or recurs otherwise. */
 import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
 import { raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
-import { greatestVersion } from '../../storage/revenue/rows.ts';
+import { findGreatestVersion } from '../../storage/revenue/rows.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
@@ -12,7 +12,7 @@ export function streamRevenueJob(stores: Stores, every_seconds: number): Schedul
     name: 'stream-revenue',
     every_seconds,
     run: async (_now, onDone) => {
-      if (!isAhead) await raiseRevenueVersion(stores.postgres, await greatestVersion(stores.clickhouse));
+      if (!isAhead) await raiseRevenueVersion(stores.postgres, await findGreatestVersion(stores.clickhouse));
       isAhead = true;
       const streamed = await streamRevenue(stores, (so_far) => onDone?.({ told: so_far }));
       return { done: { told: streamed }, waiting: [], failed: [] };

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { SYNC_JOB, trySync } from '../../actions/catalogue/sync-plan.ts';
-import { clockFor } from '../../storage/environment-clock.ts';
+import { loadNow } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
@@ -19,7 +19,7 @@ export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Dat
     lane: 'long',
     async run(payload, { attempt, is_last, signal: ending, mayGoOn }) {
       const place = Payload.parse(payload);
-      const at = await clockFor(stores.postgres, place, clock);
+      const at = await loadNow(stores.postgres, place, clock);
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
       return trySync(stores, place, { attempt, is_last, clock: at, signal, timeout_ms: TIMEOUT_MS, mayGoOn });
     },

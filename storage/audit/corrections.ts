@@ -1,6 +1,6 @@
 /** The corrections as Postgres and ClickHouse know them, page by page in the order of their numbers. */
 import type { Scope } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
 import { IN_EFFECT } from './events-as-sent.ts';
 
@@ -11,7 +11,7 @@ export type RequestedCorrection = CorrectionRow & {
   readonly log_partition: number | null;
   readonly log_offset: string | null;
 };
-export type StoredCorrection = CorrectionRow & {
+export type AuditedStoredCorrection = CorrectionRow & {
   /** Where the correction stands in the log. */
   readonly partition: number;
   readonly offset: string;
@@ -31,7 +31,7 @@ export type StoredCorrection = CorrectionRow & {
 export type CorrectionPage = { readonly after: bigint; readonly limit: number };
 
 /** All states, in order, of all tenants. */
-export async function correctionsPage(
+export async function listRequestedCorrections(
   database: Database,
   { after, limit }: CorrectionPage,
 ): Promise<RequestedCorrection[]> {
@@ -44,7 +44,7 @@ export async function correctionsPage(
 }
 
 /** As they are now; one in effect that is being applied again counts as applied. */
-export async function statesOf(
+export async function loadCorrectionStates(
   database: Database,
   ids: readonly string[],
 ): Promise<Map<string, RequestedCorrection['state']>> {
@@ -56,7 +56,7 @@ export async function statesOf(
 }
 
 /** The number before the newest so many. */
-export async function newestCorrections(database: Database, count: number): Promise<bigint> {
+export async function findSequenceBeforeNewest(database: Database, count: number): Promise<bigint> {
   const { rows } = await database.raw(
     `select coalesce(min(id) - 1, 0) as after from (select id from event_corrections order by id desc limit ?) as newest`,
     [count],
@@ -65,11 +65,11 @@ export async function newestCorrections(database: Database, count: number): Prom
 }
 
 /** In `(after, until]`; equal rows are one, as readers take them. */
-export async function storedCorrections(
+export async function listStoredCorrections(
   clickhouse: ClickHouseClient,
   { after, until, limit }: CorrectionPage & { until: bigint },
-): Promise<StoredCorrection[]> {
-  return askRows<StoredCorrection>(clickhouse, 'corrections by number', {
+): Promise<AuditedStoredCorrection[]> {
+  return loadRows<AuditedStoredCorrection>(clickhouse, 'corrections by number', {
     query: `select distinct toString(sequence) as id, tenant_id, environment_id, event_id, action, partition,
                    toString(offset) as offset, event_partition, toString(event_offset) as event_offset, event_position,
                    external_customer_id, event_name, customer_id, source, toString(toUnixTimestamp64Micro(timestamp)) as at_us, properties

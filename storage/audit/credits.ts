@@ -3,15 +3,15 @@
  * statement, so of one moment, while credits move; of all tenants, or of some wallets.
  */
 import type { Database } from '../stores.ts';
-import { type Fault, faultsOf } from './questions.ts';
+import { type AuditFault, findFaults } from './questions.ts';
 
 /** `found` is what was posted. */
-export type CreditFault = Fault<'credits_unbalanced' | 'lot_differs' | 'wallet_differs' | 'movement_differs'>;
+export type CreditFault = AuditFault<'credits_unbalanced' | 'lot_differs' | 'wallet_differs' | 'movement_differs'>;
 
 /** Null: all wallets. */
 export type Wallets = readonly string[] | null;
 
-const OF = (column: string) => `(:wallets::text[] is null or ${column} = any(:wallets::text[]))`;
+const isSelectedWallet = (column: string) => `(:wallets::text[] is null or ${column} = any(:wallets::text[]))`;
 
 const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
   credits_unbalanced: `
@@ -23,7 +23,7 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
     select w.id, w.credits_available::text as stated, coalesce(p.credits, 0)::text as found
       from wallet_transactions w
       left join (select lot_id, sum(credits) as credits from ledger_postings where account = 'lot' group by lot_id) p on p.lot_id = w.id
-     where w.credits_available <> coalesce(p.credits, 0) and ${OF('w.wallet_id')}`,
+     where w.credits_available <> coalesce(p.credits, 0) and ${isSelectedWallet('w.wallet_id')}`,
   wallet_differs: `
     select w.id, format('%s credits, %s owed, %s in money', w.credit_balance, w.credits_owed, w.balance) as stated,
            format('%s credits, %s owed', coalesce(p.credits, 0), coalesce(p.owed, 0)) as found
@@ -31,7 +31,7 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
       left join (select wallet_id, sum(credits) as credits, -coalesce(sum(credits) filter (where account = 'overdraft'), 0) as owed
                    from ledger_postings where account in ('lot', 'overdraft') group by wallet_id) p on p.wallet_id = w.id
      where (w.credit_balance <> coalesce(p.credits, 0) or w.credits_owed <> coalesce(p.owed, 0)
-            or w.balance <> round(w.credit_balance * w.conversion_rate, 18)) and ${OF('w.id')}`,
+            or w.balance <> round(w.credit_balance * w.conversion_rate, 18)) and ${isSelectedWallet('w.id')}`,
   movement_differs: `
     select w.id, format('%s %s %s', w.transaction_status, w.type, w.credit_amount) as stated, coalesce(p.credits, 0)::text as found
       from wallet_transactions w
@@ -39,17 +39,20 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
                   group by wallet_transaction_id) p on p.wallet_transaction_id = w.id
      where coalesce(p.credits, 0) <> case when w.transaction_status <> 'completed' then 0
                                           when w.type = 'debit' then -w.credit_amount else w.credit_amount end
-       and ${OF('w.wallet_id')}`,
+       and ${isSelectedWallet('w.wallet_id')}`,
 };
 
 /** The first so many of each kind. */
-export function creditFaults(database: Database, asked: { wallets: Wallets; limit: number }): Promise<CreditFault[]> {
-  return faultsOf(database, QUESTIONS, asked);
+export function findCreditFaults(
+  database: Database,
+  selection: { wallets: Wallets; limit: number },
+): Promise<CreditFault[]> {
+  return findFaults(database, QUESTIONS, selection);
 }
 
 export type CreditSums = { wallets: number; lots: number; postings: number };
 
-export async function creditSums(database: Database): Promise<CreditSums> {
+export async function loadCreditSums(database: Database): Promise<CreditSums> {
   const { rows } = await database.raw(
     `select (select count(*) from wallets)::int as wallets, (select count(*) from wallet_transactions where type = 'credit')::int as lots,
             (select count(*) from ledger_postings)::int as postings`,
@@ -58,7 +61,7 @@ export async function creditSums(database: Database): Promise<CreditSums> {
 }
 
 /** Those that changed last, and some by chance. */
-export async function someWallets(database: Database, count: number): Promise<string[]> {
+export async function sampleWallets(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
     `(select id from wallets order by updated_at desc limit ?) union (select id from wallets order by random() limit ?)`,
     [count, count],

@@ -5,7 +5,7 @@
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import { type Scope } from '../../core/scope.ts';
 import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
-import { askRows, type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
 
 export type SentEvent = {
@@ -30,7 +30,7 @@ export type AcceptedCorrection = {
 
 const COLUMNS = `event_id, event_name, external_customer_id, customer_id, source, toUnixTimestamp64Micro(timestamp),
   properties, partition, offset`;
-type Row = [
+type SentEventRow = [
   event_id: string,
   event_name: string,
   external_customer_id: string,
@@ -42,7 +42,7 @@ type Row = [
   offset: number,
 ];
 
-function toSentEvent(row: Row): SentEvent {
+function toSentEvent(row: SentEventRow): SentEvent {
   const [event_id, event_name, external_customer_id, customer_id, source, timestamp_us, properties, partition, offset] =
     row;
   return {
@@ -66,7 +66,7 @@ export type CustomersOfDay = Scope & {
 };
 
 /** Some at a time. */
-export async function* sentEventsOfDay(
+export async function* streamSentEventsByDay(
   clickhouse: ClickHouseClient,
   { day, ...params }: CustomersOfDay,
 ): AsyncGenerator<SentEvent[]> {
@@ -77,15 +77,15 @@ export async function* sentEventsOfDay(
        and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')`;
   const query_params = { ...params, start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
   try {
-    for await (const rows of streamedRows<Row>(clickhouse, { query, query_params })) yield rows.map(toSentEvent);
+    for await (const rows of streamRows<SentEventRow>(clickhouse, { query, query_params })) yield rows.map(toSentEvent);
   } catch (error) {
-    throw clickhouseFailure('events as they were sent', error);
+    throw toClickHouseFailure('events as they were sent', error);
   }
 }
 
 const IDS_PER_QUESTION = 5_000;
 
-export async function sentEventsById(
+export async function loadSentEvents(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
   event_ids: readonly string[],
@@ -98,14 +98,14 @@ export async function sentEventsById(
       hasher.hash(event_id);
       return hashToBigInt(hasher.high, hasher.low);
     });
-    const ofIds =
+    const idsCondition =
       'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {some:Array(String)}';
     const query = `
       select event_id, event_name, external_customer_id, customer_id, source, toString(toUnixTimestamp64Micro(timestamp)) as at_us,
              properties, partition, toString(offset) as log_offset
-        from events where ${ofIds} and timestamp in
-             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${ofIds})`;
-    const rows = await askRows<Omit<SentEvent, 'timestamp_us' | 'offset'> & { at_us: string; log_offset: string }>(
+        from events where ${idsCondition} and timestamp in
+             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${idsCondition})`;
+    const rows = await loadRows<Omit<SentEvent, 'timestamp_us' | 'offset'> & { at_us: string; log_offset: string }>(
       clickhouse,
       'corrected events as they were sent',
       { query, params: { tenant_id, environment_id, some, hashes } },
@@ -117,12 +117,12 @@ export async function sentEventsById(
 }
 
 /** Some customers of a day that have such events. */
-export async function customersOfDay(
+export async function listCustomersByDay(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
   { event_name, day, limit }: { event_name: string; day: number; limit: number },
 ): Promise<string[]> {
-  const rows = await askRows<{ customer: string }>(clickhouse, 'customers of a day', {
+  const rows = await loadRows<{ customer: string }>(clickhouse, 'customers of a day', {
     query: `
       select distinct external_customer_id as customer from events
        where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_name = {event_name:String}
@@ -144,7 +144,7 @@ export async function customersOfDay(
 export const IN_EFFECT = `(state = 'applied' or (state = 'requested' and applied_number > 0))`;
 
 /** The corrections in effect of these events, in the order in which they count. */
-export async function acceptedCorrections(
+export async function listAcceptedCorrections(
   database: Database,
   { tenant_id, environment_id }: Scope,
   event_ids: readonly string[],
@@ -160,7 +160,7 @@ export async function acceptedCorrections(
 const PAGE = 5_000;
 
 /** Environments and events that were corrected, the latest first; at most so many corrections are read. */
-export async function correctedEvents(
+export async function listCorrectedEvents(
   database: Database,
   newest: number | undefined,
 ): Promise<(Scope & { readonly event_id: string })[]> {
@@ -176,7 +176,7 @@ export async function correctedEvents(
  * The replacements of an environment that may name one of these customers; all of them when there is no list. Without a backslash a text
  * of JSON holds its strings as they are.
  */
-export async function* replacementsNaming(
+export async function* streamReplacements(
   database: Database,
   { tenant_id, environment_id }: Scope,
   customers: readonly string[] | null,

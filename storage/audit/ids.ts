@@ -1,6 +1,6 @@
 /** Ids of `event_identities`, in the order of their hashes: that of the table, so that no question needs more memory than an answer. */
 import type { Scope } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 
 export type DoubledId = Scope & { readonly event_id: string; readonly places: readonly string[] };
 
@@ -12,12 +12,12 @@ export type HashRange = { readonly first: bigint; readonly last: bigint };
 export const ALL_HASHES: HashRange = { first: 0n, last: (1n << 64n) - 1n };
 
 /** Ids that have more than one row before these offsets, and how many identities were looked at. */
-export async function doubledIds(
+export async function findDuplicateIds(
   clickhouse: ClickHouseClient,
   { first, last }: HashRange,
   before: ReadonlyMap<number, bigint>,
 ): Promise<{ identities: number; doubled: number; first: DoubledId[] }> {
-  const [row] = await askRows<{ identities: string; doubled: string; hashes: string[] }>(clickhouse, 'doubled ids', {
+  const [row] = await loadRows<{ identities: string; doubled: string; hashes: string[] }>(clickhouse, 'doubled ids', {
     query: `select sum(n) as identities, countIf(n > 1) as doubled, groupArrayIf(${HASHES_MAX})(h, n > 1) as hashes
               from (select id_hash as h, count() as n from event_identities
                      where id_hash between {first:UInt64} and {last:UInt64} group by h)`,
@@ -37,7 +37,7 @@ async function doubledAmong(
   before: ReadonlyMap<number, bigint>,
 ): Promise<DoubledId[]> {
   const partitions = [...before.keys()];
-  return askRows<DoubledId>(clickhouse, 'doubled ids', {
+  return loadRows<DoubledId>(clickhouse, 'doubled ids', {
     query: `select tenant_id, environment_id, event_id,
                    arrayMap(place -> concat(toString(place.1), '/', toString(place.2), '.', toString(place.3)),
                             arraySort(groupArray((partition, offset, position)))) as places
@@ -53,8 +53,8 @@ async function doubledAmong(
 export type HashedId = Scope & { readonly event_id: string; readonly id_hash: bigint };
 
 /** The next ids from a hash on. */
-export async function idsFrom(clickhouse: ClickHouseClient, hash: bigint, limit: number): Promise<HashedId[]> {
-  const rows = await askRows<Omit<HashedId, 'id_hash'> & { h: string }>(clickhouse, 'ids from a hash on', {
+export async function listHashedIds(clickhouse: ClickHouseClient, hash: bigint, limit: number): Promise<HashedId[]> {
+  const rows = await loadRows<Omit<HashedId, 'id_hash'> & { h: string }>(clickhouse, 'ids from a hash on', {
     query: `select toString(id_hash) as h, tenant_id, environment_id, event_id from event_identities
              where id_hash >= {hash:UInt64} order by id_hash limit ${limit}`,
     params: { hash },
@@ -64,6 +64,6 @@ export async function idsFrom(clickhouse: ClickHouseClient, hash: bigint, limit:
 
 export async function countIdentities(clickhouse: ClickHouseClient): Promise<number> {
   const query = 'select count() as n from event_identities';
-  const [row] = await askRows<{ n: string }>(clickhouse, 'count of identities', { query });
+  const [row] = await loadRows<{ n: string }>(clickhouse, 'count of identities', { query });
   return Number(row!.n);
 }

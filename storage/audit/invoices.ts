@@ -4,9 +4,9 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
-import { type Fault, faultsOf } from './questions.ts';
+import { type AuditFault, findFaults } from './questions.ts';
 
-export type InvoiceFault = Fault<InvoiceFaultKind>;
+export type InvoiceFault = AuditFault<InvoiceFaultKind>;
 export type InvoiceFaultKind =
   | 'invoice_lines_differ'
   | 'invoice_total_differs'
@@ -21,11 +21,11 @@ export type InvoiceFaultKind =
 export type Invoices = readonly string[] | null;
 
 /** Begins each question: with their scope, so that indexes answer what is asked of some. */
-const ASKED = `asked as (
+const SELECTED_INVOICES = `asked as (
     select tenant_id, environment_id, id from invoices
      where status = 'published' and (:invoices::text[] is null or id = any(:invoices::text[]))
   )`;
-const OF = (table: string, column: string) =>
+const joinsSelected = (table: string, column: string) =>
   `${table}.tenant_id = asked.tenant_id and ${table}.environment_id = asked.environment_id and ${table}.${column} = asked.id`;
 
 /** What brought money in, whatever became of it later (core/payment/moves.ts). */
@@ -33,26 +33,26 @@ const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
 /** What is on its way counts: it is booked before the provider is asked. */
 const MADE = `r.refund_status <> 'failed'`;
 /** Of which the invoice has seen nothing (actions/payments/refund-payment.ts). */
-const SURPLUS = `r.idempotency_key = 'surplus/' || r.payment_id`;
+const OVERPAYMENT_REFUND = `r.idempotency_key = 'surplus/' || r.payment_id`;
 
 /**
  * Of each invoice what payments brought it, what of them was given back, and what credit notes and refunds gave back of what it had
  * charged: the rest of the refunds gave back what had been paid in part, or too much, and is paid no more.
  */
-const MONEY = `${ASKED}, receipts as (
-    select asked.id, sum(p.amount) as amount from asked join payments p on ${OF('p', 'destination_id')}
+const MONEY = `${SELECTED_INVOICES}, receipts as (
+    select asked.id, sum(p.amount) as amount from asked join payments p on ${joinsSelected('p', 'destination_id')}
      where p.payment_status in ${RECEIVED} group by 1
   ), given as (
-    select asked.id, coalesce(sum(r.amount) filter (where ${SURPLUS} and p.payment_status in ${RECEIVED}), 0) as surplus,
-           coalesce(sum(r.amount) filter (where not ${SURPLUS}), 0) as refunds
-      from asked join payments p on ${OF('p', 'destination_id')}
+    select asked.id, coalesce(sum(r.amount) filter (where ${OVERPAYMENT_REFUND} and p.payment_status in ${RECEIVED}), 0) as surplus,
+           coalesce(sum(r.amount) filter (where not ${OVERPAYMENT_REFUND}), 0) as refunds
+      from asked join payments p on ${joinsSelected('p', 'destination_id')}
       join payment_refunds r on r.tenant_id = p.tenant_id and r.environment_id = p.environment_id and r.payment_id = p.id
      where ${MADE} group by 1
   ), notes as (
     select asked.id, coalesce(sum(n.total_amount) filter (where n.credit_note_type = 'REFUND'), 0) +
            coalesce(sum(n.total_prepaid_credits_returned) filter (where n.credit_note_type = 'ADJUSTMENT'), 0) as refunded,
            coalesce(sum(n.total_amount - n.total_prepaid_credits_returned) filter (where n.credit_note_type = 'ADJUSTMENT'), 0) as adjusted
-      from asked join credit_notes n on ${OF('n', 'invoice_id')}
+      from asked join credit_notes n on ${joinsSelected('n', 'invoice_id')}
      where n.credit_note_status = 'FINALIZED' and n.status = 'published' group by 1
   ), money as (
     select i.id, i.invoice_status, i.amount_paid, i.refunded_amount, i.adjustment_amount, i.amount_paid - i.paid_by_hand - i.total_credits_applied_after_tax as paid,
@@ -66,7 +66,7 @@ const MONEY = `${ASKED}, receipts as (
 
 const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
   invoice_lines_differ: `
-    with ${ASKED}
+    with ${SELECTED_INVOICES}
     select i.id, format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(i.subtotal), trim_scale(i.total_discount),
                         trim_scale(i.total_prepaid_credits_applied), trim_scale(i.total_tax)) as stated,
            format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(coalesce(l.amount, 0)), trim_scale(coalesce(l.discount, 0)),
@@ -74,11 +74,11 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
       from asked join invoices i on i.id = asked.id
       left join (select asked.id, sum(l.amount) as amount, sum(l.line_item_discount + l.invoice_level_discount) as discount,
                         sum(l.prepaid_credits_applied) as credits, sum(l.tax_amount) as tax
-                   from asked join invoice_line_items l on ${OF('l', 'invoice_id')} where l.status = 'published' group by 1) l on l.id = i.id
+                   from asked join invoice_line_items l on ${joinsSelected('l', 'invoice_id')} where l.status = 'published' group by 1) l on l.id = i.id
      where (i.subtotal, i.total_discount, i.total_prepaid_credits_applied, i.total_tax)
            is distinct from (coalesce(l.amount, 0), coalesce(l.discount, 0), coalesce(l.credits, 0), coalesce(l.tax, 0))`,
   invoice_total_differs: `
-    with ${ASKED}
+    with ${SELECTED_INVOICES}
     select i.id, format('total %s, due %s, remaining %s', trim_scale(i.total), trim_scale(i.amount_due), trim_scale(i.amount_remaining)) as stated,
            format('total %s, due %s, remaining %s by its sums', trim_scale(t.total), trim_scale(t.total - i.adjustment_amount),
                   trim_scale(greatest(0, t.total - i.adjustment_amount - i.amount_paid))) as found
@@ -108,20 +108,20 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
     select id, trim_scale(adjustment_amount)::text as stated, format('%s by credit notes', trim_scale(adjusted)) as found
       from money where adjustment_amount <> adjusted`,
   payment_refunded_differs: `
-    with ${ASKED}
+    with ${SELECTED_INVOICES}
     select p.id, format('%s given back of %s', trim_scale(p.refunded_amount), trim_scale(p.amount)) as stated,
            format('%s by its refunds', trim_scale(coalesce(r.amount, 0))) as found
-      from asked join payments p on ${OF('p', 'destination_id')}
+      from asked join payments p on ${joinsSelected('p', 'destination_id')}
       left join lateral (select sum(r.amount) as amount from payment_refunds r
                           where r.tenant_id = p.tenant_id and r.environment_id = p.environment_id and r.payment_id = p.id and ${MADE}) r on true
      where (p.refunded_amount <> coalesce(r.amount, 0) or p.refunded_amount > p.amount)`,
   line_credited_too_much: `
-    with ${ASKED}
+    with ${SELECTED_INVOICES}
     select l.id, format('%s charged and %s tax', trim_scale(l.amount - l.line_item_discount - l.invoice_level_discount), trim_scale(l.tax_amount)) as stated,
            format('%s and %s tax by credit notes', trim_scale(n.amount), trim_scale(n.tax)) as found
       from invoice_line_items l
       join (select c.invoice_line_item_id as id, sum(c.amount) as amount, sum(c.tax_amount) as tax
-              from asked join credit_notes n on ${OF('n', 'invoice_id')}
+              from asked join credit_notes n on ${joinsSelected('n', 'invoice_id')}
               join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
              where n.credit_note_status = 'FINALIZED' and n.change_invoice_id is null group by 1) n on n.id = l.id
      where n.amount > l.amount - l.line_item_discount - l.invoice_level_discount or n.tax > l.tax_amount`,
@@ -155,16 +155,16 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
 };
 
 /** The first so many of each kind. */
-export function invoiceFaults(
+export function findInvoiceFaults(
   database: Database,
   { invoices, counters = [], limit }: { invoices: Invoices; counters?: readonly string[]; limit: number },
 ): Promise<InvoiceFault[]> {
-  return faultsOf(database, QUESTIONS, { invoices, counters, limit });
+  return findFaults(database, QUESTIONS, { invoices, counters, limit });
 }
 
 export type InvoiceSums = { invoices: number; invoice_lines: number; payments: number; credit_notes: number };
 
-export async function invoiceSums(database: Database): Promise<InvoiceSums> {
+export async function loadInvoiceSums(database: Database): Promise<InvoiceSums> {
   const { rows } = await database.raw(
     `select (select count(*) from invoices)::int as invoices, (select count(*) from invoice_line_items)::int as invoice_lines,
             (select count(*) from payments)::int as payments, (select count(*) from credit_notes)::int as credit_notes`,
@@ -176,7 +176,7 @@ export async function invoiceSums(database: Database): Promise<InvoiceSums> {
 const NUMBERS_MAX = 50_000;
 
 /** Some counters of invoice numbers by chance, as the question about their gaps names them. */
-export async function someCounters(database: Database, count: number): Promise<string[]> {
+export async function sampleInvoiceCounters(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
     `select concat_ws(' ', tenant_id, environment_id, token) as id from invoice_numbers
       where last_number <= ? order by random() limit ?`,
@@ -186,7 +186,7 @@ export async function someCounters(database: Database, count: number): Promise<s
 }
 
 /** The invoices with usage that became final last, with whose they are. */
-export async function newestFinalInvoices(database: Database, count: number): Promise<(Scope & { id: string })[]> {
+export async function listNewestFinalInvoices(database: Database, count: number): Promise<(Scope & { id: string })[]> {
   const { rows } = await database.raw(
     `select i.tenant_id, i.environment_id, i.id from invoices i
       where i.invoice_status = 'FINALIZED' and i.status = 'published'

@@ -3,11 +3,11 @@
  * but 0 is a fault to be looked into (docs/operations.md).
  */
 import { Gauge, register } from 'prom-client';
-import { inTime } from '../in-time.ts';
+import { runWithTimeout } from '../in-time.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
-import { unsettledRecords } from './ledger.ts';
-import { logAccounts, unaccountedEvents } from './log-accounts.ts';
+import { countUnaccountedRecords } from './ledger.ts';
+import { countUnaccountedEvents, logAccounts } from './log-accounts.ts';
 
 const NAMES = ['farthing_events_unaccounted', 'farthing_ledger_unsettled_records'] as const;
 const [UNACCOUNTED, UNSETTLED] = NAMES;
@@ -22,9 +22,9 @@ export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'
       labelNames,
       async collect() {
         // While Postgres is away there is no number, and no 0 in its place.
-        const accounts = (await inTime(() => logAccounts(postgres))) ?? [];
+        const accounts = (await runWithTimeout(() => logAccounts(postgres))) ?? [];
         this.reset();
-        for (const account of accounts) this.set({ partition: account.partition }, unaccountedEvents(account));
+        for (const account of accounts) this.set({ partition: account.partition }, countUnaccountedEvents(account));
       },
     });
   }
@@ -33,7 +33,7 @@ export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'
     help: 'Records of the log that the stores are said to hold and that the ledger does not know, by partition',
     labelNames,
     async collect() {
-      const partitions = (await inTime(() => unsettledRecords(postgres))) ?? [];
+      const partitions = (await runWithTimeout(() => countUnaccountedRecords(postgres))) ?? [];
       this.reset();
       for (const { partition, records } of partitions) this.set({ partition }, records);
     },

@@ -6,10 +6,10 @@
 import type { Database } from '../stores.ts';
 
 /** Offsets of one partition, half-open. */
-export type Stretch = { readonly partition: number; readonly from: bigint; readonly to: bigint };
+export type OffsetRange = { readonly partition: number; readonly from: bigint; readonly to: bigint };
 
 /** What became of the events in it; unknown where a version before this one wrote them. */
-export type Settled = {
+export type SliceEventCounts = {
   readonly events: number;
   readonly stored: number;
   readonly duplicates: number;
@@ -17,49 +17,52 @@ export type Settled = {
   readonly dead_letters: number;
 };
 
-export type LedgerRange = Stretch & { readonly settled: Settled };
+export type LedgerRange = OffsetRange & { readonly settled: SliceEventCounts };
 
 /** In order; those behind `after`. */
-export async function ledgerRanges(
+export async function listLedgerRanges(
   database: Database,
-  { after, limit }: { after: Stretch | null; limit: number },
+  { after, limit }: { after: OffsetRange | null; limit: number },
 ): Promise<LedgerRange[]> {
   const behind = after ? 'where (partition, from_offset) > (:partition, :from)' : '';
   const { rows } = await database.raw(
     `select * from slice_ledger ${behind} order by partition, from_offset limit :limit`,
     { ...(after ? { partition: after.partition, from: String(after.from) } : {}), limit },
   );
-  return rows.map(rangeOf);
+  return rows.map(toLedgerRange);
 }
 
 /** As it is now: the newest of a partition has grown since, or has not. */
-export async function ledgerRange(database: Database, { partition, from }: Stretch): Promise<LedgerRange | undefined> {
+export async function findLedgerRange(
+  database: Database,
+  { partition, from }: OffsetRange,
+): Promise<LedgerRange | undefined> {
   const { rows } = await database.raw(`select * from slice_ledger where partition = ? and from_offset = ?`, [
     partition,
     String(from),
   ]);
-  return rows.map(rangeOf)[0];
+  return rows.map(toLedgerRange)[0];
 }
 
 /** The newest of every partition. */
-export async function newestRanges(database: Database): Promise<LedgerRange[]> {
+export async function listNewestLedgerRanges(database: Database): Promise<LedgerRange[]> {
   const { rows } = await database.raw(
     `select distinct on (partition) * from slice_ledger order by partition, from_offset desc`,
   );
-  return rows.map(rangeOf);
+  return rows.map(toLedgerRange);
 }
 
 /** The newest of one partition. */
-export async function ledgerTail(database: Database, partition: number): Promise<LedgerRange | undefined> {
+export async function findLastLedgerRange(database: Database, partition: number): Promise<LedgerRange | undefined> {
   const { rows } = await database.raw(
     `select * from slice_ledger where partition = ? order by from_offset desc limit 1`,
     [partition],
   );
-  return rows.map(rangeOf)[0];
+  return rows.map(toLedgerRange)[0];
 }
 
 /** One range of a partition: the last of those that end at an offset or before. */
-export async function rangeUpTo(
+export async function findLedgerRangeUpTo(
   database: Database,
   { partition, offset }: { partition: number; offset: bigint },
 ): Promise<LedgerRange | undefined> {
@@ -67,12 +70,12 @@ export async function rangeUpTo(
     `select * from slice_ledger where partition = ? and to_offset <= ? order by to_offset desc limit 1`,
     [partition, String(offset)],
   );
-  return rows.map(rangeOf)[0];
+  return rows.map(toLedgerRange)[0];
 }
 
 export type LedgerSums = { readonly ranges: number; readonly events: number };
 
-export async function ledgerSums(database: Database): Promise<LedgerSums> {
+export async function loadLedgerSums(database: Database): Promise<LedgerSums> {
   const { rows } = await database.raw(
     `select count(*) as ranges, coalesce(sum(events), 0) as events from slice_ledger`,
   );
@@ -80,19 +83,19 @@ export async function ledgerSums(database: Database): Promise<LedgerSums> {
 }
 
 /** What stands before the first range: records of a version that did not count them. */
-export async function uncounted(database: Database): Promise<Stretch[]> {
+export async function listUncountedRanges(database: Database): Promise<OffsetRange[]> {
   const { rows } = await database.raw(
     `select s.partition, 0 as from_offset, coalesce(l.first, s.next_offset) as to_offset
        from slices s left join (select partition, min(from_offset) as first from slice_ledger group by partition) l using (partition)
       where coalesce(l.first, s.next_offset) > 0 order by s.partition`,
   );
-  return rows.map(stretchOf);
+  return rows.map(toOffsetRange);
 }
 
-export type LedgerFault = Stretch & { readonly kind: 'ledger_gap' | 'ledger_overlap' | 'ledger_end' };
+export type LedgerFault = OffsetRange & { readonly kind: 'ledger_gap' | 'ledger_overlap' | 'ledger_end' };
 
 /** One statement, so of one moment: where a range does not begin where the one before ended, or the last not end at next_offset. */
-export async function ledgerFaults(database: Database, limit: number): Promise<LedgerFault[]> {
+export async function findLedgerFaults(database: Database, limit: number): Promise<LedgerFault[]> {
   const { rows } = await database.raw(
     `with ranges as (
        select partition, from_offset, to_offset, lag(to_offset) over (partition by partition order by from_offset) as before
@@ -107,11 +110,11 @@ export async function ledgerFaults(database: Database, limit: number): Promise<L
      order by 1, 3 limit ?`,
     [limit],
   );
-  return rows.map((row: LedgerRow & { kind: LedgerFault['kind'] }) => ({ ...stretchOf(row), kind: row.kind }));
+  return rows.map((row: LedgerRow & { kind: LedgerFault['kind'] }) => ({ ...toOffsetRange(row), kind: row.kind }));
 }
 
 /** Records before next_offset of which the ledger does not say what became of them, by partition: 0 when all is well. */
-export async function unsettledRecords(database: Database): Promise<{ partition: number; records: number }[]> {
+export async function countUnaccountedRecords(database: Database): Promise<{ partition: number; records: number }[]> {
   const { rows } = await database.raw(
     `select s.partition, s.next_offset - min(l.from_offset) - sum(l.records) as records
        from slices s join slice_ledger l using (partition) group by s.partition order by s.partition`,
@@ -123,15 +126,15 @@ export async function unsettledRecords(database: Database): Promise<{ partition:
 }
 
 /** Events that were set aside after their raw row was written keep it, voided: the ledger counts them as dead letters. */
-export async function setAsideIn(database: Database, stretches: readonly Stretch[]): Promise<Place[]> {
+export async function listSetAsideEvents(database: Database, ranges: readonly OffsetRange[]): Promise<LogEventPlace[]> {
   const { rows } = await database.raw(
     `select p.partition, p."offset", p.position from poison_events p
        join unnest(?::int[], ?::bigint[], ?::bigint[]) as r (partition, from_offset, to_offset)
          on r.partition = p.partition and p."offset" >= r.from_offset and p."offset" < r.to_offset`,
     [
-      stretches.map(({ partition }) => partition),
-      stretches.map(({ from }) => String(from)),
-      stretches.map(({ to }) => String(to)),
+      ranges.map(({ partition }) => partition),
+      ranges.map(({ from }) => String(from)),
+      ranges.map(({ to }) => String(to)),
     ],
   );
   return rows.map((row: { partition: number; offset: string; position: number }) => ({
@@ -142,18 +145,18 @@ export async function setAsideIn(database: Database, stretches: readonly Stretch
 }
 
 /** Where an event stands in the log. */
-export type Place = { readonly partition: number; readonly offset: bigint; readonly position: number };
+export type LogEventPlace = { readonly partition: number; readonly offset: bigint; readonly position: number };
 
-type LedgerRow = { partition: number; from_offset: string; to_offset: string } & Record<keyof Settled, string>;
+type LedgerRow = { partition: number; from_offset: string; to_offset: string } & Record<keyof SliceEventCounts, string>;
 
-function stretchOf({ partition, from_offset, to_offset }: LedgerRow): Stretch {
+function toOffsetRange({ partition, from_offset, to_offset }: LedgerRow): OffsetRange {
   return { partition, from: BigInt(from_offset), to: BigInt(to_offset) };
 }
 
-function rangeOf(row: LedgerRow): LedgerRange {
+function toLedgerRange(row: LedgerRow): LedgerRange {
   const { events, stored, duplicates, conflicts, dead_letters } = row;
   return {
-    ...stretchOf(row),
+    ...toOffsetRange(row),
     settled: {
       events: Number(events),
       stored: Number(stored),

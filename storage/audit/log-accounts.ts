@@ -39,12 +39,12 @@ export async function logAccounts(database: Database): Promise<LogAccount[]> {
 }
 
 /** Accepted events that are neither settled nor waiting; fewer than none where more became of them than was accepted. */
-export function unaccountedEvents({ accepted, settled, waiting }: LogAccount): number {
+export function countUnaccountedEvents({ accepted, settled, waiting }: LogAccount): number {
   return accepted - settled - waiting;
 }
 
 /** The first offset from next_offset on at which no record stands. */
-export async function firstMissingRecord(
+export async function findFirstMissingRecord(
   database: Database,
   { partition, next_offset }: LogAccount,
 ): Promise<bigint | undefined> {

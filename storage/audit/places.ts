@@ -1,9 +1,9 @@
 /** Which rows it is, where the sums of a stretch of the log do not agree: a million places at a time, the first of them named. */
 
-import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { LogTable } from '../events/present.ts';
-import type { Place, Stretch } from './ledger.ts';
-import { PLACED_ID_HASH } from './stretches.ts';
+import type { LogEventPlace, OffsetRange } from './ledger.ts';
+import { PLACED_ID_HASH } from './offset-ranges.ts';
 
 /** An event where it stands. */
 export type NamedPlace = {
@@ -14,31 +14,32 @@ export type NamedPlace = {
   readonly event_id: string;
 };
 
-export type Places = { readonly total: number; readonly first: readonly NamedPlace[] };
+export type PlaceSample = { readonly total: number; readonly first: readonly NamedPlace[] };
 
 const NAMED_MAX = 5;
 
 /** Places with more than one row of this table; `outcome` is a condition on the table of outcomes. */
-export async function doubledPlaces(
+export async function findDuplicatePlaces(
   clickhouse: ClickHouseClient,
   table: 'events' | 'event_outcomes',
-  { stretch, outcome }: { stretch: Stretch; outcome?: string },
-): Promise<Places> {
-  const where = outcome === undefined ? stretchOf(stretch) : `${stretchOf(stretch)} and outcome = '${outcome}'`;
+  { stretch: range, outcome }: { stretch: OffsetRange; outcome?: string },
+): Promise<PlaceSample> {
+  const where =
+    outcome === undefined ? buildRangeCondition(range) : `${buildRangeCondition(range)} and outcome = '${outcome}'`;
   const doubled = `select offset as o, position as p from ${table} where ${where} group by o, p having count() > 1`;
-  const [row] = await askRows<{ n: string; places: [string, number][] }>(clickhouse, `doubled rows of ${table}`, {
+  const [row] = await loadRows<{ n: string; places: [string, number][] }>(clickhouse, `doubled rows of ${table}`, {
     query: `select count() as n, groupArraySorted(${NAMED_MAX})((o, p)) as places from (${doubled})`,
   });
   return named(clickhouse, { total: row!.n, places: row!.places }, { table, where });
 }
 
 /** Raw rows that have no identity of the same id, instant and place, and identities that have no such raw row. */
-export async function unmatchedRows(
+export async function findUnmatchedRows(
   clickhouse: ClickHouseClient,
-  stretch: Stretch,
-  except: readonly Place[],
-): Promise<{ without_identity: Places; without_raw_row: Places }> {
-  const where = stretchOf(stretch);
+  range: OffsetRange,
+  except: readonly LogEventPlace[],
+): Promise<{ without_identity: PlaceSample; without_raw_row: PlaceSample }> {
+  const where = buildRangeCondition(range);
   const row = (table: string, is_raw: number) =>
     `select ${PLACED_ID_HASH} as h, offset as o, position as p, ${is_raw} as is_raw from ${table} where ${where}`;
   const unmatched = `
@@ -47,7 +48,7 @@ export async function unmatchedRows(
      where (o, p) not in arrayZip({offsets:Array(UInt64)}, {positions:Array(UInt32)})
      group by h having has_raw = has_no_identity`;
   const first = (condition: string) => `groupArraySortedIf(${NAMED_MAX})((off, pos), ${condition})`;
-  const [found] = await askRows<{
+  const [found] = await loadRows<{
     raw: string;
     raw_places: [string, number][];
     ids: string;
@@ -68,23 +69,27 @@ export async function unmatchedRows(
 }
 
 /** Rows that stand at `offset` or behind, by partition: in progress, or of a log that was processed further than Postgres knows. */
-export async function rowsFrom(
+export async function countRowsFrom(
   clickhouse: ClickHouseClient,
   table: LogTable,
   from: ReadonlyMap<number, bigint>,
 ): Promise<{ partition: number; rows: number; last: bigint }[]> {
   const partitions = [...from.keys()];
   const known = 'transform(partition, {partitions:Array(UInt16)}, {from:Array(UInt64)}, toUInt64(0))';
-  const rows = await askRows<{ partition: number; n: string; last: string }>(clickhouse, `rows ahead of the progress`, {
-    query: `select partition, count() as n, max(offset) as last from ${table}
+  const rows = await loadRows<{ partition: number; n: string; last: string }>(
+    clickhouse,
+    `rows ahead of the progress`,
+    {
+      query: `select partition, count() as n, max(offset) as last from ${table}
              where ${partitions.length === 0 ? 'true' : `offset >= ${known}`}
              group by partition order by partition`,
-    params: { partitions, from: partitions.map((partition) => from.get(partition)!) },
-  });
+      params: { partitions, from: partitions.map((partition) => from.get(partition)!) },
+    },
+  );
   return rows.map(({ partition, n, last }) => ({ partition, rows: Number(n), last: BigInt(last) }));
 }
 
-function stretchOf({ partition, from, to }: Stretch): string {
+function buildRangeCondition({ partition, from, to }: OffsetRange): string {
   return `partition = ${partition} and offset >= ${from} and offset < ${to}`;
 }
 
@@ -93,9 +98,9 @@ async function named(
   clickhouse: ClickHouseClient,
   { total, places }: { total: string; places: readonly [string, number][] },
   { table, where }: { table: string; where: string },
-): Promise<Places> {
+): Promise<PlaceSample> {
   if (places.length === 0) return { total: Number(total), first: [] };
-  const rows = await askRows<NamedPlace & { o: string; p: number }>(clickhouse, `events at places of ${table}`, {
+  const rows = await loadRows<NamedPlace & { o: string; p: number }>(clickhouse, `events at places of ${table}`, {
     query: `select distinct toString(offset) as o, position as p, tenant_id, environment_id, event_id from ${table}
              where ${where} and (offset, position) in arrayZip({offsets:Array(UInt64)}, {positions:Array(UInt32)})
              order by offset, position, event_id limit ${NAMED_MAX * 2}`,

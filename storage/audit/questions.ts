@@ -1,7 +1,7 @@
 /** What audits of records ask Postgres: each question is one statement, so of one moment. */
 import type { Database } from '../stores.ts';
 
-export type Fault<Kind extends string> = {
+export type AuditFault<Kind extends string> = {
   readonly kind: Kind;
   readonly id: string;
   readonly stated: string;
@@ -9,21 +9,21 @@ export type Fault<Kind extends string> = {
 };
 
 /** The first so many of each kind. `asked` is what the questions are about, by the names that they bind. */
-export async function faultsOf<Kind extends string>(
+export async function findFaults<Kind extends string>(
   database: Database,
   questions: Readonly<Record<Kind, string>>,
-  { limit, ...asked }: { readonly limit: number } & Readonly<Record<string, unknown>>,
-): Promise<Fault<Kind>[]> {
-  const found: Fault<Kind>[] = [];
+  { limit, ...bindings }: { readonly limit: number } & Readonly<Record<string, unknown>>,
+): Promise<AuditFault<Kind>[]> {
+  const found: AuditFault<Kind>[] = [];
   for (const [kind, question] of Object.entries(questions) as [Kind, string][]) {
-    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { ...asked, limit } as never);
-    found.push(...rows.map((row: Omit<Fault<Kind>, 'kind'>) => ({ kind, ...row })));
+    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { ...bindings, limit } as never);
+    found.push(...rows.map((row: Omit<AuditFault<Kind>, 'kind'>) => ({ kind, ...row })));
   }
   return found;
 }
 
 /** Ids of records: of those that were made last, and of some by chance. */
-export async function someOf(
+export async function sampleIds(
   database: Database,
   table: 'invoices' | 'reservations' | 'tasks',
   count: number,

@@ -6,18 +6,18 @@ import { RESERVED_ID } from '../../core/event/accept.ts';
 import type { CommittedEvents } from '../../core/reservation/event.ts';
 import type { Reservation } from '../../core/reservation/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { IdentityRow } from '../events/identities.ts';
 import type { Database } from '../stores.ts';
-import { type Fault, faultsOf } from './questions.ts';
+import { type AuditFault, findFaults } from './questions.ts';
 
-export type ReservationFault = Fault<'pool_differs' | 'reservation_differs'>;
+export type ReservationFault = AuditFault<'pool_differs' | 'reservation_differs'>;
 
 /** Null: all reservations, and all pools; else these, and theirs. */
 export type Reservations = readonly string[] | null;
 
 /** Whether a row of this name is of a pool that is asked about. */
-const OF_THOSE = (
+const isSelectedPool = (
   row: string,
 ) => `(:ids::text[] is null or (${row}.tenant_id, ${row}.environment_id, ${row}.customer_id, ${row}.subject_id) in (
   select tenant_id, environment_id, customer_id, subject_id from reservations where id = any(:ids::text[])))`;
@@ -26,9 +26,9 @@ const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
   pool_differs: `
     select concat_ws(' ', customer_id, subject_id) as id, format('%s in %s', p.held, p.held_count) as stated,
            format('%s in %s', coalesce(r.held, 0), coalesce(r.held_count, 0)) as found
-      from (select * from reservation_pools p where ${OF_THOSE('p')}) p
+      from (select * from reservation_pools p where ${isSelectedPool('p')}) p
       full join (select tenant_id, environment_id, customer_id, subject_id, sum(quantity) as held, count(*) as held_count
-                   from reservations r where reservation_status = 'held' and ${OF_THOSE('r')}
+                   from reservations r where reservation_status = 'held' and ${isSelectedPool('r')}
                   group by tenant_id, environment_id, customer_id, subject_id) r
      using (tenant_id, environment_id, customer_id, subject_id)
      where coalesce(p.held, 0) <> coalesce(r.held, 0) or coalesce(p.held_count, 0) <> coalesce(r.held_count, 0)`,
@@ -44,17 +44,17 @@ const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
 };
 
 /** The first so many of each kind. */
-export function reservationFaults(
+export function findReservationFaults(
   database: Database,
-  asked: { ids: Reservations; limit: number },
+  selection: { ids: Reservations; limit: number },
 ): Promise<ReservationFault[]> {
-  return faultsOf(database, QUESTIONS, asked);
+  return findFaults(database, QUESTIONS, selection);
 }
 
 export type AuditedReservation = Scope & CommittedEvents & Pick<Reservation, 'id' | 'reservation_status'>;
 
 /** With what they have become, of any tenant. */
-export async function reservationsNamed(
+export async function loadReservations(
   database: Database,
   ids: readonly string[],
 ): Promise<Map<string, AuditedReservation>> {
@@ -66,24 +66,24 @@ export async function reservationsNamed(
 }
 
 /** Of events that somebody has voided or replaced, whatever they said at first. */
-export async function correctedAmong(database: Database, events: readonly IdentityRow[]): Promise<Set<string>> {
+export async function findCorrectedEvents(database: Database, events: readonly IdentityRow[]): Promise<Set<string>> {
   const { rows } = await database.raw(
     `select distinct tenant_id, environment_id, event_id from event_corrections where event_id = any(?)`,
     [events.map(({ event_id }) => event_id)],
   );
-  return new Set(rows.map(keyOfEvent));
+  return new Set(rows.map(toEventKey));
 }
 
-export function keyOfEvent({ tenant_id, environment_id, event_id }: Scope & { event_id: string }): string {
+export function toEventKey({ tenant_id, environment_id, event_id }: Scope & { event_id: string }): string {
   return JSON.stringify([tenant_id, environment_id, event_id]);
 }
 
 /** The next events under ids that are those of reservations, behind a hash of an id and in the order of these. */
-export async function reservedIdentities(
+export async function listReservedIdentities(
   clickhouse: ClickHouseClient,
   { after, limit }: { after: bigint; limit: number },
 ): Promise<(IdentityRow & { readonly id_hash: bigint })[]> {
-  const rows = await askRows<IdentityRow & { id_hash: string }>(clickhouse, 'events of reservations', {
+  const rows = await loadRows<IdentityRow & { id_hash: string }>(clickhouse, 'events of reservations', {
     query: `select toString(id_hash) as id_hash, tenant_id, environment_id, event_id, partition, offset, position, content_crc, content_hash
               from event_identities
              where event_identities.id_hash > {after:UInt64} and startsWith(event_id, {prefix:String})
@@ -95,7 +95,7 @@ export async function reservedIdentities(
 
 export type ReservationSums = { readonly reservations: number; readonly pools: number; readonly held: number };
 
-export async function reservationSums(database: Database): Promise<ReservationSums> {
+export async function loadReservationSums(database: Database): Promise<ReservationSums> {
   const { rows } = await database.raw(
     `select (select count(*) from reservations)::int as reservations, (select count(*) from reservation_pools)::int as pools,
             (select count(*) from reservations where reservation_status = 'held')::int as held`,

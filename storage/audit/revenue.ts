@@ -2,7 +2,7 @@
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
-export async function scopesOfCustomers(database: Database): Promise<Scope[]> {
+export async function listScopes(database: Database): Promise<Scope[]> {
   const { rows } = await database.raw(
     `select tenant_id, id as environment_id from environments order by tenant_id, environment_id`,
   );
@@ -10,7 +10,7 @@ export async function scopesOfCustomers(database: Database): Promise<Scope[]> {
 }
 
 /** In the order of their ids, behind one; archived ones, too. */
-export async function customersAfter(
+export async function listCustomersAfter(
   database: Database,
   { tenant_id, environment_id }: Scope,
   { after, limit }: { after: string; limit: number },

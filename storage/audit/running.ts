@@ -11,7 +11,7 @@ export type RunningCompared = {
 };
 
 /** As long as somebody may look for it. */
-const KEPT = `interval '7 days'`;
+const RETENTION = `interval '7 days'`;
 
 /** `is_told`: by the process that has found it. */
 export async function recordRunningAudit(
@@ -29,11 +29,11 @@ export async function recordRunningAudit(
     `insert into running_audits (id, answers, lines, histories, differences, is_told) values (?, ?, ?, ?, ?::jsonb, ?)`,
     [id, answers, lines, histories, JSON.stringify(differences), is_told],
   );
-  await database.raw(`delete from running_audits where checked_at < now() - ${KEPT}`);
+  await database.raw(`delete from running_audits where checked_at < now() - ${RETENTION}`);
 }
 
 /** What processes have found that cannot tell it, in words: to one who asks, and to nobody after it. */
-export async function untoldDifferences(database: Database): Promise<string[]> {
+export async function takeUnreportedDifferences(database: Database): Promise<string[]> {
   const { rows } = await database.raw(
     `with now_told as (update running_audits set is_told = true where not is_told returning checked_at, differences)
      select d.what from now_told, jsonb_array_elements_text(differences) as d(what) order by checked_at, d.what`,
@@ -42,7 +42,7 @@ export async function untoldDifferences(database: Database): Promise<string[]> {
 }
 
 /** All of them together. */
-export async function runningAudits(database: Database): Promise<RunningCompared & { readonly audits: number }> {
+export async function loadRunningAuditSums(database: Database): Promise<RunningCompared & { readonly audits: number }> {
   const { rows } = await database.raw(
     `select count(*)::int as audits, coalesce(sum(answers), 0)::int as answers, coalesce(sum(lines), 0)::int as lines,
             coalesce(sum(histories), 0)::int as histories,

@@ -7,19 +7,19 @@ import type { Database } from '../stores.ts';
 export type NamedSubscription = Scope & { readonly id: string };
 
 /** Of what belongs to a parent that it inherits from the lines are its parent's. */
-const LOOKED_AT = `status = 'published' and subscription_status in ('active', 'cancelled') and subscription_type <> 'INHERITED'`;
+const IS_AUDITED = `status = 'published' and subscription_status in ('active', 'cancelled') and subscription_type <> 'INHERITED'`;
 
 /** Those that ended, moved on or were changed last. */
-export async function movedLast(database: Database, count: number): Promise<NamedSubscription[]> {
+export async function listLastMovedSubscriptions(database: Database, count: number): Promise<NamedSubscription[]> {
   const { rows } = await database.raw(
-    `select tenant_id, environment_id, id from subscriptions where ${LOOKED_AT} order by updated_at desc, id limit ?`,
+    `select tenant_id, environment_id, id from subscriptions where ${IS_AUDITED} order by updated_at desc, id limit ?`,
     [count],
   );
   return rows;
 }
 
 /** Those of the newest invoices, with those who are invoiced with them, and some by chance: as indexes find them. */
-export async function someMoved(database: Database, count: number): Promise<NamedSubscription[]> {
+export async function sampleMovedSubscriptions(database: Database, count: number): Promise<NamedSubscription[]> {
   const { rows } = await database.raw(
     `with newest as (
        select tenant_id, environment_id, subscription_id as id from invoices
@@ -33,7 +33,7 @@ export async function someMoved(database: Database, count: number): Promise<Name
         union (select tenant_id, environment_id, id from subscriptions tablesample system (1) limit :count)
      )
      select s.tenant_id, s.environment_id, s.id from named join subscriptions s using (tenant_id, environment_id, id)
-      where ${LOOKED_AT}`,
+      where ${IS_AUDITED}`,
     { count },
   );
   return rows;
@@ -43,7 +43,7 @@ export async function someMoved(database: Database, count: number): Promise<Name
  * By line item of a subscription, the times for which lines of its own stand, on whichever invoice: also on one that is void, for whoever
  * voids it has looked at it, and one that was archived. What corrects another line is none of its own.
  */
-export async function invoicedTimes(
+export async function loadInvoicedPeriods(
   database: Database,
   { tenant_id, environment_id }: Scope,
   line_item_ids: readonly string[],
@@ -64,7 +64,7 @@ export async function invoicedTimes(
 }
 
 /** By subscription, where its invoices of a cancellation end. */
-export async function lastInvoices(
+export async function loadCancellationInvoiceEnds(
   database: Database,
   { tenant_id, environment_id }: Scope,
   subscription_ids: readonly string[],

@@ -9,12 +9,12 @@ import {
 } from '@clickhouse/client';
 import { z } from 'zod';
 import { FarthingError, unavailable } from '../../core/error.ts';
-import { isAway } from '../failure.ts';
-import { quoted } from './literals.ts';
-import { clientOfReplicas } from './replicas.ts';
+import { isUnavailable } from '../failure.ts';
+import { quoteText } from './literals.ts';
+import { toReplicaClient } from './replicas.ts';
 import { CLUSTER_SETTINGS, STATEMENT_SETTINGS } from './settings.ts';
-import { withSilenceWatched } from './silence.ts';
 import { withStatementsTraced } from './traced.ts';
+import { watchForUnresponsiveClickHouse } from './unresponsive-server.ts';
 
 export type { ClickHouseClient };
 export { ClickHouseError };
@@ -54,9 +54,9 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
       ...options.settings,
     },
   });
-  const whole = withWholeAnswers(withStatementsTraced(withSilenceWatched(client, url)));
+  const whole = withWholeAnswers(withStatementsTraced(watchForUnresponsiveClickHouse(client, url)));
   if (options.cluster === undefined) return whole;
-  const one = clientOfReplicas(whole);
+  const one = toReplicaClient(whole);
   clusters.set(one, options.cluster);
   return one;
 }
@@ -64,7 +64,7 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
 const clusters = new WeakMap<ClickHouseClient, string>();
 
 /** The cluster that a connection was opened for, if any. */
-export function clusterOf(client: ClickHouseClient): string | undefined {
+export function findCluster(client: ClickHouseClient): string | undefined {
   return clusters.get(client);
 }
 
@@ -74,26 +74,26 @@ export function clusterOf(client: ClickHouseClient): string | undefined {
  */
 function withWholeAnswers(client: ClickHouseClient): ClickHouseClient {
   const query = client.query.bind(client);
-  const asked = async (params: QueryParams) => {
+  const queryWhole = async (params: QueryParams) => {
     const document = DOCUMENT_FOR[params.format ?? ''];
     if (document === undefined) return query(params);
     const answer = await query({ ...params, format: document });
     const read = answer.json.bind(answer) as () => Promise<Document>;
-    return Object.assign(answer, { json: async () => rowsOf(await read()) });
+    return Object.assign(answer, { json: async () => checkRows(await read()) });
   };
-  return Object.assign(client, { query: asked as typeof client.query });
+  return Object.assign(client, { query: queryWhole as typeof client.query });
 }
 
 const DOCUMENT_FOR: Record<string, DataFormat> = { JSONEachRow: 'JSON', JSONCompactEachRow: 'JSONCompact' };
 
 type Document = { data: unknown[]; rows: number };
 
-function rowsOf({ data, rows }: Document): unknown[] {
+function checkRows({ data, rows }: Document): unknown[] {
   if (data.length !== rows) throw unavailable(`the usage store (${data.length} of ${rows} rows arrived)`);
   return data;
 }
 
-export type ShortQuestion = {
+export type ShortStatement = {
   readonly query: string;
   readonly params?: Record<string, unknown>;
   readonly signal?: AbortSignal | undefined;
@@ -101,10 +101,10 @@ export type ShortQuestion = {
 };
 
 /** All rows of a short answer, as objects; `name` says what was asked for when it fails. */
-export async function askRows<Row>(
+export async function loadRows<Row>(
   client: ClickHouseClient,
   name: string,
-  { query, params = {}, signal, settings = {} }: ShortQuestion,
+  { query, params = {}, signal, settings = {} }: ShortStatement,
 ): Promise<Row[]> {
   try {
     const answer = await client.query({
@@ -116,11 +116,11 @@ export async function askRows<Row>(
     });
     return await answer.json<Row>();
   } catch (error) {
-    throw clickhouseFailure(name, error);
+    throw toClickHouseFailure(name, error);
   }
 }
 
-export type LongQuestion = {
+export type LongStatement = {
   readonly query: string;
   readonly query_params: Record<string, unknown>;
   readonly abort_signal?: AbortSignal;
@@ -132,18 +132,18 @@ export type LongQuestion = {
  * a line of its own: without that line it was cut off, and that is an error. Numbers of 64 bits are JSON numbers unless the
  * settings say otherwise.
  */
-export async function* streamedRows<Row>(
+export async function* streamRows<Row>(
   client: ClickHouseClient,
-  { settings, ...asked }: LongQuestion,
+  { settings, ...queryWhole }: LongStatement,
 ): AsyncGenerator<Row[]> {
   const answer = await client.query({
-    ...asked,
+    ...queryWhole,
     format: 'CustomSeparated',
     clickhouse_settings: { ...LINES, ...settings },
   });
   const lines = answer.stream<Row>();
   // The client hears of the signal until the answer begins.
-  const { abort_signal: signal } = asked;
+  const { abort_signal: signal } = queryWhole;
   const onAbort = () => void lines.destroy(signal!.reason as Error);
   if (signal?.aborted) onAbort();
   signal?.addEventListener('abort', onAbort, { once: true });
@@ -188,8 +188,8 @@ export const SMALL_ANSWER = {
 
 /** Behind the name of a table in CREATE, ALTER, DROP and the like: all servers do it. */
 export function onCluster(client: ClickHouseClient): string {
-  const cluster = clusterOf(client);
-  return cluster === undefined ? '' : `ON CLUSTER ${quoted(cluster)}`;
+  const cluster = findCluster(client);
+  return cluster === undefined ? '' : `ON CLUSTER ${quoteText(cluster)}`;
 }
 
 /** For the client, the database of the URL would win over any other. */
@@ -199,29 +199,29 @@ function withDatabase(url: string, database: string): string {
   return changed.href;
 }
 
-export interface AskOptions {
+export interface StatementOptions {
   abort_signal?: AbortSignal;
   settings?: ClickHouseSettings;
 }
 
-export interface Question<Params extends z.ZodObject, Row extends z.ZodType> {
+export interface ClickHouseStatement<Params extends z.ZodObject, Row extends z.ZodType> {
   name: string;
   sql: string;
   params: Params;
   row: Row;
   /** All rows of the answer. What fails is thrown and never answered with no rows. */
-  ask(client: ClickHouseClient, params: z.input<Params>, options?: AskOptions): Promise<z.output<Row>[]>;
+  run(client: ClickHouseClient, params: z.input<Params>, options?: StatementOptions): Promise<z.output<Row>[]>;
 }
 
 /**
  * A question to ClickHouse as one value: its SQL, the shape of its parameters, the shape of a row. Values reach the SQL as
  * bound parameters `{name:Type}` only; a name that is in one place and not in the other is refused when the file is loaded.
  */
-export function question<Params extends z.ZodObject, Row extends z.ZodType>(
-  parts: Pick<Question<Params, Row>, 'name' | 'sql' | 'params' | 'row'>,
-): Question<Params, Row> {
+export function defineStatement<Params extends z.ZodObject, Row extends z.ZodType>(
+  parts: Pick<ClickHouseStatement<Params, Row>, 'name' | 'sql' | 'params' | 'row'>,
+): ClickHouseStatement<Params, Row> {
   checkNames(parts);
-  const run = (client: ClickHouseClient, params: z.input<Params>, options: AskOptions = {}) =>
+  const run = (client: ClickHouseClient, params: z.input<Params>, options: StatementOptions = {}) =>
     client.query({
       query: parts.sql,
       query_params: parts.params.parse(params) as Record<string, unknown>,
@@ -231,7 +231,7 @@ export function question<Params extends z.ZodObject, Row extends z.ZodType>(
     });
   return {
     ...parts,
-    ask: async (client, params, options) => {
+    run: async (client, params, options) => {
       const rows = await reading(parts.name, async () => (await run(client, params, options)).json<unknown>());
       return rows.map((row) => shaped(parts, row));
     },
@@ -258,14 +258,14 @@ async function reading<Value>(name: string, work: () => Promise<Value>): Promise
   try {
     return await work();
   } catch (error) {
-    throw clickhouseFailure(name, error);
+    throw toClickHouseFailure(name, error);
   }
 }
 
 /** Turns what the client throws into an error of ours: the store cannot answer now, or it refuses this statement. */
-export function clickhouseFailure(name: string, error: unknown): Error {
+export function toClickHouseFailure(name: string, error: unknown): Error {
   if (error instanceof FarthingError || error instanceof z.ZodError) return error;
-  if (isAway(error) || isBrokenOff(error)) return unavailable('the usage store', error);
+  if (isUnavailable(error) || isBrokenOff(error)) return unavailable('the usage store', error);
   const why = error instanceof Error ? error.message : String(error);
   return new FarthingError('database_error', `${name}: ${why}`, { cause: error });
 }

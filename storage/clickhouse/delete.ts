@@ -1,6 +1,6 @@
 /** Takes rows away: every statement of ours that does so is made here. */
 import { unavailable } from '../../core/error.ts';
-import { type ClickHouseClient, ClickHouseError, clickhouseFailure } from './clickhouse.ts';
+import { type ClickHouseClient, ClickHouseError, toClickHouseFailure } from './clickhouse.ts';
 
 export type RowsToTake = {
   readonly table: string;
@@ -30,7 +30,7 @@ export async function deleteWhere(clickhouse: ClickHouseClient, rows: RowsToTake
       if (await isAnyLeft(clickhouse, statement)) throw unavailable('the usage store (rows are being taken away)');
     }
   } catch (error) {
-    throw clickhouseFailure(`delete from ${table}`, error);
+    throw toClickHouseFailure(`delete from ${table}`, error);
   }
 }
 
@@ -51,9 +51,9 @@ function inStatements(conditions: readonly string[]): string[][] {
   return statements;
 }
 
-type Statement = { readonly table: string; readonly month: number | undefined; readonly condition: string };
+type DeleteStatement = { readonly table: string; readonly month: number | undefined; readonly condition: string };
 
-async function carryOut(clickhouse: ClickHouseClient, { table, month, condition }: Statement): Promise<void> {
+async function carryOut(clickhouse: ClickHouseClient, { table, month, condition }: DeleteStatement): Promise<void> {
   const part = month === undefined ? '' : `in partition ${month}`;
   try {
     await clickhouse.command({ query: `delete from ${table} ${part} where ${condition}` });
@@ -66,7 +66,7 @@ async function carryOut(clickhouse: ClickHouseClient, { table, month, condition 
 const UNFINISHED = '341';
 
 /** Reads until it finds one. */
-async function isAnyLeft(clickhouse: ClickHouseClient, { table, month, condition }: Statement): Promise<boolean> {
+async function isAnyLeft(clickhouse: ClickHouseClient, { table, month, condition }: DeleteStatement): Promise<boolean> {
   const part = month === undefined ? '' : `_partition_id = '${month}' and`;
   const query = `select toString(count()) as n from (select 1 from ${table} where ${part} (${condition}) limit 1)`;
   const answer = await clickhouse.query({ query, format: 'JSONEachRow' });

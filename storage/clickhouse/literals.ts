@@ -1,10 +1,10 @@
 /** Texts in a statement, where parameters cannot be: mutations, marks, files, names. */
 
-export function quoted(text: string): string {
+export function quoteText(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\0', '\\0')}'`;
 }
 
 /** Of a database or table. */
-export function quotedName(name: string): string {
+export function quoteName(name: string): string {
   return `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``;
 }

@@ -12,13 +12,13 @@
 import { Readable } from 'node:stream';
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client';
 import { unavailable } from '../../core/error.ts';
-import { quotedName } from './literals.ts';
+import { quoteName } from './literals.ts';
 
 const AGREED_WITHIN_MS = 10_000;
 const PAUSE_MS_MAX = 40;
 
 /** Does it again while the replicas do not agree. What `work` sends must be one read, or an insert of one part. */
-export async function whenReplicasAgree<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+export async function retryUntilReplicasAgree<Answer>(work: () => Promise<Answer>): Promise<Answer> {
   const until = performance.now() + AGREED_WITHIN_MS;
   for (;;) {
     try {
@@ -40,27 +40,27 @@ const BETWEEN_REPLICAS = new Set([
   289, // REPLICA_IS_NOT_IN_QUORUM
 ]);
 
-type Params = { readonly query?: string; readonly values?: unknown };
-type Answer = {
+type ReplicaCallParams = { readonly query?: string; readonly values?: unknown };
+type ReplicaAnswer = {
   readonly response_headers: Record<string, string | string[] | undefined>;
   close?(): void;
   readonly stream?: unknown;
 };
-type Method = (params: Params) => Promise<Answer>;
+type ReplicaCall = (params: ReplicaCallParams) => Promise<ReplicaAnswer>;
 
 /** The same client, for a cluster. */
-export function clientOfReplicas(client: ClickHouseClient): ClickHouseClient {
-  const answering = new Answering(client);
+export function toReplicaClient(client: ClickHouseClient): ClickHouseClient {
+  const answering = new AnsweringReplica(client);
   return new Proxy(client, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
-      const method = value.bind(target) as Method;
+      const method = value.bind(target) as ReplicaCall;
       if (!STATEMENTS.has(name)) return method;
-      return (params: Params) => {
+      return (params: ReplicaCallParams) => {
         // Data that are read once are sent once; who sends them sees to the rest.
         const isSentOnce = params.values !== undefined && !Array.isArray(params.values);
-        const send = isSentOnce ? () => method(params) : () => whenReplicasAgree(() => method(params));
+        const send = isSentOnce ? () => method(params) : () => retryUntilReplicasAgree(() => method(params));
         const isRead = name === 'query' || (name === 'exec' && params.values === undefined);
         return isRead ? answering.read(send) : answering.write(send);
       };
@@ -74,7 +74,7 @@ const TRIES_MAX = 4;
 const FETCHED_WITHIN_S = 15;
 
 /** Which server answers, and that it has what there is. */
-class Answering {
+class AnsweringReplica {
   readonly #client: ClickHouseClient;
   #server: string | undefined;
   #levelled: Promise<void> | undefined;
@@ -83,10 +83,10 @@ class Answering {
     this.#client = client;
   }
 
-  async read(send: () => Promise<Answer>): Promise<Answer> {
+  async read(send: () => Promise<ReplicaAnswer>): Promise<ReplicaAnswer> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const answer = await send();
-      if (serverOf(answer) === this.#server) return answer;
+      if (parseServerName(answer) === this.#server) return answer;
       leave(answer);
       await this.#level();
     }
@@ -94,9 +94,9 @@ class Answering {
   }
 
   /** What was written is written, whoever it was: the next read goes to whoever has it. */
-  async write(send: () => Promise<Answer>): Promise<Answer> {
+  async write(send: () => Promise<ReplicaAnswer>): Promise<ReplicaAnswer> {
     const answer = await send();
-    if (serverOf(answer) !== this.#server) this.#server = undefined;
+    if (parseServerName(answer) !== this.#server) this.#server = undefined;
     return answer;
   }
 
@@ -119,7 +119,7 @@ class Answering {
 }
 
 /** Nobody reads it. */
-function leave(answer: Answer): void {
+function leave(answer: ReplicaAnswer): void {
   if (answer.stream instanceof Readable) answer.stream.destroy();
   else answer.close?.();
 }
@@ -130,33 +130,37 @@ function severalAnswer(): Error {
 
 /** Lets whoever answers fetch the rows that it has not got; answers who did. */
 async function fetchAll(client: ClickHouseClient): Promise<Set<string>> {
-  const asked = await client.query({
+  const response = await client.query({
     query: `select table, currentDatabase() as name from system.replicas where database = currentDatabase()`,
     format: 'JSONEachRow',
   });
-  const servers = new Set([serverOf(asked)]);
-  for (const { table, name } of await asked.json<{ table: string; name: string }>()) {
-    const query = `SYSTEM SYNC REPLICA ${quotedName(name)}.${quotedName(table)} LIGHTWEIGHT`;
+  const servers = new Set([parseServerName(response)]);
+  for (const { table, name } of await response.json<{ table: string; name: string }>()) {
+    const query = `SYSTEM SYNC REPLICA ${quoteName(name)}.${quoteName(table)} LIGHTWEIGHT`;
     const clickhouse_settings = { receive_timeout: FETCHED_WITHIN_S };
-    servers.add(serverOf(await client.command({ query, clickhouse_settings })));
+    servers.add(parseServerName(await client.command({ query, clickhouse_settings })));
   }
   return servers;
 }
 
 /** As every server names itself. */
-function serverOf({ response_headers: headers }: Pick<Answer, 'response_headers'>): string {
+function parseServerName({ response_headers: headers }: Pick<ReplicaAnswer, 'response_headers'>): string {
   return String(headers['x-clickhouse-server-display-name'] ?? '');
 }
 
-const turns = new WeakMap<ClickHouseClient, Map<string, Promise<unknown>>>();
+const tableQueues = new WeakMap<ClickHouseClient, Map<string, Promise<unknown>>>();
 
 /** Writes of one process to one table, one after the other: the engine would refuse all but one of them. */
-export function inTurn<Result>(client: ClickHouseClient, table: string, work: () => Promise<Result>): Promise<Result> {
-  const ofClient = turns.get(client) ?? new Map<string, Promise<unknown>>();
-  turns.set(client, ofClient);
-  const before = ofClient.get(table) ?? Promise.resolve();
+export function writeInOrder<Result>(
+  client: ClickHouseClient,
+  table: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const queues = tableQueues.get(client) ?? new Map<string, Promise<unknown>>();
+  tableQueues.set(client, queues);
+  const before = queues.get(table) ?? Promise.resolve();
   const mine = before.then(work, work);
-  ofClient.set(
+  queues.set(
     table,
     mine.catch(() => {}),
   );

@@ -2,7 +2,7 @@
  * Rows of a long answer for whoever may be slow to take them: a client that reads a file, or a store that it is written to. A statement works on
  * few at a time, so none of them is held for somebody who does not read (docs/decisions/0021-fairness.md).
  */
-import { type ClickHouseClient, type LongQuestion, streamedRows } from './clickhouse.ts';
+import { type ClickHouseClient, type LongStatement, streamRows } from './clickhouse.ts';
 
 /** So much longer than at this pace a reader is waited for in all while a statement stands; who keeps it has the whole answer from one. */
 const PATIENCE_MS = 1_000;
@@ -10,16 +10,16 @@ const PACE_BYTES_PER_MS = 4_194;
 /** Then so much is read at a time, and the statement ended. */
 const PAGE_BYTES = 4 * 1_048_576;
 
-export type Resumed = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
+export type ResumeOptions = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
 
 /**
  * Some rows at a time. `questionAfter` asks for the rows behind this one, or for all of them, in one order; what it answers must stay the same
  * however often it is asked.
  */
-export async function* resumedRows<Row extends readonly unknown[]>(
+export async function* streamResumableRows<Row extends readonly unknown[]>(
   client: ClickHouseClient,
-  questionAfter: (last: Row | null) => LongQuestion,
-  { signal, patience_ms = PATIENCE_MS }: Resumed = {},
+  statementAfter: (last: Row | null) => LongStatement,
+  { signal, patience_ms = PATIENCE_MS }: ResumeOptions = {},
 ): AsyncGenerator<readonly Row[]> {
   let last: Row | null = null;
   let left_ms = patience_ms;
@@ -29,11 +29,11 @@ export async function* resumedRows<Row extends readonly unknown[]>(
     const page: Row[] = [];
     let bytes = 0;
     let isBroken = false;
-    for await (const rows of streamedRows<Row>(client, { ...questionAfter(last), abort_signal })) {
+    for await (const rows of streamRows<Row>(client, { ...statementAfter(last), abort_signal })) {
       if (rows.length === 0) continue;
       if (left_ms > 0) {
         const since = performance.now();
-        left_ms += bytesOf(rows) / PACE_BYTES_PER_MS;
+        left_ms += countBytes(rows) / PACE_BYTES_PER_MS;
         const timer = setTimeout(() => ended.abort(), left_ms);
         try {
           yield rows;
@@ -47,7 +47,7 @@ export async function* resumedRows<Row extends readonly unknown[]>(
         isBroken = left_ms <= 0;
       } else {
         page.push(...rows);
-        bytes += bytesOf(rows);
+        bytes += countBytes(rows);
         isBroken = bytes >= PAGE_BYTES;
       }
       if (isBroken) break;
@@ -61,7 +61,7 @@ export async function* resumedRows<Row extends readonly unknown[]>(
 }
 
 /** Of its texts, which are what takes room. */
-function bytesOf(rows: readonly (readonly unknown[])[]): number {
+function countBytes(rows: readonly (readonly unknown[])[]): number {
   let bytes = 0;
   for (const row of rows) for (const cell of row) if (typeof cell === 'string') bytes += cell.length;
   return bytes;

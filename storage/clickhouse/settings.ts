@@ -5,10 +5,10 @@
  */
 import type { ClickHouseSettings } from '@clickhouse/client';
 
-type Settings = Record<string, string | number>;
+type ClickHouseSettingValues = Record<string, string | number>;
 
 /** How an answer is written. */
-const EXACT_TEXT: Settings = {
+const EXACT_TEXT: ClickHouseSettingValues = {
   // A JSON number would be rounded by the reader.
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_decimals: 1,
@@ -24,7 +24,7 @@ const EXACT_TEXT: Settings = {
 };
 
 /** What is there, whole and as of now, or an error. */
-const WHOLE_ANSWERS: Settings = {
+const WHOLE_ANSWERS: ClickHouseSettingValues = {
   read_overflow_mode: 'throw',
   read_overflow_mode_leaf: 'throw',
   group_by_overflow_mode: 'throw',
@@ -49,7 +49,7 @@ const WHOLE_ANSWERS: Settings = {
 };
 
 /** What our SQL means. */
-const MEANING: Settings = {
+const MEANING: ClickHouseSettingValues = {
   enable_analyzer: 1,
   enable_positional_arguments: 1,
   prefer_column_name_to_alias: 0,
@@ -68,7 +68,7 @@ const MEANING: Settings = {
 };
 
 /** What a change leaves behind when it is answered. */
-const DONE_WHEN_ANSWERED: Settings = {
+const DONE_WHEN_ANSWERED: ClickHouseSettingValues = {
   async_insert: 0,
   // A delete takes the rows out of sight on every replica, by rewriting the mask of the parts.
   lightweight_delete_mode: 'alter_update',

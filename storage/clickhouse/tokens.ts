@@ -1,7 +1,7 @@
 /**
  * Cuts ClickHouse SQL into tokens, so that nobody looks for a semicolon or a keyword inside of a quoted text or a comment.
  */
-export interface Token {
+export interface SqlToken {
   /** The token as it stands; a quoted piece with its quotes. */
   text: string;
   /** In capitals when it is a bare word, else empty. */
@@ -19,7 +19,7 @@ const HEREDOC = /\$(\w*)\$[\s\S]*?\$\1\$/y;
 const WORD = /[A-Za-z_][A-Za-z0-9_]*/y;
 const NUMBER = /[0-9][A-Za-z0-9_.]*/y;
 
-export function* tokenise(sql: string): Generator<Token, undefined> {
+export function* tokenize(sql: string): Generator<SqlToken, undefined> {
   let position = 0;
   let depth = 0;
   const take = (pattern: RegExp): string | undefined => {
@@ -54,7 +54,7 @@ export function splitStatements(sql: string): string[] {
   const statements: string[] = [];
   let start = 0;
   let empty = true;
-  for (const { text, end } of tokenise(sql)) {
+  for (const { text, end } of tokenize(sql)) {
     if (text !== ';') {
       empty = false;
       continue;

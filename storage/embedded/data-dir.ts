@@ -56,7 +56,7 @@ function describe(holder: LockHolder | undefined): string {
 }
 
 /** Whether a service has ever run in the directory, as whoever only looks wants to know before it makes one. */
-export function holdsInstallation(path: string): boolean {
+export function hasInstallation(path: string): boolean {
   return existsSync(join(path, 'postgres', 'data'));
 }
 

@@ -5,7 +5,7 @@ import { processStart } from './process-start.ts';
 /** A process, and when it started in the system's own words: a number alone may be another's by now. */
 export type ProcessMark = { readonly pid: number; readonly started: string };
 
-export function markOf(pid: number): ProcessMark {
+export function readProcessMark(pid: number): ProcessMark {
   return { pid, started: processStart(pid) };
 }
 
@@ -13,7 +13,7 @@ function isRunning({ pid, started }: ProcessMark): boolean {
   return started !== '' && processStart(pid) === started;
 }
 
-export type Ending = {
+export type TerminationPlan = {
   readonly name: string;
   /** What it is told, and how long it may take before it is told the next; after the last it is waited for. */
   readonly signals: readonly (readonly [signal: NodeJS.Signals, patience_ms: number])[];
@@ -23,10 +23,10 @@ export type Ending = {
 const STILL_WAITING_MS = 10_000;
 
 /** Ends a process that nobody needs any more. A disk that is slow to answer may hold it back however it is ended. */
-export async function endLeftOver(server: ProcessMark, { name, signals, log }: Ending): Promise<void> {
+export async function endLeftOver(server: ProcessMark, { name, signals, log }: TerminationPlan): Promise<void> {
   log(`stopping the ${name} that an earlier run left behind (process ${server.pid})`);
   for (const [signal, patience_ms] of signals) {
-    tell(server, signal);
+    sendSignal(server, signal);
     if (await hasEnded(server, patience_ms)) return;
   }
   while (!(await hasEnded(server, STILL_WAITING_MS)))
@@ -34,7 +34,7 @@ export async function endLeftOver(server: ProcessMark, { name, signals, log }: E
 }
 
 /** It may end on its own just before it is told to. */
-function tell(server: ProcessMark, signal: NodeJS.Signals): void {
+function sendSignal(server: ProcessMark, signal: NodeJS.Signals): void {
   if (!isRunning(server)) return;
   try {
     process.kill(server.pid, signal);

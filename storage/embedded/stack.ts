@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { removeAddresses, writeAddresses } from './addresses.ts';
 import { startClickHouse } from './clickhouse/clickhouse.ts';
-import type { Part, PartOptions } from './clickhouse/part.ts';
+import type { ChildServer, PartOptions } from './clickhouse/part.ts';
 import { type DataDirectory, explainUnwritable, openDataDirectory } from './data-dir.ts';
 import { findSharedFileSystem } from './file-lock.ts';
 import { startPostgres } from './postgres/postgres.ts';
@@ -21,7 +21,7 @@ export interface EmbeddedOptions {
   onDeath?: (part: PartName, detail: string) => void;
 }
 
-export interface Embedded {
+export interface EmbeddedStack {
   postgres_url: string;
   clickhouse_url: string;
   stop(): Promise<void>;
@@ -32,13 +32,13 @@ export interface Embedded {
 }
 
 /** Starts the stores that no URL is given for in one data directory, which this process owns for as long as it lives. */
-export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedStack> {
   const { postgres_url, clickhouse_url } = options;
   if (postgres_url !== undefined && clickhouse_url !== undefined) {
     return { postgres_url, clickhouse_url, stop: async () => {}, pids: () => [], unref: () => {} };
   }
   const directory = openDataDirectory(options.dir);
-  const stops: Stops = [directory.release];
+  const stops: EmbeddedStackStops = [directory.release];
   const stop = () => runStops(stops);
   try {
     return { ...(await startIn(directory, options, stops)), stop };
@@ -49,10 +49,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 /** Steps that undo the start, in the order of the start. */
-type Stops = (() => unknown)[];
+type EmbeddedStackStops = (() => unknown)[];
 
 /** In the opposite order; what fails does not keep the others from being stopped. */
-async function runStops(stops: Stops): Promise<void> {
+async function runStops(stops: EmbeddedStackStops): Promise<void> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) {
     try {
@@ -67,8 +67,8 @@ async function runStops(stops: Stops): Promise<void> {
 async function startIn(
   directory: DataDirectory,
   options: EmbeddedOptions,
-  stops: Stops,
-): Promise<Omit<Embedded, 'stop'>> {
+  stops: EmbeddedStackStops,
+): Promise<Omit<EmbeddedStack, 'stop'>> {
   const dir = directory.path;
   const warn = (line: string) => options.log('directory', line);
   const shared = findSharedFileSystem(dir);
@@ -96,13 +96,13 @@ async function startIn(
   return { ...addresses, pids: parts.pids, unref: parts.unref };
 }
 
-type PartsOptions = { dir: string; options: EmbeddedOptions; lock_fd: number; stops: Stops };
+type PartsOptions = { dir: string; options: EmbeddedOptions; lock_fd: number; stops: EmbeddedStackStops };
 
 function createParts({ dir, options, lock_fd, stops }: PartsOptions) {
   const { postgres_url, clickhouse_url, clickhouse_memory_bytes: memory_bytes } = options;
-  const started: Part[] = [];
+  const started: ChildServer[] = [];
   stops.push(() => Promise.all(started.map((part) => part.stop())));
-  const start = async (name: PartName, begin: (given: PartOptions) => Promise<Part>) => {
+  const start = async (name: PartName, begin: (given: PartOptions) => Promise<ChildServer>) => {
     const part = await begin({ dir: join(dir, name), log: (line) => options.log(name, line), lock_fd });
     started.push(part);
     part.onExit(({ expected, detail }) => expected || options.onDeath?.(name, detail));

@@ -7,10 +7,10 @@ import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
-import { quoted } from '../clickhouse/literals.ts';
-import { instant, label, text, uint16, uint32, uint64 } from './native.ts';
+import { quoteText } from '../clickhouse/literals.ts';
+import { instantColumn, labelColumn, textColumn, uint16Column, uint32Column, uint64Column } from './native.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 import type { WriteAttempt } from './write-fence.ts';
@@ -33,12 +33,12 @@ export type PlaceOfEvent = {
   readonly event_position: number;
 };
 
-export type StoredContent = EventContent & PlaceOfEvent & { readonly received_at_us: Microseconds };
+export type StoredEventVersion = EventContent & PlaceOfEvent & { readonly received_at_us: Microseconds };
 
 /** Place of a correction in the log. */
 export type CorrectionPlace = { readonly partition: number; readonly offset: number };
 
-export type AppliedCorrection = StoredContent &
+export type AppliedCorrection = StoredEventVersion &
   CorrectionPlace &
   Scope & {
     readonly event_id: string;
@@ -46,7 +46,7 @@ export type AppliedCorrection = StoredContent &
     readonly action: 'void' | 'replace';
   };
 
-export type StoredCorrection = StoredContent & {
+export type StoredEventCorrection = StoredEventVersion & {
   readonly sequence: bigint;
   readonly action: string;
   readonly place: CorrectionPlace;
@@ -56,8 +56,8 @@ export type StoredCorrection = StoredContent & {
 
 /** What an event has said: as it was accepted, and by each correction that is stored of it, oldest first. */
 export type EventHistory = {
-  readonly original: StoredContent;
-  readonly corrections: readonly StoredCorrection[];
+  readonly original: StoredEventVersion;
+  readonly corrections: readonly StoredEventCorrection[];
 };
 
 /** The histories of those events that were accepted, by their ids. */
@@ -81,22 +81,22 @@ export async function loadOriginals(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_ids: readonly string[],
-): Promise<Map<string, StoredContent>> {
+): Promise<Map<string, StoredEventVersion>> {
   const hasher = new IdentityHasher(scope);
   const hashes = event_ids.map((event_id) => {
     hasher.hash(event_id);
     return hashToBigInt(hasher.high, hasher.low);
   });
-  const rows = await askRows<ContentRow>(clickhouse, 'corrected events', {
+  const rows = await loadRows<StoredContentRow>(clickhouse, 'corrected events', {
     query: `
       select event_id, ${CONTENT}, partition as event_partition, toString(offset) as event_place, position as event_position
         from events
-       where ${EVENTS_ASKED} and timestamp in
-             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${EVENTS_ASKED})
+       where ${SELECTED_EVENTS} and timestamp in
+             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${SELECTED_EVENTS})
        order by event_id, event_partition, offset, event_position limit 1 by event_id`,
     params: { ...eventParams(scope, event_ids), hashes },
   });
-  return new Map(rows.map((row) => [row.event_id, contentOf(row)]));
+  return new Map(rows.map((row) => [row.event_id, toStoredContent(row)]));
 }
 
 /** Oldest first. Several rows of one number are those of several tries; they differ only after a fault. */
@@ -104,17 +104,17 @@ async function loadStoredCorrections(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_ids: readonly string[],
-): Promise<(StoredCorrection & { readonly event_id: string })[]> {
-  const rows = await askRows<CorrectionContentRow>(clickhouse, 'corrections', {
+): Promise<(StoredEventCorrection & { readonly event_id: string })[]> {
+  const rows = await loadRows<CorrectionContentRow>(clickhouse, 'corrections', {
     query: `
       select event_id, ${CONTENT}, event_partition, toString(event_offset) as event_place, event_position,
              action, toString(sequence) as nth, partition, toString(offset) as log_offset,
              toString(${FINGERPRINT}) as fingerprint
-        from event_corrections where ${EVENTS_ASKED} order by event_id, sequence`,
+        from event_corrections where ${SELECTED_EVENTS} order by event_id, sequence`,
     params: eventParams(scope, event_ids),
   });
   return rows.map((row) => ({
-    ...contentOf(row),
+    ...toStoredContent(row),
     event_id: row.event_id,
     action: row.action,
     sequence: BigInt(row.nth),
@@ -124,11 +124,11 @@ async function loadStoredCorrections(
 }
 
 /** The event as it was accepted, and the last correction that is stored of it. */
-export async function storedContent(
+export async function loadStoredContent(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_id: string,
-): Promise<{ original: StoredContent; last: (StoredContent & { action: string }) | undefined } | undefined> {
+): Promise<{ original: StoredEventVersion; last: (StoredEventVersion & { action: string }) | undefined } | undefined> {
   const history = (await loadHistories(clickhouse, scope, [event_id])).get(event_id);
   return history && { original: history.original, last: history.corrections.at(-1) };
 }
@@ -146,7 +146,7 @@ export type CorrectionDifferences = {
   /** Corrections that no row states. */
   readonly missing: readonly AppliedCorrection[];
   /** Rows under the number of one of them that say something else. */
-  readonly wrong: readonly (Scope & StoredCorrection & { readonly event_id: string })[];
+  readonly wrong: readonly (Scope & StoredEventCorrection & { readonly event_id: string })[];
 };
 
 export async function compareCorrections(
@@ -154,7 +154,7 @@ export async function compareCorrections(
   rows: readonly AppliedCorrection[],
 ): Promise<CorrectionDifferences> {
   const missing: AppliedCorrection[] = [];
-  const wrong: (Scope & StoredCorrection & { event_id: string })[] = [];
+  const wrong: (Scope & StoredEventCorrection & { event_id: string })[] = [];
   for (const some of groupBy(rows, scopeKey).values()) {
     const { tenant_id, environment_id } = some[0];
     const event_ids = [...new Set(some.map(({ event_id }) => event_id))];
@@ -174,7 +174,7 @@ export async function compareCorrections(
 
 /** Two corrections of one number are the same if these texts are. */
 function correctionText(
-  correction: StoredContent & { readonly action: string; readonly place: CorrectionPlace },
+  correction: StoredEventVersion & { readonly action: string; readonly place: CorrectionPlace },
 ): string {
   const { action, place, external_customer_id, event_name, timestamp_us, customer_id, source, properties } = correction;
   const { received_at_us, event_partition, event_offset, event_position } = correction;
@@ -197,7 +197,7 @@ export async function deleteWrongCorrections(
 ): Promise<void> {
   const conditions = wrong.map(
     ({ tenant_id, environment_id, event_id, sequence, fingerprint }) =>
-      `(tenant_id = ${quoted(tenant_id)} and environment_id = ${quoted(environment_id)} and event_id = ${quoted(event_id)}
+      `(tenant_id = ${quoteText(tenant_id)} and environment_id = ${quoteText(environment_id)} and event_id = ${quoteText(event_id)}
         and sequence = ${sequence} and ${FINGERPRINT} = ${fingerprint})`,
   );
   await deleteWhere(clickhouse, { table: 'event_corrections', conditions });
@@ -206,27 +206,27 @@ export async function deleteWrongCorrections(
 const EVENT_CORRECTIONS: RowTarget<AppliedCorrection> = {
   table: 'event_corrections',
   columns: [
-    label('tenant_id', (row) => row.tenant_id),
-    label('environment_id', (row) => row.environment_id),
-    text('event_id', (row) => row.event_id),
-    uint64('sequence', (row) => Number(row.sequence)),
-    label('action', (row) => row.action),
-    uint16('partition', (row) => row.partition),
-    uint64('offset', (row) => row.offset),
-    text('external_customer_id', (row) => row.external_customer_id),
-    label('event_name', (row) => row.event_name),
-    instant('timestamp', 6, (row) => row.timestamp_us),
-    text('customer_id', (row) => row.customer_id),
-    label('source', (row) => row.source),
-    text('properties', (row) => row.properties),
-    instant('received_at', 6, (row) => row.received_at_us),
-    uint16('event_partition', (row) => row.event_partition),
-    uint64('event_offset', (row) => row.event_offset),
-    uint32('event_position', (row) => row.event_position),
+    labelColumn('tenant_id', (row) => row.tenant_id),
+    labelColumn('environment_id', (row) => row.environment_id),
+    textColumn('event_id', (row) => row.event_id),
+    uint64Column('sequence', (row) => Number(row.sequence)),
+    labelColumn('action', (row) => row.action),
+    uint16Column('partition', (row) => row.partition),
+    uint64Column('offset', (row) => row.offset),
+    textColumn('external_customer_id', (row) => row.external_customer_id),
+    labelColumn('event_name', (row) => row.event_name),
+    instantColumn('timestamp', 6, (row) => row.timestamp_us),
+    textColumn('customer_id', (row) => row.customer_id),
+    labelColumn('source', (row) => row.source),
+    textColumn('properties', (row) => row.properties),
+    instantColumn('received_at', 6, (row) => row.received_at_us),
+    uint16Column('event_partition', (row) => row.event_partition),
+    uint64Column('event_offset', (row) => row.event_offset),
+    uint32Column('event_position', (row) => row.event_position),
   ],
 };
 
-const EVENTS_ASKED =
+const SELECTED_EVENTS =
   'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {event_ids:Array(String)}';
 const CONTENT = `external_customer_id, event_name, customer_id, source, properties,
   toString(toUnixTimestamp64Micro(timestamp)) as at_us, toString(toUnixTimestamp64Micro(received_at)) as got_us`;
@@ -237,7 +237,7 @@ function eventParams({ tenant_id, environment_id }: Scope, event_ids: readonly s
   return { tenant_id, environment_id, event_ids: [...event_ids] };
 }
 
-type ContentRow = Omit<EventContent, 'timestamp_us'> & {
+type StoredContentRow = Omit<EventContent, 'timestamp_us'> & {
   event_id: string;
   at_us: string;
   got_us: string;
@@ -246,7 +246,7 @@ type ContentRow = Omit<EventContent, 'timestamp_us'> & {
   event_position: number;
 };
 
-type CorrectionContentRow = ContentRow & {
+type CorrectionContentRow = StoredContentRow & {
   action: string;
   nth: string;
   partition: number;
@@ -254,7 +254,7 @@ type CorrectionContentRow = ContentRow & {
   fingerprint: string;
 };
 
-function contentOf(row: ContentRow): StoredContent {
+function toStoredContent(row: StoredContentRow): StoredEventVersion {
   const { external_customer_id, event_name, customer_id, source, properties, event_partition, event_position } = row;
   return {
     external_customer_id,

@@ -1,12 +1,12 @@
 /** Cuts the customers of a day into ranges of their names, for work that must not hold all of them in memory. */
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 /** Customers in the order of their names' bytes: behind `after`, up to and with `until`; open where one is absent. */
 export type CustomerRange = { readonly after?: string | undefined; readonly until?: string | undefined };
 
-export type RangesWanted = Scope & {
+export type CustomerRangesQuery = Scope & {
   readonly event_name: string;
   /** Half-open, in microseconds. */
   readonly start_us: Microseconds;
@@ -19,9 +19,9 @@ export type RangesWanted = Scope & {
  * Ranges that leave nobody out, each with about so many events, or with one customer who has more. They follow from the
  * events as they were accepted, whatever is corrected: who asks again gets the same.
  */
-export async function customerRanges(
+export async function listCustomerRanges(
   clickhouse: ClickHouseClient,
-  wanted: RangesWanted,
+  wanted: CustomerRangesQuery,
   events_max: number,
 ): Promise<CustomerRange[]> {
   const { before, ...params } = wanted;
@@ -46,12 +46,12 @@ export async function customerRanges(
     const ends = (await answer.json<[string]>()).map(([customer]) => customer);
     return [...ends, undefined].map((until, index) => ({ after: ends[index - 1], until }));
   } catch (error) {
-    throw clickhouseFailure('customers of raw events', error);
+    throw toClickHouseFailure('customers of raw events', error);
   }
 }
 
 /** As conditions on `external_customer_id`, which the order of the tables can use; adds their parameters. */
-export function rangeConditions({ after, until }: CustomerRange, params: Record<string, unknown>): string[] {
+export function buildRangeConditions({ after, until }: CustomerRange, params: Record<string, unknown>): string[] {
   const conditions: string[] = [];
   if (after !== undefined) {
     params['after'] = after;

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { question } from '../clickhouse/clickhouse.ts';
+import { defineStatement } from '../clickhouse/clickhouse.ts';
 import type { Database, Stores } from '../stores.ts';
 
-export type DeadLetter = {
+export type StoredDeadLetter = {
   /** Its place in the log: partition, offset, position. */
   readonly id: string;
   readonly event_id: string;
@@ -15,7 +15,7 @@ export type DeadLetter = {
   readonly replayed_at: string | null;
 };
 
-export type DeadLettersWanted = {
+export type DeadLettersQuery = {
   /** Those of these places alone; all when null. */
   readonly ids: readonly string[] | null;
   readonly limit: number;
@@ -34,7 +34,7 @@ const scopeShape = { tenant_id: z.string(), environment_id: z.string() };
 const PLACE = `concat(toString(partition), '-', toString(offset), '-', toString(position))`;
 const THEIRS = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and outcome = 'dead_letter'`;
 
-const deadLetters = question({
+const deadLetters = defineStatement({
   name: 'dead letters',
   sql: `select ${PLACE} as id, event_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body
           from event_outcomes
@@ -45,7 +45,7 @@ const deadLetters = question({
   row: Row,
 });
 
-const deadLetterCount = question({
+const deadLetterCount = defineStatement({
   name: 'count of dead letters',
   sql: `select toString(count()) as n from event_outcomes where ${THEIRS}`,
   params: z.object(scopeShape),
@@ -53,10 +53,14 @@ const deadLetterCount = question({
 });
 
 /** Newest first. */
-export async function findDeadLetters(stores: Stores, scope: Scope, wanted: DeadLettersWanted): Promise<DeadLetter[]> {
+export async function findDeadLetters(
+  stores: Stores,
+  scope: Scope,
+  query: DeadLettersQuery,
+): Promise<StoredDeadLetter[]> {
   const { tenant_id, environment_id } = scope;
-  const { ids, limit, offset } = wanted;
-  const rows = await deadLetters.ask(stores.clickhouse, {
+  const { ids, limit, offset } = query;
+  const rows = await deadLetters.run(stores.clickhouse, {
     tenant_id,
     environment_id,
     every: ids === null,
@@ -64,7 +68,7 @@ export async function findDeadLetters(stores: Stores, scope: Scope, wanted: Dead
     limit,
     offset,
   });
-  const replayed = await replaysOf(
+  const replayed = await loadReplays(
     stores.postgres,
     scope,
     rows.map(({ id }) => id),
@@ -73,11 +77,11 @@ export async function findDeadLetters(stores: Stores, scope: Scope, wanted: Dead
 }
 
 export async function countDeadLetters({ clickhouse }: Stores, { tenant_id, environment_id }: Scope): Promise<number> {
-  const [row] = await deadLetterCount.ask(clickhouse, { tenant_id, environment_id });
+  const [row] = await deadLetterCount.run(clickhouse, { tenant_id, environment_id });
   return row!.n;
 }
 
-export async function noteReplay(
+export async function recordReplay(
   database: Database,
   scope: Scope,
   replay: { id: string; event_id: string; user_id: string; now: Date },
@@ -96,7 +100,7 @@ export async function noteReplay(
   );
 }
 
-async function replaysOf(database: Database, scope: Scope, ids: readonly string[]): Promise<Map<string, string>> {
+async function loadReplays(database: Database, scope: Scope, ids: readonly string[]): Promise<Map<string, string>> {
   const { rows } = await database.raw(
     `select concat_ws('-', partition, "offset", position) as id, replayed_at from dead_letter_replays
       where tenant_id = ? and environment_id = ? and concat_ws('-', partition, "offset", position) = any(?)`,

@@ -1,13 +1,13 @@
 /** Which events there are at all, before anything is measured. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, question } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, defineStatement } from '../clickhouse/clickhouse.ts';
 
 /**
  * The names of the events that these customers sent in a range, of events that were voided since, too: whoever measures them
  * finds nothing. To leave those out would take as long as everything that was ever corrected.
  */
-export const eventNamesOf = question({
+export const selectEventNames = defineStatement({
   name: 'event names of customers',
   sql: `select distinct event_name from (
           select tenant_id, environment_id, external_customer_id, timestamp, event_name from events
@@ -28,7 +28,7 @@ export const eventNamesOf = question({
 });
 
 /** The next customers, in order of their external ids, who sent one of these events in a range. */
-export const customersWithEvents = question({
+export const customersWithEvents = defineStatement({
   name: 'customers with events',
   sql: `select distinct external_customer_id from current_events
          where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
@@ -49,22 +49,22 @@ export const customersWithEvents = question({
 });
 
 /** When the first event of a name happened, of some customers or of all; null when there is none. */
-export async function firstEventAt(
+export async function findFirstEventTime(
   clickhouse: ClickHouseClient,
   scope: Scope,
   wanted: { event_name: string; external_customer_ids: readonly string[] | null },
 ): Promise<number | null> {
   const { tenant_id, environment_id } = scope;
   const customers = wanted.external_customer_ids ?? [];
-  const asked = { tenant_id, environment_id, event_name: wanted.event_name, customers: [...customers] };
-  const [row] = await firstEvents.ask(clickhouse, {
-    ...asked,
+  const bindings = { tenant_id, environment_id, event_name: wanted.event_name, customers: [...customers] };
+  const [row] = await firstEvents.run(clickhouse, {
+    ...bindings,
     everybody: wanted.external_customer_ids === null ? 1 : 0,
   });
   return row && row.events > 0 ? row.first_us : null;
 }
 
-const firstEvents = question({
+const firstEvents = defineStatement({
   name: 'first event',
   sql: `select toString(count()) as events, toString(toUnixTimestamp64Micro(min(timestamp))) as first_us from current_events
          where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_name = {event_name:String}

@@ -6,8 +6,8 @@
 import type { ExportedEvent } from '../../core/export/events.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
-import { resumedRows } from '../clickhouse/resumed-rows.ts';
+import { type ClickHouseClient, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
 import type { CutParts } from '../exports/cuts.ts';
 
 export type EventsOfTime = Scope & {
@@ -57,13 +57,13 @@ const before = (offsets: string) => below('partitions', offsets);
 const THERE = `offset < ${before('until')}`;
 const LATE = `${SCOPE} and ${between('first_us', 'start_us')} and offset >= {least:UInt64} and offset >= ${before('known')} and ${THERE}`;
 const IN_TIME = `${WANTED} and ${THERE}`;
-const replacedOf = (wanted: string) => `select event_id from events where ${wanted} and event_id in (${CORRECTED})`;
+const selectReplaced = (wanted: string) => `select event_id from events where ${wanted} and event_id in (${CORRECTED})`;
 
 /** What was corrected is in the file of the event that was sent, with what it says now: so each is in one. */
 const FILE_PARTS = [
   asSent(LATE),
   asSent(IN_TIME),
-  corrected(`${SCOPE} and (event_id in (${replacedOf(LATE)}) or event_id in (${replacedOf(IN_TIME)}))`),
+  corrected(`${SCOPE} and (event_id in (${selectReplaced(LATE)}) or event_id in (${selectReplaced(IN_TIME)}))`),
 ];
 
 function cutParams({ first_us, before: known, until }: CutParts) {
@@ -80,20 +80,20 @@ function cutParams({ first_us, before: known, until }: CutParts) {
 }
 
 /** In bytes, of what is as it was sent; 0 where there is none. */
-const longestOf = (wanted: string) => `select toUInt32(max(length(properties))) from events where ${wanted}`;
-const LONGEST = longestOf(WANTED);
-const LONGEST_OF_FILE = longestOf(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
+const selectLongest = (wanted: string) => `select toUInt32(max(length(properties))) from events where ${wanted}`;
+const LONGEST = selectLongest(WANTED);
+const LONGEST_IN_FILE = selectLongest(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
 
 /** Some rows at a time, as they come. */
-export async function* eventsOfTime(
+export async function* streamExportedEvents(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id, start_us, end_us, signal, cut, marks }: EventsOfTime,
 ): AsyncGenerator<readonly ExportedEvent[]> {
   const range = { tenant_id, environment_id, start_us, end_us, ...(cut ? cutParams(cut) : {}), ...marksParams(marks) };
-  const asked = { query_params: range, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
+  const options = { query_params: range, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
   try {
     let longest = 0;
-    for await (const rows of streamedRows<[number]>(clickhouse, { ...asked, query: cut ? LONGEST_OF_FILE : LONGEST }))
+    for await (const rows of streamRows<[number]>(clickhouse, { ...options, query: cut ? LONGEST_IN_FILE : LONGEST }))
       for (const [bytes] of rows) longest = bytes;
     const settings = { ...FEW_STREAMS, max_block_size: String(rowsPerBlock(longest)) };
     for (const query of cut ? FILE_PARTS : PARTS) {
@@ -102,11 +102,11 @@ export async function* eventsOfTime(
         query_params: { ...range, ...lastParams(last) },
         settings,
       });
-      yield* resumedRows<ExportedEvent>(clickhouse, questionAfter, { signal });
+      yield* streamResumableRows<ExportedEvent>(clickhouse, questionAfter, { signal });
     }
   } catch (error) {
     signal?.throwIfAborted();
-    throw clickhouseFailure('exported events', error);
+    throw toClickHouseFailure('exported events', error);
   }
 }
 

@@ -7,14 +7,14 @@ import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import {
-  askRows,
   type ClickHouseClient,
   ClickHouseError,
-  clickhouseFailure,
-  streamedRows,
+  loadRows,
+  streamRows,
+  toClickHouseFailure,
 } from '../clickhouse/clickhouse.ts';
-import { Turns } from '../turns.ts';
-import { asLarge, asSmall, type QuestionBounds } from '../usage/question.ts';
+import { TimeSlicer } from '../time-slicer.ts';
+import { type QueryBounds, runAsLarge, runAsSmall } from '../usage/question.ts';
 
 export type FoundEvent = {
   readonly event_id: string;
@@ -33,7 +33,7 @@ export type FoundEvent = {
 /** The place of an event in the order of time: what a cursor points to. */
 export type EventPlace = { readonly timestamp_us: Microseconds; readonly event_id: string };
 
-export type EventsWanted = Scope & {
+export type FoundEventsQuery = Scope & {
   readonly external_customer_id?: string | null | undefined;
   readonly event_name?: string | null | undefined;
   readonly event_id?: string | null | undefined;
@@ -44,7 +44,7 @@ export type EventsWanted = Scope & {
   /** Only events strictly earlier or later than these. */
   readonly earlier_than?: EventPlace | undefined;
   readonly later_than?: EventPlace | undefined;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
 };
 
 export type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
@@ -58,21 +58,21 @@ export const PAGE_BYTES = 8 * 1024 * 1024;
 /** So many events from an offset on, in order. */
 export async function findEvents(
   clickhouse: ClickHouseClient,
-  wanted: EventsWanted,
+  wanted: FoundEventsQuery,
   { order, offset, limit }: { order: EventOrder; offset: number; limit: number },
 ): Promise<FoundPage> {
-  const passes = passesOf(wanted);
-  if (!passes) return asSmall(wanted, () => readPage(clickhouse, wanted, { order, offset, limit }));
-  return asLarge(wanted, () => findPassing(clickhouse, { ...wanted, passes }, { order, offset, limit }));
+  const passes = buildFilter(wanted);
+  if (!passes) return runAsSmall(wanted, () => readPage(clickhouse, wanted, { order, offset, limit }));
+  return runAsLarge(wanted, () => findPassing(clickhouse, { ...wanted, passes }, { order, offset, limit }));
 }
 
-type Page = { order: EventOrder; offset: number; limit: number };
-type Passes = (event: { properties: string }) => boolean;
+type EventPageRequest = { order: EventOrder; offset: number; limit: number };
+type EventFilter = (event: { properties: string }) => boolean;
 
 async function findPassing(
   clickhouse: ClickHouseClient,
-  { passes, ...wanted }: EventsWanted & { passes: Passes },
-  { order, offset, limit }: Page,
+  { passes, ...wanted }: FoundEventsQuery & { passes: EventFilter },
+  { order, offset, limit }: EventPageRequest,
 ): Promise<FoundPage> {
   // The store narrows down to events that may pass, and we decide: nearly always they all do and one page is enough.
   const found: FoundEvent[] = [];
@@ -80,8 +80,8 @@ async function findPassing(
   let bytes = 0;
   for (let from = 0; found.length < limit; ) {
     if (wanted.bounds && from > PASSED_OVER_MAX) throw tooManyPassedOver();
-    const asked = skip + limit - found.length;
-    const { events, is_cut } = await readPage(clickhouse, wanted, { order, offset: from, limit: asked });
+    const request = skip + limit - found.length;
+    const { events, is_cut } = await readPage(clickhouse, wanted, { order, offset: from, limit: request });
     const passing = events.filter(passes);
     for (const event of passing.slice(skip)) {
       found.push(event);
@@ -89,21 +89,21 @@ async function findPassing(
     }
     if (bytes >= PAGE_BYTES) return { events: found, is_cut: true };
     skip = Math.max(0, skip - passing.length);
-    if (events.length < asked && !is_cut) break;
+    if (events.length < request && !is_cut) break;
     from += events.length;
   }
   return { events: found, is_cut: false };
 }
 
-export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: EventsWanted): Promise<number> {
-  const { conditions, params } = conditionsOf(wanted);
-  const passes = passesOf(wanted);
+export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: FoundEventsQuery): Promise<number> {
+  const { conditions, params } = buildConditions(wanted);
+  const passes = buildFilter(wanted);
   if (!passes) {
     const query = `select toString(count()) as n from current_events where ${conditions}`;
-    const [row] = await askRows<{ n: string }>(clickhouse, 'events', { query, params, signal: wanted.bounds?.signal });
+    const [row] = await loadRows<{ n: string }>(clickhouse, 'events', { query, params, signal: wanted.bounds?.signal });
     return Number(row!.n);
   }
-  return asLarge(wanted, () => countPassing(clickhouse, { conditions, params, passes, bounds: wanted.bounds }));
+  return runAsLarge(wanted, () => countPassing(clickhouse, { conditions, params, passes, bounds: wanted.bounds }));
 }
 
 async function countPassing(
@@ -113,21 +113,21 @@ async function countPassing(
     params,
     passes,
     bounds,
-  }: { conditions: string; params: Record<string, unknown>; passes: Passes; bounds: QuestionBounds | undefined },
+  }: { conditions: string; params: Record<string, unknown>; passes: EventFilter; bounds: QueryBounds | undefined },
 ): Promise<number> {
-  const turns = new Turns(bounds?.asker);
+  const slicer = new TimeSlicer(bounds?.asker);
   let count = 0;
   try {
     const query = `select properties from current_events where ${conditions}`;
-    const asked = { query, query_params: params, ...(bounds ? { abort_signal: bounds.signal } : {}) };
-    for await (const rows of streamedRows<[string]>(clickhouse, asked)) {
+    const request = { query, query_params: params, ...(bounds ? { abort_signal: bounds.signal } : {}) };
+    for await (const rows of streamRows<[string]>(clickhouse, request)) {
       for (const [properties] of rows) {
         if (passes({ properties })) count++;
-        if (turns.isOver()) await turns.next(bounds?.signal);
+        if (slicer.isOver()) await slicer.next(bounds?.signal);
       }
     }
   } catch (error) {
-    throw clickhouseFailure('count of events', error);
+    throw toClickHouseFailure('count of events', error);
   }
   return count;
 }
@@ -146,7 +146,7 @@ export async function findEvent(
   event_id: string,
 ): Promise<FoundEvent | undefined> {
   const params = { ...scope, event_id, hash: hashIdentity({ ...scope, event_id }) };
-  const rows = await askRows<EventRow>(clickhouse, 'events', {
+  const rows = await loadRows<FoundEventRow>(clickhouse, 'events', {
     query: `
       select ${COLUMNS} from events
        where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id = {event_id:String}
@@ -156,21 +156,21 @@ export async function findEvent(
        order by offset, position limit 1`,
     params,
   });
-  return rows[0] && eventOf(rows[0]);
+  return rows[0] && toFoundEvent(rows[0]);
 }
 
 const COLUMNS = `event_id, external_customer_id, customer_id, event_name, source, properties,
        toString(toUnixTimestamp64Micro(timestamp)) as timestamp_us,
        toString(toUnixTimestamp64Micro(received_at)) as received_at_us, partition, toString(offset) as place`;
 
-type EventRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & {
+type FoundEventRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & {
   timestamp_us: string;
   received_at_us: string;
   place: string;
 };
-type PageRow = EventRow & { of_page: string };
+type PageRow = FoundEventRow & { of_page: string };
 
-function eventOf({ place, ...row }: EventRow): FoundEvent {
+function toFoundEvent({ place, ...row }: FoundEventRow): FoundEvent {
   const { timestamp_us, received_at_us } = row;
   return {
     ...row,
@@ -185,7 +185,11 @@ function eventOf({ place, ...row }: EventRow): FoundEvent {
  * read for the page alone. To leave out what was voided and put in what replaced it, and to end a page where its properties
  * are too long, costs the engine four times as much, before it reads a row.
  */
-async function readPage(clickhouse: ClickHouseClient, wanted: EventsWanted, page: Page): Promise<FoundPage> {
+async function readPage(
+  clickhouse: ClickHouseClient,
+  wanted: FoundEventsQuery,
+  page: EventPageRequest,
+): Promise<FoundPage> {
   const events = CORRECTED.has(clickhouse) ? undefined : await plainPage(clickhouse, wanted, page);
   return events ? { events, is_cut: false } : correctedPage(clickhouse, wanted, page);
 }
@@ -199,30 +203,30 @@ const CORRECTIONS = 'select count() from event_corrections';
 /** Undefined where some event was corrected, and where the page is too long to be had in one piece. */
 async function plainPage(
   clickhouse: ClickHouseClient,
-  wanted: EventsWanted,
-  { order, offset, limit }: Page,
+  wanted: FoundEventsQuery,
+  { order, offset, limit }: EventPageRequest,
 ): Promise<FoundEvent[] | undefined> {
-  const { conditions, params } = conditionsOf(wanted);
-  const asked = { params: { ...params, limit, offset }, signal: wanted.bounds?.signal };
+  const { conditions, params } = buildConditions(wanted);
+  const request = { params: { ...params, limit, offset }, signal: wanted.bounds?.signal };
   try {
-    const rows = await askRows<EventRow & { corrections: string }>(clickhouse, 'events', {
-      ...asked,
+    const rows = await loadRows<FoundEventRow & { corrections: string }>(clickhouse, 'events', {
+      ...request,
       query: `select ${COLUMNS}, toString((${CORRECTIONS})) as corrections from events where ${conditions}
         order by ${sortedBy(order)} limit {limit:UInt32} offset {offset:UInt64}`,
       settings: { max_result_bytes: String(PAGE_BYTES) },
     });
-    const corrections = rows[0]?.corrections ?? (await countOfCorrections(clickhouse));
+    const corrections = rows[0]?.corrections ?? (await countCorrections(clickhouse));
     if (corrections !== '0') CORRECTED.add(clickhouse);
-    return corrections === '0' ? rows.map(({ corrections: _none, ...row }) => eventOf(row)) : undefined;
+    return corrections === '0' ? rows.map(({ corrections: _none, ...row }) => toFoundEvent(row)) : undefined;
   } catch (error) {
     if (isTooLong(error)) return undefined;
     throw error;
   }
 }
 
-async function countOfCorrections(clickhouse: ClickHouseClient): Promise<string> {
+async function countCorrections(clickhouse: ClickHouseClient): Promise<string> {
   const query = `select toString((${CORRECTIONS})) as corrections`;
-  const [row] = await askRows<{ corrections: string }>(clickhouse, 'corrections', { query });
+  const [row] = await loadRows<{ corrections: string }>(clickhouse, 'corrections', { query });
   return row!.corrections;
 }
 
@@ -242,12 +246,12 @@ function sortedBy({ by, direction }: EventOrder): string {
 /** First the places of the page from narrow columns, then its events: properties are read for few rows only. */
 async function correctedPage(
   clickhouse: ClickHouseClient,
-  wanted: EventsWanted,
-  { order, offset, limit }: Page,
+  wanted: FoundEventsQuery,
+  { order, offset, limit }: EventPageRequest,
 ): Promise<FoundPage> {
-  const { conditions, params } = conditionsOf(wanted);
+  const { conditions, params } = buildConditions(wanted);
   const sorted = sortedBy(order);
-  const rows = await askRows<PageRow>(clickhouse, 'events', {
+  const rows = await loadRows<PageRow>(clickhouse, 'events', {
     query: `
       select ${COLUMNS}, toString(of_page) as of_page from (
         select *, count() over () as of_page,
@@ -260,11 +264,11 @@ async function correctedPage(
     params: { ...params, limit, offset, page_bytes: PAGE_BYTES },
     signal: wanted.bounds?.signal,
   });
-  const events = rows.map(({ of_page: _all, ...row }) => eventOf(row));
+  const events = rows.map(({ of_page: _all, ...row }) => toFoundEvent(row));
   return { events, is_cut: events.length < Number(rows[0]?.of_page ?? 0) };
 }
 
-function conditionsOf(wanted: EventsWanted): { conditions: string; params: Record<string, unknown> } {
+function buildConditions(wanted: FoundEventsQuery): { conditions: string; params: Record<string, unknown> } {
   const params: Record<string, unknown> = { tenant_id: wanted.tenant_id, environment_id: wanted.environment_id };
   const conditions = ['tenant_id = {tenant_id:String}', 'environment_id = {environment_id:String}'];
   const equal = { external_customer_id: 'String', event_name: 'String', event_id: 'String', source: 'String' } as const;
@@ -310,7 +314,7 @@ function mayPass(index: number): string {
     not isValidJSON(properties))`;
 }
 
-function passesOf({ property_filters }: EventsWanted): Passes | undefined {
+function buildFilter({ property_filters }: FoundEventsQuery): EventFilter | undefined {
   if (!property_filters || Object.keys(property_filters).length === 0) return undefined;
   const passes = compilePropertyFilters(property_filters);
   return ({ properties }) => passes(propertiesIn(properties));

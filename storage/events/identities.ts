@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { unavailable } from '../../core/error.ts';
 import { HashSum, hashToBigInt } from '../../core/event/identity.ts';
-import { type ClickHouseClient, clickhouseFailure, question } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, defineStatement, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 
 /** The row of the accepted event that owns an id. */
@@ -20,7 +20,7 @@ export const IdentityRow = z.object({
 });
 export type IdentityRow = z.infer<typeof IdentityRow>;
 
-const identitiesByHash = question({
+const identitiesByHash = defineStatement({
   name: 'identities by hash',
   sql: `select tenant_id, environment_id, event_id, partition, offset, position, content_crc, content_hash
           from event_identities where id_hash in {hashes:Array(UInt64)}`,
@@ -35,13 +35,13 @@ export async function findIdentities(clickhouse: ClickHouseClient, hashes: reado
   const found: IdentityRow[] = [];
   for (let from = 0; from < hashes.length; from += HASHES_PER_QUESTION) {
     const some = hashes.slice(from, from + HASHES_PER_QUESTION);
-    found.push(...(await identitiesByHash.ask(clickhouse, { hashes: some })));
+    found.push(...(await identitiesByHash.run(clickhouse, { hashes: some })));
   }
   return found;
 }
 
 /** Takes back the identities of events that were refused, at their places: the ids are free again. */
-export async function forgetIdentities(
+export async function deleteIdentities(
   clickhouse: ClickHouseClient,
   events: readonly { id_high: number; id_low: number; partition: number; offset: number; position: number }[],
 ): Promise<void> {
@@ -67,14 +67,14 @@ export type IdentityRange = {
  * offset does not change any more, so it is counted and added up first: an answer that ends early, or is another, is an error
  * and never fewer ids.
  */
-export async function eachIdentityHash(
+export async function visitIdentityHashes(
   clickhouse: ClickHouseClient,
   range: IdentityRange,
   visit: (high: number, low: number) => Promise<void> | void,
 ): Promise<void> {
-  const { sql, params } = rangeOf(range);
+  const { sql, params } = buildIdentityCondition(range);
   try {
-    const expected = await sumsOf(clickhouse, sql, params);
+    const expected = await loadHashSums(clickhouse, sql, params);
     const { stream } = await clickhouse.exec({
       query: `select id_hash ${sql} format RowBinary`,
       query_params: params,
@@ -84,23 +84,23 @@ export async function eachIdentityHash(
     if (came.count === expected.count && came.sum === expected.sum) return;
     throw unavailable(`the usage store (${came.count} of ${expected.count} identities arrived)`);
   } catch (error) {
-    throw clickhouseFailure('identity hashes', error);
+    throw toClickHouseFailure('identity hashes', error);
   }
 }
 
-function rangeOf({ first, last, partition, from, before }: IdentityRange) {
-  const ours =
+function buildIdentityCondition({ first, last, partition, from, before }: IdentityRange) {
+  const condition =
     from === 0n
       ? 'partition != {partition:UInt16} or'
       : 'partition = {partition:UInt16} and offset >= {from:UInt64} and';
   return {
-    sql: `from event_identities where id_hash between {first:UInt64} and {last:UInt64} and (${ours} offset < {before:UInt64})`,
+    sql: `from event_identities where id_hash between {first:UInt64} and {last:UInt64} and (${condition} offset < {before:UInt64})`,
     params: { first, last, partition, before, ...(from === 0n ? {} : { from }) },
   };
 }
 
 /** The hashes of a range of shards. */
-export function hashRangeOf(shards: { first: number; last: number }): { first: bigint; last: bigint } {
+export function toHashRange(shards: { first: number; last: number }): { first: bigint; last: bigint } {
   return { first: BigInt(shards.first) << 52n, last: ((BigInt(shards.last) + 1n) << 52n) - 1n };
 }
 
@@ -108,13 +108,13 @@ export function hashRangeOf(shards: { first: number; last: number }): { first: b
  * What identity files are compared with (`pipeline/identity/identity-files.ts`): the distinct hashes of the range, by part. 0 is kept
  * as 1 in memory and in files.
  */
-export async function storedSumsByPart(
+export async function loadStoredSumsByPart(
   clickhouse: ClickHouseClient,
   range: IdentityRange,
   parts: number,
 ): Promise<HashSums[]> {
-  const { sql, params } = rangeOf(range);
-  const query = `select ${partOf(parts)} as part, toUInt64(count()) as n, sum(greatest(id_hash, 1)) as s
+  const { sql, params } = buildIdentityCondition(range);
+  const query = `select ${buildPartExpression(parts)} as part, toUInt64(count()) as n, sum(greatest(id_hash, 1)) as s
     from (select id_hash ${sql} group by id_hash) group by part`;
   const clickhouse_settings = { optimize_aggregation_in_order: 1 } as const;
   const sums = Array.from({ length: parts }, () => ({ count: 0, sum: 0n }));
@@ -129,34 +129,38 @@ export async function storedSumsByPart(
       sums[part] = { count: Number(count), sum: BigInt(sum) };
     return sums;
   } catch (error) {
-    throw clickhouseFailure('sums of identities', error);
+    throw toClickHouseFailure('sums of identities', error);
   }
 }
 
 /** Each distinct hash of a part, as its halves. */
-export async function storedHashesOfPart(
+export async function visitStoredHashes(
   clickhouse: ClickHouseClient,
   { part, parts, ...range }: IdentityRange & { part: number; parts: number },
   visit: (hash: string) => void,
 ): Promise<void> {
-  const { sql, params } = rangeOf(range);
+  const { sql, params } = buildIdentityCondition(range);
   const query = `select distinct bitShiftRight(greatest(id_hash, 1), 32) as high, bitAnd(greatest(id_hash, 1), 4294967295) as low
-    ${sql} and ${partOf(parts)} = {part:UInt64}`;
+    ${sql} and ${buildPartExpression(parts)} = {part:UInt64}`;
   try {
     const answer = await clickhouse.query({ query, query_params: { ...params, part }, format: 'JSONCompactEachRow' });
     for (const halves of await answer.json<[string, string]>()) visit(halves.join('.'));
   } catch (error) {
-    throw clickhouseFailure('hashes of a part', error);
+    throw toClickHouseFailure('hashes of a part', error);
   }
 }
 
 /** As `IdentitySet` and the files choose the part: by the lowest bits of the upper half. */
-function partOf(parts: number): string {
+function buildPartExpression(parts: number): string {
   return `toUInt32(bitAnd(bitShiftRight(id_hash, 32), ${parts - 1}))`;
 }
 
 /** How many, and their sum modulo 2^64 (which is how the engine adds UInt64). */
-async function sumsOf(clickhouse: ClickHouseClient, sql: string, params: Record<string, unknown>): Promise<HashSums> {
+async function loadHashSums(
+  clickhouse: ClickHouseClient,
+  sql: string,
+  params: Record<string, unknown>,
+): Promise<HashSums> {
   const query = `select toUInt64(count()) as n, sum(id_hash) as s ${sql}`;
   const answer = await clickhouse.query({ query, query_params: params, format: 'JSONCompactEachRow' });
   const [[count, sum]] = (await answer.json<[string, string]>()) as [[string, string]];

@@ -7,11 +7,11 @@ import { compareIds } from '../../core/metering/bucket.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
-import { resumedRows } from '../clickhouse/resumed-rows.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
 import type { RawEvent } from './raw-events.ts';
 
-export type MarkedEventsWanted = Scope & {
+export type MarkedEventsQuery = Scope & {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;
@@ -24,14 +24,14 @@ export type MarkedEventsWanted = Scope & {
 /** With the text of its properties as it was sent. */
 export type MarkedEvent = RawEvent & { readonly properties_text: string };
 
-export async function* markedEvents(
+export async function* streamMarkedEvents(
   clickhouse: ClickHouseClient,
-  wanted: MarkedEventsWanted,
+  wanted: MarkedEventsQuery,
 ): AsyncGenerator<MarkedEvent> {
   const replaced: MarkedEvent[] = [];
-  for await (const event of asked(clickhouse, wanted, REPLACED)) replaced.push(event);
+  for await (const event of streamFrom(clickhouse, wanted, REPLACED)) replaced.push(event);
   let next = 0;
-  for await (const event of asked(clickhouse, wanted, AS_SENT)) {
+  for await (const event of streamFrom(clickhouse, wanted, AS_SENT)) {
     while (next < replaced.length && isBefore(replaced[next]!, event)) yield replaced[next++]!;
     yield event;
   }
@@ -47,14 +47,14 @@ const SCOPE = 'tenant_id = {tenant_id:String} and environment_id = {environment_
 const BEFORE = `offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
 const CORRECTED = `from event_corrections where ${SCOPE} and ${BEFORE}`;
 
-type Source = { readonly from: string; readonly only: string };
+type MarkedEventsSource = { readonly from: string; readonly only: string };
 
-const AS_SENT: Source = {
+const AS_SENT: MarkedEventsSource = {
   from: 'events',
   only: `${BEFORE} and event_id not in (select event_id ${CORRECTED})`,
 };
 /** A correction that was written by two tries stands there twice. */
-const REPLACED: Source = {
+const REPLACED: MarkedEventsSource = {
   from: `(select * ${CORRECTED} limit 1 by event_id, sequence)`,
   only: `action = 'replace' and (event_id, sequence) in (select event_id, max(sequence) ${CORRECTED} group by event_id)`,
 };
@@ -63,22 +63,28 @@ const REPLACED: Source = {
 const AFTER =
   "({has_last:Bool} = false or (timestamp, event_id) > (fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String}))";
 
-type Row = [customer: string, event_id: string, timestamp_us: Microseconds, source: string, properties: string];
+type MarkedEventRow = [
+  customer: string,
+  event_id: string,
+  timestamp_us: Microseconds,
+  source: string,
+  properties: string,
+];
 
-async function* asked(
+async function* streamFrom(
   clickhouse: ClickHouseClient,
-  { event_name, external_customer_ids, start_us, end_us, marks, signal, ...scope }: MarkedEventsWanted,
-  { from, only }: Source,
+  { event_name, external_customer_ids, start_us, end_us, marks, signal, ...scope }: MarkedEventsQuery,
+  { from, only }: MarkedEventsSource,
 ): AsyncGenerator<MarkedEvent> {
   const [first, ...others] = external_customer_ids;
   // One that is equal leaves the order of the table to be the order of the answer.
-  const ofWhom =
+  const customersCondition =
     others.length === 0
       ? 'external_customer_id = {customer:String}'
       : 'external_customer_id in {customers:Array(String)}';
   const query = `
     select external_customer_id, event_id, toUnixTimestamp64Micro(timestamp), source, properties from ${from}
-     where ${SCOPE} and ${ofWhom} and event_name = {event_name:String}
+     where ${SCOPE} and ${customersCondition} and event_name = {event_name:String}
        and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
        and ${only} and ${AFTER}
      order by timestamp, event_id`;
@@ -93,11 +99,11 @@ async function* asked(
     before: Object.values(marks).map(BigInt),
   };
   try {
-    const questionAfter = (last: Row | null) => {
+    const questionAfter = (last: MarkedEventRow | null) => {
       const [, last_id = '', last_us = 0] = last ?? [];
       return { query, query_params: { ...query_params, has_last: last !== null, last_id, last_us } };
     };
-    for await (const rows of resumedRows<Row>(clickhouse, questionAfter, { signal })) {
+    for await (const rows of streamResumableRows<MarkedEventRow>(clickhouse, questionAfter, { signal })) {
       for (const [external_customer_id, event_id, timestamp_us, source, text] of rows) {
         const properties = propertiesIn(text);
         const { length } = text;
@@ -114,6 +120,6 @@ async function* asked(
       }
     }
   } catch (error) {
-    throw clickhouseFailure('the events of a proof', error);
+    throw toClickHouseFailure('the events of a proof', error);
   }
 }

@@ -2,9 +2,9 @@
 
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { forEverybody } from '../caller.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
+import { runAsSystem } from '../request-context.ts';
 import type { Stores } from '../stores.ts';
 
 export type EventCount = { readonly start_us: Microseconds; readonly event_count: number };
@@ -13,7 +13,7 @@ export type EventCount = { readonly start_us: Microseconds; readonly event_count
 export async function countEvents(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  asked: { start_us: Microseconds; end_us: Microseconds; starts: readonly number[] },
+  requested: { start_us: Microseconds; end_us: Microseconds; starts: readonly number[] },
 ): Promise<EventCount[]> {
   try {
     const answer = await clickhouse.query({
@@ -24,7 +24,7 @@ export async function countEvents(
            and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC')
            and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
          group by start`,
-      query_params: { ...scope, ...asked },
+      query_params: { ...scope, ...requested },
       format: 'JSONEachRow',
     });
     const rows = await answer.json<{ start: string; n: string }>();
@@ -32,20 +32,20 @@ export async function countEvents(
       .map((row) => ({ start_us: Number(row.start), event_count: Number(row.n) }))
       .sort((a, b) => a.start_us - b.start_us);
   } catch (error) {
-    throw clickhouseFailure('count of events', error);
+    throw toClickHouseFailure('count of events', error);
   }
 }
 
 /** What is durable in the log and not yet in the stores: events where the log can tell, its records otherwise. */
-export async function consumptionLag({ log, postgres }: Stores): Promise<number> {
+export async function countUnprocessed({ log, postgres }: Stores): Promise<number> {
   if (log instanceof EmbeddedLog) {
     // How far the log is read is said of the whole of it: a number, and no row of anybody.
-    const asked = async () =>
+    const requested = async () =>
       postgres.raw(
         `select coalesce(sum(r.event_count), 0)::bigint as events
            from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset`,
       );
-    const { rows } = await forEverybody(asked);
+    const { rows } = await runAsSystem(requested);
     return Number(rows[0].events);
   }
   return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);

@@ -5,7 +5,7 @@
  */
 
 /** One column of a block, and where its values come from in a row. */
-export type Column<Row> = {
+export type NativeColumn<Row> = {
   readonly name: string;
   /** Its type in the block. */
   readonly type: string;
@@ -15,81 +15,85 @@ export type Column<Row> = {
 };
 
 /** The block of these columns, in pieces. */
-export function nativeBlock<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Buffer[] {
+export function encodeNativeBlock<Row>(columns: readonly NativeColumn<Row>[], rows: readonly Row[]): Buffer[] {
   const pieces: Buffer[] = [varint(columns.length), varint(rows.length)];
   for (const column of columns) pieces.push(shortText(column.name), shortText(column.type), ...column.encode(rows));
   return pieces;
 }
 
-export function text<Row>(name: string, of: (row: Row) => string): Column<Row> {
+export function textColumn<Row>(name: string, of: (row: Row) => string): NativeColumn<Row> {
   return { name, type: 'String', encode: (rows) => texts(rows, of) };
 }
 
 /** Few values that come again and again: each is sent once, with a number per row. */
-export function label<Row>(name: string, of: (row: Row) => string): Column<Row> {
+export function labelColumn<Row>(name: string, of: (row: Row) => string): NativeColumn<Row> {
   return { name, type: 'LowCardinality(String)', encode: (rows) => labels(rows, of) };
 }
 
-export function uint16<Row>(name: string, of: (row: Row) => number): Column<Row> {
-  return { name, type: 'UInt16', encode: (rows) => [bytesOf(Uint16Array.from(rows, of))] };
+export function uint16Column<Row>(name: string, of: (row: Row) => number): NativeColumn<Row> {
+  return { name, type: 'UInt16', encode: (rows) => [toBuffer(Uint16Array.from(rows, of))] };
 }
 
-export function uint32<Row>(name: string, of: (row: Row) => number): Column<Row> {
-  return { name, type: 'UInt32', encode: (rows) => [bytesOf(uint32s(rows, of))] };
+export function uint32Column<Row>(name: string, of: (row: Row) => number): NativeColumn<Row> {
+  return { name, type: 'UInt32', encode: (rows) => [toBuffer(uint32s(rows, of))] };
 }
 
 /** A whole number that a JS number holds exactly. */
-export function uint64<Row>(name: string, of: (row: Row) => number): Column<Row> {
-  return { name, type: 'UInt64', encode: (rows) => [bytesOf(int64s(rows, of))] };
+export function uint64Column<Row>(name: string, of: (row: Row) => number): NativeColumn<Row> {
+  return { name, type: 'UInt64', encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
 /** 64 bits in two unsigned halves. */
-export function bits64<Row>(name: string, high: (row: Row) => number, low: (row: Row) => number): Column<Row> {
+export function bits64Column<Row>(
+  name: string,
+  high: (row: Row) => number,
+  low: (row: Row) => number,
+): NativeColumn<Row> {
   const encode = (rows: readonly Row[]) => {
     const words = new Uint32Array(rows.length * 2);
     for (let index = 0; index < rows.length; index++) {
       words[index * 2] = low(rows[index]!);
       words[index * 2 + 1] = high(rows[index]!);
     }
-    return [bytesOf(words)];
+    return [toBuffer(words)];
   };
   return { name, type: 'UInt64', encode };
 }
 
 /** An instant in units of 10^-places seconds since 1970. */
-export function instant<Row>(name: string, places: 0 | 6, of: (row: Row) => number): Column<Row> {
-  return { name, type: `DateTime64(${places}, 'UTC')`, encode: (rows) => [bytesOf(int64s(rows, of))] };
+export function instantColumn<Row>(name: string, places: 0 | 6, of: (row: Row) => number): NativeColumn<Row> {
+  return { name, type: `DateTime64(${places}, 'UTC')`, encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
 /** The integer behind a decimal of 76 digits. */
-export function decimal<Row>(name: string, places: number, of: (row: Row) => bigint): Column<Row> {
-  return { name, type: `Decimal(76, ${places})`, encode: (rows) => [bytesOf(int256s(rows, of))] };
+export function decimalColumn<Row>(name: string, places: number, of: (row: Row) => bigint): NativeColumn<Row> {
+  return { name, type: `Decimal(76, ${places})`, encode: (rows) => [toBuffer(int256s(rows, of))] };
 }
 
-export function nullable<Row>(name: string, places: number, of: (row: Row) => bigint | null): Column<Row> {
+export function nullableColumn<Row>(name: string, places: number, of: (row: Row) => bigint | null): NativeColumn<Row> {
   const encode = (rows: readonly Row[]) => [
-    bytesOf(Uint8Array.from(rows, (row) => Number(of(row) === null))),
-    bytesOf(int256s(rows, (row) => of(row) ?? 0n)),
+    toBuffer(Uint8Array.from(rows, (row) => Number(of(row) === null))),
+    toBuffer(int256s(rows, (row) => of(row) ?? 0n)),
   ];
   return { name, type: `Nullable(Decimal(76, ${places}))`, encode };
 }
 
-export function textArray<Row>(name: string, of: (row: Row) => readonly string[]): Column<Row> {
+export function textArrayColumn<Row>(name: string, of: (row: Row) => readonly string[]): NativeColumn<Row> {
   const encode = (rows: readonly Row[]) => {
     let end = 0;
     const ends = int64s(rows, (row) => (end += of(row).length));
-    return [bytesOf(ends), ...texts(rows.flatMap(of), (one) => one)];
+    return [toBuffer(ends), ...texts(rows.flatMap(of), (one) => one)];
   };
   return { name, type: 'Array(String)', encode };
 }
 
-export function tuple<Row>(name: string, parts: readonly Column<Row>[]): Column<Row> {
+export function tupleColumn<Row>(name: string, parts: readonly NativeColumn<Row>[]): NativeColumn<Row> {
   const encode = (rows: readonly Row[]) => parts.flatMap((part) => part.encode(rows));
   return { name, type: `Tuple(${parts.map((part) => part.type).join(', ')})`, encode };
 }
 
-export function int64<Row>(name: string, of: (row: Row) => number): Column<Row> {
-  return { name, type: 'Int64', encode: (rows) => [bytesOf(int64s(rows, of))] };
+export function int64Column<Row>(name: string, of: (row: Row) => number): NativeColumn<Row> {
+  return { name, type: 'Int64', encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
 /** The texts of so many rows are joined at a time: one long copy instead of many short ones, and no string without end. */
@@ -98,7 +102,7 @@ const ROWS_PER_PIECE = 4096;
 function texts<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
   const pieces: Buffer[] = [];
   for (let from = 0; from < rows.length; from += ROWS_PER_PIECE) {
-    pieces.push(textsOf(rows, of, { from, to: Math.min(rows.length, from + ROWS_PER_PIECE) }));
+    pieces.push(encodeTexts(rows, of, { from, to: Math.min(rows.length, from + ROWS_PER_PIECE) }));
   }
   return pieces;
 }
@@ -107,7 +111,7 @@ function texts<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
  * Each text follows its length in bytes. As long as all are ASCII, a length in characters is one in bytes, and the whole
  * is one copy; characters above that would make the UTF-8 text longer than expected, and are then measured one by one.
  */
-function textsOf<Row>(
+function encodeTexts<Row>(
   rows: readonly Row[],
   of: (row: Row) => string,
   { from, to }: { from: number; to: number },
@@ -118,8 +122,8 @@ function textsOf<Row>(
   for (let index = from; index < to; index++) {
     const value = of(rows[index]!);
     const length = value.length;
-    if (length >= 128) high += lengthSign(length).length - 1;
-    parts[part++] = length < 128 ? LENGTH_SIGNS[length]! : lengthSign(length);
+    if (length >= 128) high += encodeLength(length).length - 1;
+    parts[part++] = length < 128 ? ENCODED_LENGTHS[length]! : encodeLength(length);
     parts[part++] = value;
   }
   const joined = parts.join('');
@@ -133,10 +137,10 @@ function textsOf<Row>(
 }
 
 /** A length as the format writes it, one character per byte. */
-function lengthSign(length: number): string {
+function encodeLength(length: number): string {
   return varint(length).toString('latin1');
 }
-const LENGTH_SIGNS: readonly string[] = Array.from({ length: 128 }, (_, length) => String.fromCharCode(length));
+const ENCODED_LENGTHS: readonly string[] = Array.from({ length: 128 }, (_, length) => String.fromCharCode(length));
 
 const SHARED_DICTIONARIES = 1;
 /** Additional keys stand in the block, and they are a new dictionary. */
@@ -160,7 +164,7 @@ function labels<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
   const [type, narrow] = narrowed(wide, numbers.size);
   const head = int64s([SHARED_DICTIONARIES, OWN_DICTIONARY | type, numbers.size], (word) => word);
   const keys = texts([...numbers.keys()], (key) => key);
-  return [bytesOf(head), ...keys, bytesOf(int64s([rows.length], (word) => word)), bytesOf(narrow)];
+  return [toBuffer(head), ...keys, toBuffer(int64s([rows.length], (word) => word)), toBuffer(narrow)];
 }
 
 /** The index type by its number in the format. */
@@ -201,7 +205,7 @@ function int256s<Row>(rows: readonly Row[], of: (row: Row) => bigint): BigUint64
   return words;
 }
 
-function bytesOf(array: Uint8Array | Uint16Array | Uint32Array | BigUint64Array): Buffer {
+function toBuffer(array: Uint8Array | Uint16Array | Uint32Array | BigUint64Array): Buffer {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 }
 

@@ -1,9 +1,9 @@
 /** When customers use something next: what looks at usage again and again need not look where nothing came in between. */
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 /** The first instant from this one on at which any of these has an event; null where none has. */
-export async function nextEventOf(
+export async function findNextEventTime(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
   { external_customer_ids, from }: { external_customer_ids: readonly string[]; from: Date },
@@ -20,6 +20,6 @@ export async function nextEventOf(
     const [found] = await answer.json<{ first_ms: string; event_count: string }>();
     return !found || found.event_count === '0' ? null : new Date(Number(found.first_ms));
   } catch (error) {
-    throw clickhouseFailure('the next event of customers', error);
+    throw toClickHouseFailure('the next event of customers', error);
   }
 }

@@ -1,6 +1,6 @@
 /** What became of events that were not stored or not counted: duplicates, conflicts, dead letters, unusable values. */
 import { z } from 'zod';
-import { question } from '../clickhouse/clickhouse.ts';
+import { defineStatement } from '../clickhouse/clickhouse.ts';
 
 export const OutcomeRow = z.object({
   event_id: z.string(),
@@ -14,7 +14,7 @@ export const OutcomeRow = z.object({
 export type OutcomeRow = z.infer<typeof OutcomeRow>;
 
 /** Oldest first; of an id that was sent again and again, the latest thousand. */
-export const outcomesOfEvent = question({
+export const selectEventOutcomes = defineStatement({
   name: 'outcomes of an event',
   sql: `select * from (
           select event_id, outcome, meter_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body,

@@ -1,27 +1,32 @@
 /** Which rows of a slice are in a table already: for a slice of which an earlier try may have written some. */
 import { groupBy } from '../../core/group-by.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
-export type Placed = { readonly partition: number; readonly offset: number; readonly position: number };
+export type RowWithPlace = { readonly partition: number; readonly offset: number; readonly position: number };
 
 /** Those of the rows that the table does not hold, by their place in the log and, of outcomes, by what they say. */
-export async function missingRows<Row extends Placed>(
+export async function findMissingRows<Row extends RowWithPlace>(
   clickhouse: ClickHouseClient,
   { table, rows, kind }: { table: string; rows: readonly Row[]; kind?: (row: Row) => string },
 ): Promise<Row[]> {
   const missing: Row[] = [];
   for (const [partition, some] of groupBy(rows, (row) => row.partition)) {
-    const present = await placesPresent(clickhouse, { table, partition, rows: some, isKindAsked: kind !== undefined });
-    for (const row of some) if (!present.has(placeOf(row, kind))) missing.push(row);
+    const present = await loadPresentPlaces(clickhouse, {
+      table,
+      partition,
+      rows: some,
+      isKindAsked: kind !== undefined,
+    });
+    for (const row of some) if (!present.has(toPlaceText(row, kind))) missing.push(row);
   }
   return missing;
 }
 
-async function placesPresent(
+async function loadPresentPlaces(
   clickhouse: ClickHouseClient,
-  asked: { table: string; partition: number; rows: readonly Placed[]; isKindAsked: boolean },
+  query: { table: string; partition: number; rows: readonly RowWithPlace[]; isKindAsked: boolean },
 ): Promise<Set<string>> {
-  const { table, partition, rows, isKindAsked } = asked;
+  const { table, partition, rows, isKindAsked } = query;
   let from = Number.POSITIVE_INFINITY;
   let to = 0;
   for (const { offset } of rows) {
@@ -37,11 +42,11 @@ async function placesPresent(
     });
     return new Set((await answer.json<[string, number, string]>()).map((place) => place.join('.')));
   } catch (error) {
-    throw clickhouseFailure(`rows present in ${table}`, error);
+    throw toClickHouseFailure(`rows present in ${table}`, error);
   }
 }
 
-function placeOf<Row extends Placed>(row: Row, kind: ((row: Row) => string) | undefined): string {
+function toPlaceText<Row extends RowWithPlace>(row: Row, kind: ((row: Row) => string) | undefined): string {
   return `${row.offset}.${row.position}.${kind ? kind(row) : ''}`;
 }
 
@@ -50,7 +55,7 @@ export const LOG_TABLES = ['events', 'event_identities', 'event_outcomes', 'even
 export type LogTable = (typeof LOG_TABLES)[number];
 
 /** Rows of a partition at or behind an offset: where nobody should have written yet. */
-export async function firstRowFrom(
+export async function findFirstRowFrom(
   clickhouse: ClickHouseClient,
   { table, partition, from }: { table: LogTable; partition: number; from: bigint },
 ): Promise<bigint | null> {
@@ -64,6 +69,6 @@ export async function firstRowFrom(
     const [row] = await answer.json<{ first: string; found: string }>();
     return row!.found === '0' ? null : BigInt(row!.first);
   } catch (error) {
-    throw clickhouseFailure('rows behind a partition', error);
+    throw toClickHouseFailure('rows behind a partition', error);
   }
 }

@@ -3,9 +3,9 @@ import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
-import { type CustomerRange, rangeConditions } from './customer-ranges.ts';
-import { monthOfDay } from './tables.ts';
+import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { buildRangeConditions, type CustomerRange } from './customer-ranges.ts';
+import { toMonthNumber } from './tables.ts';
 
 export type RawEvent = MeteredEvent & {
   readonly source: string;
@@ -22,7 +22,7 @@ export type LogPlace = {
   readonly position: number;
 };
 
-export type PlacedEvent = RawEvent & { readonly place: LogPlace };
+export type PlacedRawEvent = RawEvent & { readonly place: LogPlace };
 
 /** Events of customers of one environment, wherever they stand in the log. */
 export type EventsOfCustomers = Scope & {
@@ -34,7 +34,7 @@ export type EventsOfCustomers = Scope & {
 /** The events of one name that a customer sent of a UTC day, as days since 1970. */
 export type CustomerDay = { readonly event_name: string; readonly external_customer_id: string; readonly day: number };
 
-export type RawEventsWanted = Scope & {
+export type RawEventsQuery = Scope & {
   readonly event_name: string;
   readonly external_customer_ids?: readonly string[];
   /** Half-open ranges of microseconds; all times when absent. */
@@ -49,66 +49,66 @@ export type RawEventsWanted = Scope & {
 };
 
 /** Streams the events in the order of the table; what fails on the way is thrown. */
-export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): AsyncGenerator<RawEvent> {
-  const { sql, params } = statementOf(wanted);
-  for await (const rows of streamed<ContentRow>(clickhouse, `select ${CONTENT} ${sql}`, {
+export async function* streamRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsQuery): AsyncGenerator<RawEvent> {
+  const { sql, params } = buildRawEventsStatement(wanted);
+  for await (const rows of streamed<RawContentRow>(clickhouse, `select ${CONTENT} ${sql}`, {
     params,
     signal: wanted.signal,
   }))
-    for (const row of rows) yield eventOf(wanted.event_name, row);
+    for (const row of rows) yield toRawEvent(wanted.event_name, row);
 }
 
 /** The same, with their places. */
-export async function* placedEvents(
+export async function* streamPlacedEvents(
   clickhouse: ClickHouseClient,
-  wanted: RawEventsWanted,
-): AsyncGenerator<PlacedEvent> {
-  const { sql, params } = statementOf(wanted);
+  wanted: RawEventsQuery,
+): AsyncGenerator<PlacedRawEvent> {
+  const { sql, params } = buildRawEventsStatement(wanted);
   const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
-  for await (const rows of streamed<PlacedRow>(clickhouse, `select ${CONTENT}, ${places} ${sql}`, { params })) {
+  for await (const rows of streamed<RawPlacedRow>(clickhouse, `select ${CONTENT}, ${places} ${sql}`, { params })) {
     for (const row of rows) {
       const [, , , , , received_at_us, partition, offset, position] = row;
-      yield { ...eventOf(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
+      yield { ...toRawEvent(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
     }
   }
 }
 
 /** The events of some days of customers, whatever their names, in one statement and in the order of the table. */
-export async function* eventsOfCustomerDays(
+export async function* streamCustomerDayEvents(
   clickhouse: ClickHouseClient,
-  { customer_days, ...wanted }: Scope & Pick<RawEventsWanted, 'before'> & { customer_days: readonly CustomerDay[] },
+  { customer_days, ...wanted }: Scope & Pick<RawEventsQuery, 'before'> & { customer_days: readonly CustomerDay[] },
 ): AsyncGenerator<RawEvent> {
   const event_names = [...new Set(customer_days.map(({ event_name }) => event_name))];
-  const { sql, params } = statementOf({ ...wanted, event_names, customer_days });
+  const { sql, params } = buildRawEventsStatement({ ...wanted, event_names, customer_days });
   const query = `select ${CONTENT}, event_name ${sql}`;
-  for await (const rows of streamed<[...ContentRow, event_name: string]>(clickhouse, query, { params }))
-    for (const row of rows) yield eventOf(row[5], row.slice(0, 5) as ContentRow);
+  for await (const rows of streamed<[...RawContentRow, event_name: string]>(clickhouse, query, { params }))
+    for (const row of rows) yield toRawEvent(row[5], row.slice(0, 5) as RawContentRow);
 }
 
 /** In no order, and null where they are not few: for events of which several who ask are told together. */
-export async function fewEventsOf(
+export async function loadFewEvents(
   clickhouse: ClickHouseClient,
   { event_names, ...wanted }: EventsOfCustomers,
-): Promise<PlacedEvent[] | null> {
-  const { sql, params } = statementOf({ ...wanted, event_names, before: null });
+): Promise<PlacedRawEvent[] | null> {
+  const { sql, params } = buildRawEventsStatement({ ...wanted, event_names, before: null });
   const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
   const query = `select ${CONTENT}, ${places}, event_name ${sql} limit {limit:UInt32}`;
-  const asked = { query, query_params: { ...params, limit: FEW_EVENTS + 1 }, settings: SMALL_ANSWER };
-  const events: PlacedEvent[] = [];
+  const request = { query, query_params: { ...params, limit: FEW_EVENTS + 1 }, settings: SMALL_ANSWER };
+  const events: PlacedRawEvent[] = [];
   let length = 0;
   try {
-    for await (const rows of streamedRows<[...PlacedRow, event_name: string]>(clickhouse, asked)) {
+    for await (const rows of streamRows<[...RawPlacedRow, event_name: string]>(clickhouse, request)) {
       for (const row of rows) {
         const [, , , , , received_at_us, partition, offset, position, event_name] = row;
-        const placed = row.slice(0, -1) as PlacedRow;
-        const event = eventOf(event_name, placed);
+        const placed = row.slice(0, -1) as RawPlacedRow;
+        const event = toRawEvent(event_name, placed);
         events.push({ ...event, place: { received_at_us, partition, offset, position } });
         length += event.length;
       }
       if (events.length > FEW_EVENTS || length > FEW_EVENTS_LENGTH) return null;
     }
   } catch (error) {
-    throw clickhouseFailure('raw events', error);
+    throw toClickHouseFailure('raw events', error);
   }
   return events;
 }
@@ -118,10 +118,22 @@ const FEW_EVENTS = 20_000;
 const FEW_EVENTS_LENGTH = 4_000_000;
 
 const CONTENT = 'external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties';
-type ContentRow = [customer: string, event_id: string, timestamp_us: Microseconds, source: string, properties: string];
-type PlacedRow = [...ContentRow, received_at_us: Microseconds, partition: number, offset: number, position: number];
+type RawContentRow = [
+  customer: string,
+  event_id: string,
+  timestamp_us: Microseconds,
+  source: string,
+  properties: string,
+];
+type RawPlacedRow = [
+  ...RawContentRow,
+  received_at_us: Microseconds,
+  partition: number,
+  offset: number,
+  position: number,
+];
 
-function eventOf(event_name: string, row: ContentRow | PlacedRow): RawEvent {
+function toRawEvent(event_name: string, row: RawContentRow | RawPlacedRow): RawEvent {
   const [external_customer_id, event_id, timestamp_us, source, text] = row;
   const { length } = text;
   return { event_id, event_name, external_customer_id, timestamp_us, source, properties: propertiesIn(text), length };
@@ -134,10 +146,10 @@ async function* streamed<Row>(
   { params, signal }: { params: Record<string, unknown>; signal?: AbortSignal | undefined },
 ): AsyncGenerator<Row[]> {
   try {
-    const asked = { query, query_params: params, ...(signal ? { abort_signal: signal } : {}) };
-    yield* streamedRows<Row>(clickhouse, asked);
+    const request = { query, query_params: params, ...(signal ? { abort_signal: signal } : {}) };
+    yield* streamRows<Row>(clickhouse, request);
   } catch (error) {
-    throw clickhouseFailure('raw events', error);
+    throw toClickHouseFailure('raw events', error);
   }
 }
 
@@ -145,8 +157,8 @@ async function* streamed<Row>(
 export type DayOfEvents = { readonly day: number; readonly events: number };
 
 /** The UTC days that hold such events, in order. */
-export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): Promise<DayOfEvents[]> {
-  const { sql, params } = statementOf(wanted);
+export async function listRawEventDays(clickhouse: ClickHouseClient, wanted: RawEventsQuery): Promise<DayOfEvents[]> {
+  const { sql, params } = buildRawEventsStatement(wanted);
   try {
     const answer = await clickhouse.query({
       query: `select toInt32(toDate32(timestamp)) as day, toString(count()) ${sql} group by day order by day`,
@@ -155,19 +167,19 @@ export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawE
     });
     return (await answer.json<[number, string]>()).map(([day, events]) => ({ day, events: Number(events) }));
   } catch (error) {
-    throw clickhouseFailure('days of raw events', error);
+    throw toClickHouseFailure('days of raw events', error);
   }
 }
 
 /** How many such events stand at offsets in doubt (`before` is not looked at). */
 export async function countRawEvents(
   clickhouse: ClickHouseClient,
-  wanted: RawEventsWanted & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
+  wanted: RawEventsQuery & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
 ): Promise<number> {
   const places = wanted.doubts.map(
     (doubt) => `(partition = ${doubt.partition} and place >= ${doubt.from} and place < ${doubt.to})`,
   );
-  const { sql, params } = statementOf({
+  const { sql, params } = buildRawEventsStatement({
     ...wanted,
     before: new Map(wanted.doubts.map((doubt) => [doubt.partition, doubt.to])),
   });
@@ -180,7 +192,7 @@ export async function countRawEvents(
     const [row] = await answer.json<[string]>();
     return Number(row![0]);
   } catch (error) {
-    throw clickhouseFailure('raw events in doubt', error);
+    throw toClickHouseFailure('raw events in doubt', error);
   }
 }
 
@@ -189,7 +201,7 @@ export async function countRawEvents(
  * (storage/events/corrections.ts). Both keep the event's own place in the log: its partition and its offset there, which are compared
  * as a pair, because the correction may stand on a partition that was added later.
  */
-function statementOf(wanted: StatementWanted): { sql: string; params: Record<string, unknown> } {
+function buildRawEventsStatement(wanted: RawStatementQuery): { sql: string; params: Record<string, unknown> } {
   const scope = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
   const conditions = [scope, 'event_name in {event_names:Array(String)}'];
   const params: Record<string, unknown> = {
@@ -205,10 +217,10 @@ function statementOf(wanted: StatementWanted): { sql: string; params: Record<str
     conditions.push('source in {sources:Array(String)}');
     params['sources'] = wanted.sources;
   }
-  if (wanted.range) conditions.push(...rangeConditions(wanted.range, params));
+  if (wanted.range) conditions.push(...buildRangeConditions(wanted.range, params));
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
   if (wanted.customer_days) conditions.push(...customerDaysConditions(wanted.customer_days, params));
-  const placed = wanted.before === null ? () => '1' : beforeCondition(wanted.before, params);
+  const placed = wanted.before === null ? () => '1' : buildBeforeCondition(wanted.before, params);
   const columns = 'external_customer_id, event_id, event_name, timestamp, source, properties, received_at';
   const wanted_rows = conditions.join(' and ');
   return {
@@ -226,9 +238,9 @@ function statementOf(wanted: StatementWanted): { sql: string; params: Record<str
   };
 }
 
-type StatementWanted =
-  | (RawEventsWanted & { readonly event_names?: undefined; readonly customer_days?: undefined })
-  | (Omit<RawEventsWanted, 'event_name' | 'before'> & {
+type RawStatementQuery =
+  | (RawEventsQuery & { readonly event_names?: undefined; readonly customer_days?: undefined })
+  | (Omit<RawEventsQuery, 'event_name' | 'before'> & {
       readonly event_names: readonly string[];
       readonly event_name?: undefined;
       readonly customer_days?: readonly CustomerDay[];
@@ -236,7 +248,7 @@ type StatementWanted =
       readonly before: ReadonlyMap<number, bigint> | null;
     });
 
-function beforeCondition(before: ReadonlyMap<number, bigint>, params: Record<string, unknown>) {
+function buildBeforeCondition(before: ReadonlyMap<number, bigint>, params: Record<string, unknown>) {
   const partitions = [...before.keys()];
   params['partitions'] = partitions;
   params['before'] = partitions.map((partition) => before.get(partition)!);
@@ -249,7 +261,7 @@ function customerDaysConditions(customer_days: readonly CustomerDay[], params: R
   params['day_customers'] = customer_days.map(({ external_customer_id }) => external_customer_id);
   params['day_names'] = customer_days.map(({ event_name }) => event_name);
   params['days'] = customer_days.map(({ day }) => day);
-  params['day_months'] = [...new Set(customer_days.map(({ day }) => monthOfDay(day)))];
+  params['day_months'] = [...new Set(customer_days.map(({ day }) => toMonthNumber(day)))];
   return [
     'toYYYYMM(timestamp) in {day_months:Array(UInt32)}',
     'external_customer_id in {day_customers:Array(String)}',

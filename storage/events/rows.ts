@@ -6,12 +6,12 @@
 import { Readable } from 'node:stream';
 import { unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type ClickHouseClient, clickhouseFailure, clusterOf } from '../clickhouse/clickhouse.ts';
-import { inTurn, whenReplicasAgree } from '../clickhouse/replicas.ts';
+import { type ClickHouseClient, findCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { retryUntilReplicasAgree, writeInOrder } from '../clickhouse/replicas.ts';
 import { ONE_BLOCK } from '../clickhouse/settings.ts';
-import { type Column, nativeBlock } from './native.ts';
-import { monthStart, type RowTarget } from './tables.ts';
-import { failedAtFence, fenceCondition, markedStatement, type WriteAttempt } from './write-fence.ts';
+import { encodeNativeBlock, type NativeColumn } from './native.ts';
+import { type RowTarget, toMonthStart } from './tables.ts';
+import { buildFenceCondition, buildStatementMark, isFenceFailure, type WriteAttempt } from './write-fence.ts';
 
 /**
  * Writes all rows as one block. Resolves when they are there; after an error it is not known which of them are: who writes
@@ -24,8 +24,8 @@ export async function writeRows<Row>(
 ): Promise<void> {
   if (rows.length === 0) return;
   try {
-    if (clusterOf(clickhouse) === undefined) return await writeBlock(clickhouse, target, { rows, attempt });
-    for (const part of partsOf(target, rows)) await writePart(clickhouse, target, { rows: part, attempt });
+    if (findCluster(clickhouse) === undefined) return await writeBlock(clickhouse, target, { rows, attempt });
+    for (const part of splitByMonth(target, rows)) await writePart(clickhouse, target, { rows: part, attempt });
   } catch (error) {
     throw writeFailure(target.table, error);
   }
@@ -40,9 +40,9 @@ async function writeBlock<Row>(
 ): Promise<void> {
   const columns = target.columns.filter(({ rare }) => rare === undefined || rows.some(rare.has));
   const { stream } = await clickhouse.exec({
-    query: `${insertOf(target, columns)} WHERE ${fenceCondition(attempt)} FORMAT Native`,
-    values: Readable.from(nativeBlock(columns, rows), { objectMode: false }),
-    clickhouse_settings: { ...ONE_BLOCK, ...markedStatement(attempt) },
+    query: `${buildInsert(target, columns)} WHERE ${buildFenceCondition(attempt)} FORMAT Native`,
+    values: Readable.from(encodeNativeBlock(columns, rows), { objectMode: false }),
+    clickhouse_settings: { ...ONE_BLOCK, ...buildStatementMark(attempt) },
   });
   for await (const _chunk of stream) {
     // The answer of an insert is empty; reading it to its end frees the connection.
@@ -51,22 +51,24 @@ async function writeBlock<Row>(
 
 /** On a cluster each part is a statement, so that one that is refused for the moment has left nothing, and is sent again. */
 function writePart<Row>(clickhouse: ClickHouseClient, target: RowTarget<Row>, block: Block<Row>): Promise<void> {
-  return inTurn(clickhouse, target.table, () => whenReplicasAgree(() => writeBlock(clickhouse, target, block)));
+  return writeInOrder(clickhouse, target.table, () =>
+    retryUntilReplicasAgree(() => writeBlock(clickhouse, target, block)),
+  );
 }
 
-function partsOf<Row>({ instant_us }: RowTarget<Row>, rows: readonly Row[]): Iterable<Row[]> {
-  return groupBy(rows, (row) => (instant_us === undefined ? 0 : monthStart(instant_us(row)))).values();
+function splitByMonth<Row>({ instant_us }: RowTarget<Row>, rows: readonly Row[]): Iterable<Row[]> {
+  return groupBy(rows, (row) => (instant_us === undefined ? 0 : toMonthStart(instant_us(row)))).values();
 }
 
 /** Whoever was overtaken comes again with a new number, or learns from Postgres that the work is another's. */
 export function writeFailure(table: string, error: unknown): Error {
-  return failedAtFence(error)
+  return isFenceFailure(error)
     ? unavailable('the usage store', error)
-    : clickhouseFailure(`insert into ${table}`, error);
+    : toClickHouseFailure(`insert into ${table}`, error);
 }
 
 /** What the block has, and the neutral values of what it goes without. */
-function insertOf<Row>(target: RowTarget<Row>, present: readonly Column<Row>[]): string {
+function buildInsert<Row>(target: RowTarget<Row>, present: readonly NativeColumn<Row>[]): string {
   const structure = present.map((column) => `${column.name} ${column.type}`).join(', ');
   const filled = target.columns.flatMap((column) => {
     if (present.includes(column)) return [{ name: column.name, value: column.name }];

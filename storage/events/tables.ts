@@ -4,25 +4,25 @@ import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 import { type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
-  bits64,
-  type Column,
-  decimal,
-  instant,
-  int64,
-  label,
-  nullable,
-  text,
-  textArray,
-  tuple,
-  uint16,
-  uint32,
-  uint64,
+  bits64Column,
+  decimalColumn,
+  instantColumn,
+  int64Column,
+  labelColumn,
+  type NativeColumn,
+  nullableColumn,
+  textArrayColumn,
+  textColumn,
+  tupleColumn,
+  uint16Column,
+  uint32Column,
+  uint64Column,
 } from './native.ts';
 
 /** One table as the pipeline fills it. */
 export type RowTarget<Row> = {
   readonly table: string;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly NativeColumn<Row>[];
   /** Columns that are the same in all rows of a statement, as SQL. */
   readonly constants?: Readonly<Record<string, string>>;
   /** What a table is partitioned by, by the month in UTC. */
@@ -30,13 +30,13 @@ export type RowTarget<Row> = {
 };
 
 /** In microseconds, as the table's partitions are cut. */
-export function monthStart(instant_us: Microseconds): number {
+export function toMonthStart(instant_us: Microseconds): number {
   const date = new Date(toMs(instant_us));
   return toUs(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1));
 }
 
 /** The month of a UTC day as ClickHouse's toYYYYMM says it: the partition of the tables that are partitioned by month. */
-export function monthOfDay(day: number): number {
+export function toMonthNumber(day: number): number {
   const date = new Date(toMs(day * US_PER_DAY));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
@@ -67,39 +67,39 @@ export const EVENTS: RowTarget<StoredEvent> = {
   table: 'events',
   instant_us: (event) => event.timestamp_us,
   columns: [
-    label('tenant_id', (event) => event.tenant_id),
-    label('environment_id', (event) => event.environment_id),
-    text('external_customer_id', (event) => event.external_customer_id),
-    label('event_name', (event) => event.event_name),
-    instant('timestamp', 6, (event) => event.timestamp_us),
-    text('event_id', (event) => event.event_id),
-    text('customer_id', (event) => event.customer_id),
-    label('source', (event) => event.source),
-    text('properties', (event) => event.properties_json),
-    instant('received_at', 6, (event) => event.received_at_us),
-    uint16('partition', (event) => event.partition),
-    uint64('offset', (event) => event.offset),
-    uint32('position', (event) => event.position),
+    labelColumn('tenant_id', (event) => event.tenant_id),
+    labelColumn('environment_id', (event) => event.environment_id),
+    textColumn('external_customer_id', (event) => event.external_customer_id),
+    labelColumn('event_name', (event) => event.event_name),
+    instantColumn('timestamp', 6, (event) => event.timestamp_us),
+    textColumn('event_id', (event) => event.event_id),
+    textColumn('customer_id', (event) => event.customer_id),
+    labelColumn('source', (event) => event.source),
+    textColumn('properties', (event) => event.properties_json),
+    instantColumn('received_at', 6, (event) => event.received_at_us),
+    uint16Column('partition', (event) => event.partition),
+    uint64Column('offset', (event) => event.offset),
+    uint32Column('position', (event) => event.position),
   ],
 };
 
 export const EVENT_IDENTITIES: RowTarget<StoredEvent> = {
   table: 'event_identities',
   columns: [
-    bits64(
+    bits64Column(
       'id_hash',
       (event) => event.id_high,
       (event) => event.id_low,
     ),
-    label('tenant_id', (event) => event.tenant_id),
-    label('environment_id', (event) => event.environment_id),
-    text('event_id', (event) => event.event_id),
-    instant('timestamp', 6, (event) => event.timestamp_us),
-    uint16('partition', (event) => event.partition),
-    uint64('offset', (event) => event.offset),
-    uint32('position', (event) => event.position),
-    uint32('content_crc', (event) => event.content_crc),
-    uint32('content_hash', (event) => event.content_hash),
+    labelColumn('tenant_id', (event) => event.tenant_id),
+    labelColumn('environment_id', (event) => event.environment_id),
+    textColumn('event_id', (event) => event.event_id),
+    instantColumn('timestamp', 6, (event) => event.timestamp_us),
+    uint16Column('partition', (event) => event.partition),
+    uint64Column('offset', (event) => event.offset),
+    uint32Column('position', (event) => event.position),
+    uint32Column('content_crc', (event) => event.content_crc),
+    uint32Column('content_hash', (event) => event.content_hash),
   ],
 };
 
@@ -123,17 +123,17 @@ export const EVENT_OUTCOMES: RowTarget<EventOutcome> = {
   table: 'event_outcomes',
   instant_us: (outcome) => outcome.received_at_us,
   columns: [
-    label('tenant_id', (outcome) => outcome.tenant_id),
-    label('environment_id', (outcome) => outcome.environment_id),
-    text('event_id', (outcome) => outcome.event_id),
-    label('outcome', (outcome) => outcome.outcome),
-    text('meter_id', (outcome) => outcome.meter_id),
-    text('reason', (outcome) => outcome.reason),
-    instant('received_at', 6, (outcome) => outcome.received_at_us),
-    uint16('partition', (outcome) => outcome.partition),
-    uint64('offset', (outcome) => outcome.offset),
-    uint32('position', (outcome) => outcome.position),
-    text('body', (outcome) => outcome.body),
+    labelColumn('tenant_id', (outcome) => outcome.tenant_id),
+    labelColumn('environment_id', (outcome) => outcome.environment_id),
+    textColumn('event_id', (outcome) => outcome.event_id),
+    labelColumn('outcome', (outcome) => outcome.outcome),
+    textColumn('meter_id', (outcome) => outcome.meter_id),
+    textColumn('reason', (outcome) => outcome.reason),
+    instantColumn('received_at', 6, (outcome) => outcome.received_at_us),
+    uint16Column('partition', (outcome) => outcome.partition),
+    uint64Column('offset', (outcome) => outcome.offset),
+    uint32Column('position', (outcome) => outcome.position),
+    textColumn('body', (outcome) => outcome.body),
   ],
 };
 
@@ -146,41 +146,41 @@ const places = QUANTITY_PLACES;
 export const UNKNOWN_US = 9_000_000_000_000_000_000;
 
 /** The pre-aggregated rows, each counted by the version of its meter; written by `usage-rows.ts`, with the number of the try. */
-export function usageBuckets(versionOf: (meterId: string) => number, attempt = 0n): RowTarget<BucketRow> {
+export function usageBucketsTarget(getVersion: (meterId: string) => number, attempt = 0n): RowTarget<BucketRow> {
   return {
     table: 'usage_buckets',
     instant_us: (row) => row.bucket_start_us,
     constants: { attempt: String(attempt) },
     columns: [
-      label('tenant_id', (row) => row.tenant_id),
-      label('environment_id', (row) => row.environment_id),
-      label('meter_id', (row) => row.meter_id),
-      uint32('meter_version', (row) => versionOf(row.meter_id)),
-      label('size', (row) => row.size),
-      text('external_customer_id', (row) => row.external_customer_id),
-      instant('bucket_start', 0, (row) => row.bucket_start_us / US_PER_SECOND),
-      text('group_key', (row) => row.group_key),
-      uint64('event_count', (row) => row.count),
-      int64('first_us', (row) => row.first_us ?? -UNKNOWN_US),
-      int64('last_us', (row) => row.last_us ?? UNKNOWN_US),
-      { ...decimal('sum', places, (row: BucketRow) => row.sum), rare: { has: (row) => row.sum !== 0n } },
+      labelColumn('tenant_id', (row) => row.tenant_id),
+      labelColumn('environment_id', (row) => row.environment_id),
+      labelColumn('meter_id', (row) => row.meter_id),
+      uint32Column('meter_version', (row) => getVersion(row.meter_id)),
+      labelColumn('size', (row) => row.size),
+      textColumn('external_customer_id', (row) => row.external_customer_id),
+      instantColumn('bucket_start', 0, (row) => row.bucket_start_us / US_PER_SECOND),
+      textColumn('group_key', (row) => row.group_key),
+      uint64Column('event_count', (row) => row.count),
+      int64Column('first_us', (row) => row.first_us ?? -UNKNOWN_US),
+      int64Column('last_us', (row) => row.last_us ?? UNKNOWN_US),
+      { ...decimalColumn('sum', places, (row: BucketRow) => row.sum), rare: { has: (row) => row.sum !== 0n } },
       {
-        ...decimal('weighted_sum', places, (row: BucketRow) => row.weighted_sum),
+        ...decimalColumn('weighted_sum', places, (row: BucketRow) => row.weighted_sum),
         rare: { has: (row) => row.weighted_sum !== 0n },
       },
-      { ...nullable('min', places, (row: BucketRow) => row.min), rare: { has: (row) => row.min !== null } },
-      { ...nullable('max', places, (row: BucketRow) => row.max), rare: { has: (row) => row.max !== null } },
+      { ...nullableColumn('min', places, (row: BucketRow) => row.min), rare: { has: (row) => row.min !== null } },
+      { ...nullableColumn('max', places, (row: BucketRow) => row.max), rare: { has: (row) => row.max !== null } },
       latest,
       uniques,
     ],
   };
 }
 
-const latest: Column<BucketRow> = {
-  ...tuple('latest', [
-    int64('timestamp_us', (row: BucketRow) => row.latest?.timestamp_us ?? NEVER_US),
-    text('event_id', (row) => row.latest?.event_id ?? ''),
-    decimal('value', places, (row) => row.latest?.value ?? 0n),
+const latest: NativeColumn<BucketRow> = {
+  ...tupleColumn('latest', [
+    int64Column('timestamp_us', (row: BucketRow) => row.latest?.timestamp_us ?? NEVER_US),
+    textColumn('event_id', (row) => row.latest?.event_id ?? ''),
+    decimalColumn('value', places, (row) => row.latest?.value ?? 0n),
   ]),
   rare: { has: (row) => row.latest !== null, neutral: NO_LATEST },
 };
@@ -188,7 +188,7 @@ const latest: Column<BucketRow> = {
 /** -2^63, which a number holds exactly. */
 const NEVER_US = -9223372036854775808;
 
-const uniques: Column<BucketRow> = {
-  ...textArray('unique_values', (row: BucketRow) => row.uniques),
+const uniques: NativeColumn<BucketRow> = {
+  ...textArrayColumn('unique_values', (row: BucketRow) => row.uniques),
   rare: { has: (row) => row.uniques.length > 0 },
 };

@@ -4,8 +4,8 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { type ClickHouseClient, clickhouseFailure, onCluster } from '../clickhouse/clickhouse.ts';
-import { isAway } from '../failure.ts';
+import { type ClickHouseClient, onCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { isUnavailable } from '../failure.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 
@@ -20,7 +20,7 @@ export class Trial {
   }
 
   /** Why the rows are refused; nothing when they would be taken. What may pass, like a store that is away, is thrown. */
-  async refusalOf<Row>(target: RowTarget<Row>, rows: readonly Row[]): Promise<string | undefined> {
+  async findRejection<Row>(target: RowTarget<Row>, rows: readonly Row[]): Promise<string | undefined> {
     const table = `${target.table}_${this.#suffix}`;
     this.#tables.add(table);
     try {
@@ -28,13 +28,13 @@ export class Trial {
         query: `create table if not exists ${table} ${onCluster(this.#clickhouse)} as ${target.table} engine = Null`,
       });
     } catch (error) {
-      throw clickhouseFailure(`trial of ${target.table}`, error);
+      throw toClickHouseFailure(`trial of ${target.table}`, error);
     }
     try {
       await writeRows(this.#clickhouse, { ...target, table }, { rows, attempt: { writer: 'trial', attempt: 0n } });
       return undefined;
     } catch (error) {
-      if (isAway(error)) throw error;
+      if (isUnavailable(error)) throw error;
       return error instanceof Error ? error.message : String(error);
     }
   }

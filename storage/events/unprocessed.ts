@@ -11,7 +11,7 @@ import type { LogRecord } from '../log/log.ts';
 import type { Stores } from '../stores.ts';
 import type { FoundEvent } from './find-events.ts';
 
-const RECORDS_PER_LOOK = 100;
+const RECORDS_PER_READ = 100;
 
 export async function findUnprocessed(
   { log, postgres }: Stores,
@@ -25,13 +25,13 @@ export async function findUnprocessed(
   const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
   const inJson = Buffer.from(JSON.stringify(event_id).slice(1, -1));
   for (let from = BigInt(rows[0]?.next_offset ?? 0); ; ) {
-    const records = await log.records({ ...scope, partition, from, containing: inJson, limit: RECORDS_PER_LOOK });
+    const records = await log.records({ ...scope, partition, from, containing: inJson, limit: RECORDS_PER_READ });
     for (const record of records) {
       if (!record.body.includes(inJson) && !Object.values(record.made_ids ?? {}).includes(event_id)) continue;
       const found = eventIn(record, event_id);
       if (found) return { ...found, partition };
     }
-    if (records.length < RECORDS_PER_LOOK) return undefined;
+    if (records.length < RECORDS_PER_READ) return undefined;
     from = records.at(-1)!.offset + 1n;
   }
 }

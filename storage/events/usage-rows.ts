@@ -6,42 +6,42 @@
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { writeRows } from './rows.ts';
-import { monthStart, usageBuckets } from './tables.ts';
+import { toMonthStart, usageBucketsTarget } from './tables.ts';
 import type { WriteAttempt } from './write-fence.ts';
 
 /** The size of a mark: no size of a usage row. */
 export const MARK = 'MARK';
 
-export type UsageRows = { readonly rows: readonly BucketRow[]; readonly versionOf: (meterId: string) => number };
+export type UsageRows = { readonly rows: readonly BucketRow[]; readonly getVersion: (meterId: string) => number };
 
 /** Writes all rows, a part for each of their months. */
 export async function writeUsageRows(
   clickhouse: ClickHouseClient,
-  { rows, versionOf }: UsageRows,
+  { rows, getVersion }: UsageRows,
   attempt: WriteAttempt,
 ): Promise<void> {
   if (rows.length === 0) return;
-  const months = new Set(rows.map((row) => monthStart(row.bucket_start_us)));
+  const months = new Set(rows.map((row) => toMonthStart(row.bucket_start_us)));
   // Behind the others: should the engine ever cut a block, the mark is in the last piece.
-  const marked = [...rows, ...[...months].map((start_us) => markOf(attempt.writer, start_us))];
-  const target = usageBuckets((meterId) => (meterId === '' ? 0 : versionOf(meterId)), attempt.attempt);
+  const marked = [...rows, ...[...months].map((start_us) => buildWriterMark(attempt.writer, start_us))];
+  const target = usageBucketsTarget((meterId) => (meterId === '' ? 0 : getVersion(meterId)), attempt.attempt);
   await writeRows(clickhouse, target, { rows: marked, attempt });
 }
 
 /** Those of the rows whose part has not arrived with any try of the writer from number `since` on. */
-export async function missingUsageRows(
+export async function findMissingUsageRows(
   clickhouse: ClickHouseClient,
   rows: readonly BucketRow[],
   { writer, since }: { writer: string; since: bigint },
 ): Promise<BucketRow[]> {
-  const landed = await monthsLanded(clickhouse, { writer, since });
-  return rows.filter((row) => !landed.has(monthStart(row.bucket_start_us)));
+  const landed = await listStoredMonths(clickhouse, { writer, since });
+  return rows.filter((row) => !landed.has(toMonthStart(row.bucket_start_us)));
 }
 
 /** The starts of the months, in microseconds, of which a part has arrived with a try from number `since` on. */
-export async function monthsLanded(
+export async function listStoredMonths(
   clickhouse: ClickHouseClient,
   { writer, since }: { writer: string; since: bigint },
 ): Promise<Set<number>> {
@@ -56,11 +56,11 @@ export async function monthsLanded(
     });
     return new Set((await answer.json<{ start_s: string }>()).map(({ start_s }) => Number(start_s) * US_PER_SECOND));
   } catch (error) {
-    throw clickhouseFailure('marks of usage rows', error);
+    throw toClickHouseFailure('marks of usage rows', error);
   }
 }
 
-function markOf(writer: string, start_us: Microseconds): BucketRow {
+function buildWriterMark(writer: string, start_us: Microseconds): BucketRow {
   return {
     tenant_id: '',
     environment_id: '',

@@ -8,31 +8,31 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import { unavailable } from '../../core/error.ts';
-import { type ClickHouseClient, clickhouseFailure, clusterOf, onCluster } from '../clickhouse/clickhouse.ts';
-import { quoted, quotedName } from '../clickhouse/literals.ts';
+import { type ClickHouseClient, findCluster, onCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { quoteName, quoteText } from '../clickhouse/literals.ts';
 
 /** One try of one writer: `partition:3`, `backfill:<meter>:<version>`. A writer has one try at a time in progress. */
 export type WriteAttempt = { readonly writer: string; readonly attempt: bigint };
 
 /** Fails the statement in which it stands when a later try of the writer has raised the fence. */
-export function fenceCondition({ writer, attempt }: WriteAttempt): string {
-  const fence = `(SELECT max(attempt) FROM write_fences WHERE writer = ${quoted(writer)})`;
+export function buildFenceCondition({ writer, attempt }: WriteAttempt): string {
+  const fence = `(SELECT max(attempt) FROM write_fences WHERE writer = ${quoteText(writer)})`;
   return `throwIf(${fence} > ${attempt}, '${LATE}') = 0`;
 }
 
 /** The settings by which a running statement is known, and a copy of it that a network delivers twice. */
-export function markedStatement({ writer, attempt }: WriteAttempt): {
+export function buildStatementMark({ writer, attempt }: WriteAttempt): {
   log_comment: string;
   insert_deduplication_token: string;
 } {
-  const mark = `${prefixOf(writer)}${attempt}/${randomUUID()}`;
+  const mark = `${buildQueryPrefix(writer)}${attempt}/${randomUUID()}`;
   return { log_comment: mark, insert_deduplication_token: mark };
 }
 
 const LATE = 'a later try of this writer has begun';
 
 /** Whether a statement failed at the fence: somebody else writes now. */
-export function failedAtFence(error: unknown): boolean {
+export function isFenceFailure(error: unknown): boolean {
   return error instanceof Error && error.message.includes(LATE);
 }
 
@@ -43,11 +43,11 @@ const PAUSE_MS = 50;
 export async function raiseFence(clickhouse: ClickHouseClient, own: WriteAttempt): Promise<void> {
   try {
     await setFence(clickhouse, own);
-    const database = await databaseOf(clickhouse);
+    const database = await loadDatabaseName(clickhouse);
     await untilEarlierEnded(clickhouse, database, own);
-    if (clusterOf(clickhouse) !== undefined) await untilReplicated(clickhouse, database);
+    if (findCluster(clickhouse) !== undefined) await untilReplicated(clickhouse, database);
   } catch (error) {
-    throw clickhouseFailure('fence of a writer', error);
+    throw toClickHouseFailure('fence of a writer', error);
   }
 }
 
@@ -61,12 +61,12 @@ export async function setFence(clickhouse: ClickHouseClient, { writer, attempt }
       clickhouse_settings: { insert_deduplicate: 0, deduplicate_insert: 'disable' } as ClickHouseSettings,
     });
   } catch (error) {
-    throw clickhouseFailure('fence of a writer', error);
+    throw toClickHouseFailure('fence of a writer', error);
   }
 }
 
 /** By name: what asks for the current database may be answered by another server of the cluster, which has one of its own. */
-async function databaseOf(clickhouse: ClickHouseClient): Promise<string> {
+async function loadDatabaseName(clickhouse: ClickHouseClient): Promise<string> {
   const answer = await clickhouse.query({ query: 'select currentDatabase() as name', format: 'JSONEachRow' });
   return (await answer.json<{ name: string }>())[0]!.name;
 }
@@ -81,11 +81,11 @@ async function untilEarlierEnded(
   database: string,
   { writer, attempt }: WriteAttempt,
 ): Promise<void> {
-  const running = `current_database = ${quoted(database)} and startsWith(Settings['log_comment'], ${quoted(prefixOf(writer))})
+  const running = `current_database = ${quoteText(database)} and startsWith(Settings['log_comment'], ${quoteText(buildQueryPrefix(writer))})
      and toUInt64OrZero(splitByChar('/', Settings['log_comment'])[3]) < ${attempt}`;
-  const cluster = clusterOf(clickhouse);
+  const cluster = findCluster(clickhouse);
   const processes =
-    cluster === undefined ? 'system.processes' : `clusterAllReplicas(${quoted(cluster)}, system.processes)`;
+    cluster === undefined ? 'system.processes' : `clusterAllReplicas(${quoteText(cluster)}, system.processes)`;
   const until = performance.now() + STATEMENTS_END_WITHIN_MS;
   for (;;) {
     const answer = await clickhouse.query({
@@ -108,13 +108,13 @@ async function untilEarlierEnded(
 async function untilReplicated(clickhouse: ClickHouseClient, database: string): Promise<void> {
   for (const table of WRITTEN_TABLES)
     await clickhouse.command({
-      query: `SYSTEM SYNC REPLICA ${onCluster(clickhouse)} ${quotedName(database)}.${table} LIGHTWEIGHT`,
+      query: `SYSTEM SYNC REPLICA ${onCluster(clickhouse)} ${quoteName(database)}.${table} LIGHTWEIGHT`,
       clickhouse_settings: { distributed_ddl_task_timeout: String(STATEMENTS_END_WITHIN_MS / 1000) },
     });
 }
 
 const WRITTEN_TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections', 'usage_buckets'];
 
-function prefixOf(writer: string): string {
+function buildQueryPrefix(writer: string): string {
   return `farthing/${writer}/`;
 }

@@ -7,10 +7,14 @@ import type { Scope } from '../../core/scope.ts';
 import type { Database, Transaction } from '../stores.ts';
 
 /** What was there: records of cuts up to `number`, and of each partition of the log the events before its offset. */
-export type Cut = { readonly number: string; readonly offsets: Readonly<Record<string, string>> };
+export type ExportCut = { readonly number: string; readonly offsets: Readonly<Record<string, string>> };
 
 /** From this statement on transactions know of the scheduled task, and note what they make. */
-export async function knownSince(database: Database, { tenant_id, environment_id }: Scope, id: string): Promise<void> {
+export async function markKnownSince(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  id: string,
+): Promise<void> {
   await database.raw(
     `update scheduled_tasks set noted_since = pg_snapshot_xmax(pg_current_snapshot())
       where tenant_id = ? and environment_id = ? and id = ? and noted_since is null`,
@@ -19,7 +23,11 @@ export async function knownSince(database: Database, { tenant_id, environment_id
 }
 
 /** Whether everything that was written before transactions knew of it has ended. A number of the future is of another server. */
-export async function isNoted(database: Database, { tenant_id, environment_id }: Scope, id: string): Promise<boolean> {
+export async function isArrivalTrackingComplete(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  id: string,
+): Promise<boolean> {
   const { rows } = await database.raw(
     `select noted_since <= pg_snapshot_xmin(pg_current_snapshot())
             or noted_since > pg_snapshot_xmax(pg_current_snapshot()) as is_noted
@@ -30,7 +38,10 @@ export async function isNoted(database: Database, { tenant_id, environment_id }:
 }
 
 /** Gives a number to all that is there and has none. Cuts of an environment wait for each other, so a greater number is a later cut. */
-export async function numberArrivals(database: Transaction, { tenant_id, environment_id }: Scope): Promise<string> {
+export async function assignArrivalNumbers(
+  database: Transaction,
+  { tenant_id, environment_id }: Scope,
+): Promise<string> {
   await database.raw(`select pg_advisory_xact_lock(hashtextextended(?, 0))`, [
     `export cut ${tenant_id} ${environment_id}`,
   ]);
@@ -44,19 +55,31 @@ export async function numberArrivals(database: Transaction, { tenant_id, environ
 }
 
 /** What was there when a file was cut, and when the one before it was. */
-export type CutParts = { readonly first_us: number; readonly before: Cut; readonly until: Cut };
+export type CutParts = { readonly first_us: number; readonly before: ExportCut; readonly until: ExportCut };
 
 /** A condition of SQL, and what stands in its places. */
 export type FileCondition = readonly [sql: string, bound: readonly string[]];
 
-type Kind = 'invoice' | 'credits';
-type Part = Scope & { readonly kind: Kind; readonly id: string; readonly cut: CutParts; readonly is_late: boolean };
+type ArrivalKind = 'invoice' | 'credits';
+type ExportFilePart = Scope & {
+  readonly kind: ArrivalKind;
+  readonly id: string;
+  readonly cut: CutParts;
+  readonly is_late: boolean;
+};
 
 /**
  * The condition that a record, whose id is the column `id`, is in the file: one of its own time unless it was not there yet, one of an
  * earlier time if it came between the cuts.
  */
-export function inFile({ kind, id, cut, is_late, tenant_id, environment_id }: Part): FileCondition {
+export function buildFileCondition({
+  kind,
+  id,
+  cut,
+  is_late,
+  tenant_id,
+  environment_id,
+}: ExportFilePart): FileCondition {
   const scoped = `tenant_id = ? and environment_id = ? and kind = ?`;
   const values = [tenant_id, environment_id, kind];
   if (is_late)

@@ -5,34 +5,34 @@ import type { Database } from '../stores.ts';
 export type BegunPart = { readonly part: number; readonly upload_id: string; readonly is_named: boolean };
 type OfTask = Scope & { readonly id: string };
 
-export async function partsLeft(database: Database, task: OfTask): Promise<ReadonlyMap<number, BegunPart>> {
+export async function loadRemainingParts(database: Database, task: OfTask): Promise<ReadonlyMap<number, BegunPart>> {
   const rows: BegunPart[] = await database('export_parts')
-    .where(ownOf(task))
+    .where(toTaskKey(task))
     .orderBy('part')
     .select('part', 'upload_id', 'is_named');
   return new Map(rows.map((row) => [row.part, row]));
 }
 
-export async function keepPart(
+export async function recordPart(
   database: Database,
   task: OfTask,
   { part, upload_id }: Pick<BegunPart, 'part' | 'upload_id'>,
 ): Promise<void> {
   await database('export_parts')
-    .insert({ ...ownOf(task), part, upload_id })
+    .insert({ ...toTaskKey(task), part, upload_id })
     .onConflict(['tenant_id', 'environment_id', 'task_id', 'part'])
     .merge({ upload_id });
 }
 
 /** Before the first gets its name, which it keeps whatever becomes of the transaction. */
-export async function namingBegins(database: Database, task: OfTask, parts: number): Promise<void> {
-  await database('export_parts').where(ownOf(task)).where('part', '<=', parts).update({ is_named: true });
+export async function markPartsNamed(database: Database, task: OfTask, parts: number): Promise<void> {
+  await database('export_parts').where(toTaskKey(task)).where('part', '<=', parts).update({ is_named: true });
 }
 
-export async function forgetParts(database: Database, task: OfTask): Promise<void> {
-  await database('export_parts').where(ownOf(task)).delete();
+export async function deleteParts(database: Database, task: OfTask): Promise<void> {
+  await database('export_parts').where(toTaskKey(task)).delete();
 }
 
-function ownOf({ id, tenant_id, environment_id }: OfTask) {
+function toTaskKey({ id, tenant_id, environment_id }: OfTask) {
   return { tenant_id, environment_id, task_id: id };
 }

@@ -6,23 +6,23 @@ import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
-export type FilePlace = Scope & { readonly task_id: string; readonly file_id: string };
+export type ImportFileKey = Scope & { readonly task_id: string; readonly file_id: string };
 
 const CHUNK_BYTES = 262_144;
 
 /** Pieces of whatever length, one after another; answers how many bytes they were. */
 export async function writeChunks(
-  { tenant_id, environment_id, task_id, file_id }: FilePlace,
+  { tenant_id, environment_id, task_id, file_id }: ImportFileKey,
   pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
   database: Database,
 ): Promise<void> {
   let seq = 0;
-  for await (const bytes of chunksOf(pieces))
+  for await (const bytes of splitIntoChunks(pieces))
     await database('import_chunks').insert({ tenant_id, environment_id, task_id, file_id, seq: seq++, bytes });
 }
 
 /** Of one length, but for the last. */
-async function* chunksOf(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
+async function* splitIntoChunks(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Buffer[] = [];
   let length = 0;
   for await (const piece of pieces) {
@@ -41,19 +41,19 @@ async function* chunksOf(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): Asyn
 }
 
 /** The one that is whole from here on; the first that says so, where two were fetched. */
-export async function keepFile(place: FilePlace, database: Database): Promise<void> {
-  const { tenant_id, environment_id, task_id, file_id } = place;
+export async function createFile(key: ImportFileKey, database: Database): Promise<void> {
+  const { tenant_id, environment_id, task_id, file_id } = key;
   await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
 }
 
-export type KeptFile = FilePlace & { readonly size_bytes: number };
+export type StoredImportFile = ImportFileKey & { readonly size_bytes: number };
 
 /** Undefined where none is there, or not all of its pieces are any more; what is left of it then goes. */
-export async function keptFile(
+export async function findStoredFile(
   { tenant_id, environment_id }: Scope,
   task_id: string,
   database: Database,
-): Promise<KeptFile | undefined> {
+): Promise<StoredImportFile | undefined> {
   const [row] = await database('import_files as kept')
     .join('tasks', { 'tasks.id': 'kept.task_id' })
     .where({ 'kept.tenant_id': tenant_id, 'kept.environment_id': environment_id, 'kept.task_id': task_id })
@@ -69,7 +69,7 @@ export async function keptFile(
 }
 
 /** Up to the first piece that is missing. */
-async function bytesThere({ tenant_id, environment_id, task_id, file_id }: FilePlace, database: Database) {
+async function bytesThere({ tenant_id, environment_id, task_id, file_id }: ImportFileKey, database: Database) {
   const pieces = database('import_chunks')
     .where({ tenant_id, environment_id, task_id, file_id })
     .select(database.raw('octet_length(bytes) as length, seq, row_number() over (order by seq) - 1 as place'));
@@ -86,7 +86,7 @@ export async function useFile({ tenant_id, environment_id }: Scope, task_id: str
 
 /** Throws where a piece is missing, before anything behind it could be taken for the end of the file. */
 export async function* readChunks(
-  { tenant_id, environment_id, task_id, file_id, size_bytes }: KeptFile,
+  { tenant_id, environment_id, task_id, file_id, size_bytes }: StoredImportFile,
   database: Database,
 ): AsyncGenerator<Buffer> {
   let read = 0;
@@ -101,19 +101,19 @@ export async function* readChunks(
 }
 
 /** All that was fetched for the task. */
-export async function forgetFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
+export async function deleteFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
   await database('import_files').where({ tenant_id, environment_id, task_id }).del();
   await database('import_chunks').where({ tenant_id, environment_id, task_id }).del();
 }
 
-const KEPT_DAYS = 7;
+const RETENTION_DAYS = 7;
 
 /**
  * For the scheduler: files of imports that have ended, and that nobody has begun to read since. The tasks are held meanwhile, so that none of them is resumed
  * with half a file. Resolves with how many pieces went.
  */
 export async function purgeImportFiles(database: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000);
+  const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
   const answer = await database.raw(
     `with left_over as (
        select task_id from import_files where used_at < :before

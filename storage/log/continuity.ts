@@ -36,7 +36,7 @@ export function checkContinues(
 }
 
 /** The records up to the first hole: what stands before it has its effect, and the partition stops exactly there. */
-export function untilHole<Record extends { readonly offset: bigint }>(records: readonly Record[]): Record[] {
+export function takeUntilHole<Record extends { readonly offset: bigint }>(records: readonly Record[]): Record[] {
   const hole = records.findIndex(({ offset }, index) => index > 0 && offset !== records[index - 1]!.offset + 1n);
   return hole < 0 ? [...records] : records.slice(0, hole);
 }

@@ -10,15 +10,15 @@
 import { notAllowed } from '../../core/error.ts';
 import type { Database, Stores } from '../stores.ts';
 import { KafkaLog } from './kafka/kafka.ts';
-import { changeLayout } from './kafka/layout.ts';
+import { updateLayout } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
 
 /** What differs between the logs. */
-type Way = {
+type GrowthStrategy = {
   /** Makes the partitions where Postgres does not hold them; resolves when nobody appends by the old number any more. */
   make(to: number): Promise<void>;
   /** Keeps those out, until the commit, who append through Postgres. */
-  hold(transaction: Database): Promise<void>;
+  lock(transaction: Database): Promise<void>;
   checkNobodyReads(database: Database): Promise<void>;
   /** From the commit on the new number is in use. */
   use(transaction: Database, to: number): Promise<void>;
@@ -28,19 +28,19 @@ export async function growLog(stores: Pick<Stores, 'postgres' | 'log'>, to: numb
   const { postgres, log } = stores;
   const from = log.partition_count;
   if (to <= from) throw notAllowed(`the log has ${from} partitions; partitions can only be added`);
-  const way = wayOf(log);
+  const strategy = chooseGrowthStrategy(log);
   const check = async (database: Database) => {
-    await way.checkNobodyReads(database);
+    await strategy.checkNobodyReads(database);
     await checkDrained(log, database);
   };
   await check(postgres);
-  await way.make(to);
+  await strategy.make(to);
   await postgres.transaction(async (transaction) => {
     // Nobody takes a partition from here to the commit, so whom the check does not see takes it by the new number.
     await transaction.raw(`lock table slices in exclusive mode`);
-    await way.hold(transaction);
+    await strategy.lock(transaction);
     await check(transaction);
-    await way.use(transaction, to);
+    await strategy.use(transaction, to);
     // Everything that is counted is counted on the new partitions from their first record on.
     await transaction.raw(
       `insert into meter_barriers (meter_id, version, partition, from_offset)
@@ -50,19 +50,19 @@ export async function growLog(stores: Pick<Stores, 'postgres' | 'log'>, to: numb
   });
 }
 
-function wayOf(log: EventLog): Way {
-  if (!(log instanceof KafkaLog)) return embeddedWay;
+function chooseGrowthStrategy(log: EventLog): GrowthStrategy {
+  if (!(log instanceof KafkaLog)) return embeddedGrowth;
   return {
     make: (to) => log.addPartitions(to),
-    hold: async () => {},
+    lock: async () => {},
     checkNobodyReads: () => log.checkNobodyReads(),
-    use: changeLayout,
+    use: updateLayout,
   };
 }
 
-const embeddedWay: Way = {
+const embeddedGrowth: GrowthStrategy = {
   make: async () => {},
-  hold: async (transaction) => void (await transaction.raw(`lock table log_partitions in exclusive mode`)),
+  lock: async (transaction) => void (await transaction.raw(`lock table log_partitions in exclusive mode`)),
   async checkNobodyReads(database) {
     const { rows } = await database.raw(
       `select count(*)::int as workers from log_consumers where seen_until > clock_timestamp()`,

@@ -1,6 +1,6 @@
 /** What Prometheus hears of the log: how far the pipeline is behind, by partition, and whether the log answers at all. */
 import { Gauge, register } from 'prom-client';
-import { inTime } from '../in-time.ts';
+import { runWithTimeout } from '../in-time.ts';
 import type { EventLog, PartitionLag } from './log.ts';
 
 const NAMES = [
@@ -14,13 +14,13 @@ export function measureLog(log: EventLog, now: () => Date): void {
   for (const name of NAMES) register.removeSingleMetric(name);
   const labelNames = ['partition'] as const;
   // All are collected in the same moment, and the log answers the three with one look.
-  const ask = async (): Promise<PartitionLag[] | null> => inTime(() => log.lag());
+  const loadLag = async (): Promise<PartitionLag[] | null> => runWithTimeout(() => log.lag());
   new Gauge({
     name: UNPROCESSED,
     help: 'Records that are not in the stores yet, by partition of the event log',
     labelNames,
     async collect() {
-      const lag = await ask();
+      const lag = await loadLag();
       this.reset();
       for (const each of lag ?? []) this.set({ partition: each.partition }, each.unprocessed_records);
     },
@@ -30,7 +30,7 @@ export function measureLog(log: EventLog, now: () => Date): void {
     help: 'Age of the oldest record that is not in the stores yet, by partition of the event log; 0 when there is none',
     labelNames,
     async collect() {
-      const lag = await ask();
+      const lag = await loadLag();
       this.reset();
       for (const each of lag ?? []) this.set({ partition: each.partition }, ageInSeconds(each, now()));
     },
@@ -39,7 +39,7 @@ export function measureLog(log: EventLog, now: () => Date): void {
     name: UP,
     help: 'Whether the event log answers',
     async collect() {
-      this.set((await ask()) === null ? 0 : 1);
+      this.set((await loadLag()) === null ? 0 : 1);
     },
   });
 }

@@ -30,7 +30,7 @@ export type LogEntry = Scope & {
 export type LogRecord = LogEntry & { readonly offset: bigint };
 
 /** What could not become an event: the bytes as they came, why, and where it stands in the log. */
-export type DeadLetter = Pick<
+export type LogDeadLetter = Pick<
   EventOutcome,
   | 'tenant_id'
   | 'environment_id'
@@ -44,7 +44,7 @@ export type DeadLetter = Pick<
 >;
 
 /** A system event as it is told beside the log. */
-export type ToldEvent = Scope & {
+export type PublishedSystemEvent = Scope & {
   readonly id: string;
   readonly event_name: string;
   readonly entity_type: string;
@@ -79,10 +79,10 @@ export interface EventLog {
    * Tells whoever listens beside the log; resolves when that is durable. At least once, so one may be told again. The embedded
    * log has nobody to tell: there the rows in the stores are all.
    */
-  tellDeadLetters?(letters: readonly DeadLetter[]): Promise<void>;
+  publishDeadLetters?(letters: readonly LogDeadLetter[]): Promise<void>;
 
   /** The same for system events, which have a topic of their own: those of one record stay in order. */
-  tellSystemEvents?(events: readonly ToldEvent[]): Promise<void>;
+  publishSystemEvents?(events: readonly PublishedSystemEvent[]): Promise<void>;
 
   lag(): Promise<PartitionLag[]>;
   /** Resolves when the log answers; rejects when it does not. */
@@ -95,7 +95,7 @@ export interface PartitionHandler {
   /** The partition is ours from now on; answers where the stores are, which wins over what the log has committed. */
   assigned(partition: number): Promise<StoredPlace>;
   /** Records in order and without a gap: the first is the one at `read_from` of the answer before, or at `next_offset`. */
-  process(batch: PartitionBatch): Promise<Progress>;
+  process(batch: PartitionBatch): Promise<ConsumerProgress>;
   /** The partition belongs to somebody else now; drop what was held for it. */
   revoked(partition: number): Promise<void>;
   /** A batch failed: what was held is dropped, and `assigned` is asked again. */
@@ -117,7 +117,7 @@ export type StoredPlace = {
 };
 
 /** Two different things: what is read is not yet stored, and only what is stored may be committed, or leave the log. */
-export type Progress = {
+export type ConsumerProgress = {
   /** Everything before it is in the stores. */
   readonly stored_until: bigint;
   /** The next record that the handler wants. What stands between the two is held by it, and is read again after a failure. */

@@ -6,9 +6,9 @@ import type { Config } from '../../config.ts';
 import { openEmbeddedLog } from './embedded/embedded.ts';
 import type { KafkaConnection } from './kafka/client.ts';
 import { openKafkaLog } from './kafka/kafka.ts';
-import { layoutIn } from './kafka/layout.ts';
+import { createLayoutReader } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
-import { tracedLog } from './traced-log.ts';
+import { traceLog } from './traced-log.ts';
 
 /** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */
 const KAFKA_PARTITIONS = 12;
@@ -20,7 +20,7 @@ const KAFKA_WAIT_MS = 1_000;
 export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
 
 export async function openLog(config: Config, parts: LogParts): Promise<EventLog> {
-  return tracedLog(await openUntraced(config, parts));
+  return traceLog(await openUntraced(config, parts));
 }
 
 function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
@@ -38,7 +38,7 @@ function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<E
     });
   }
   return openKafkaLog({
-    ...connectionOf(config, config.KAFKA_BROKERS),
+    ...buildKafkaConnection(config, config.KAFKA_BROKERS),
     logger: logger.child({ part: 'kafka' }),
     topic_prefix: config.KAFKA_TOPIC_PREFIX,
     partition_count: partitions ?? KAFKA_PARTITIONS,
@@ -50,20 +50,20 @@ function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<E
     system_event_retention_hours: config.KAFKA_SYSTEM_EVENT_RETENTION_HOURS,
     append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
     linger_ms: config.SLICE_WAIT_MS ?? KAFKA_WAIT_MS,
-    layout: layoutIn(postgres),
+    layout: createLayoutReader(postgres),
   });
 }
 
 /** How the settings say that Kafka is spoken to. */
-export function connectionOf(config: Config, brokers: string): KafkaConnection {
+export function buildKafkaConnection(config: Config, brokers: string): KafkaConnection {
   return {
     brokers: brokers.split(',').map((broker) => broker.trim()),
     ssl: config.KAFKA_SSL,
-    sasl: saslOf(config),
+    sasl: buildSasl(config),
   };
 }
 
-function saslOf(config: Config) {
+function buildSasl(config: Config) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
   if (mechanism === undefined) return undefined;
   if (username === undefined || password === undefined)

@@ -6,7 +6,7 @@
 import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from './batch-limits.ts';
 import type { LogRecord } from './log.ts';
 
-const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+const RETAINED_BYTES_MAX = 64 * 1024 * 1024;
 
 export class RecentRecords {
   #records: LogRecord[] = [];
@@ -16,7 +16,7 @@ export class RecentRecords {
   add(record: LogRecord): void {
     const last = this.#records.at(-1);
     if (last && record.offset !== last.offset + 1n) return;
-    if (this.#bytes + record.body.length > KEPT_BYTES_MAX) return;
+    if (this.#bytes + record.body.length > RETAINED_BYTES_MAX) return;
     this.#records.push(record);
     this.#bytes += record.body.length;
   }

@@ -5,16 +5,16 @@ import type { EventLog } from './log.ts';
 
 /** Whoever sends events now waits for what was put before them: no longer than this. */
 const WAITING_MAX_MS = 500;
-const LOOK_EVERY_MS = 50;
+const POLL_INTERVAL_MS = 50;
 /** Where nothing is processed there is no turn to wait for. */
 const PATIENCE_MS = 5_000;
 
 /** Resolves when what was accepted is nearly processed, or is not processed at all. */
-export async function untilOthersHaveRoom(log: Pick<EventLog, 'lag'>, signal: AbortSignal): Promise<void> {
-  for (let waited = 0; waited < PATIENCE_MS; waited += LOOK_EVERY_MS) {
+export async function waitForPipeline(log: Pick<EventLog, 'lag'>, signal: AbortSignal): Promise<void> {
+  for (let waited = 0; waited < PATIENCE_MS; waited += POLL_INTERVAL_MS) {
     const partitions = await log.lag();
     const oldest = Math.min(...partitions.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
     if (oldest === Infinity || Date.now() - toMs(oldest) < WAITING_MAX_MS) return;
-    await pause(LOOK_EVERY_MS, undefined, { signal });
+    await pause(POLL_INTERVAL_MS, undefined, { signal });
   }
 }

@@ -1,13 +1,13 @@
 /** Rows of `log_records` as records: the bytes are in the row, or where the row says. */
 import type { Knex } from 'knex';
-import type { Place, SegmentFiles } from './embedded/segment-files.ts';
+import type { SegmentFiles, SegmentPlace } from './embedded/segment-files.ts';
 import type { LogRecord } from './log.ts';
 
 /** What `recordsOf` wants of each row, in this order. */
 export const RECORD_COLUMNS = `"offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body,
                 segment, position, length, crc32, traceparent`;
 
-type Row = [
+type StoredRecordRow = [
   offset: string,
   kind: LogRecord['kind'],
   tenant_id: string,
@@ -24,7 +24,7 @@ type Row = [
 ];
 
 /** The driver below knex: its `?` bindings would copy the bytes once more. */
-export async function rowsOf(postgres: Knex, question: Question): Promise<unknown[][]> {
+export async function loadRecordRows(postgres: Knex, question: StoredRecordsStatement): Promise<unknown[][]> {
   const connection = (await postgres.client.acquireConnection()) as PgConnection;
   try {
     const { rows } = await connection.query({ ...question, rowMode: 'array' });
@@ -34,28 +34,28 @@ export async function rowsOf(postgres: Knex, question: Question): Promise<unknow
   }
 }
 
-type Question = { text: string; values: unknown[]; name?: string };
-type PgConnection = { query(question: Question & { rowMode: 'array' }): Promise<{ rows: unknown[][] }> };
+type StoredRecordsStatement = { text: string; values: unknown[]; name?: string };
+type PgConnection = { query(question: StoredRecordsStatement & { rowMode: 'array' }): Promise<{ rows: unknown[][] }> };
 
-export async function recordsOf(
+export async function loadLogRecords(
   partition: number,
   rows: readonly unknown[][],
   segments: SegmentFiles | null,
 ): Promise<LogRecord[]> {
-  const known = rows as Row[];
-  const places = known.filter((row) => row[7] === null).map(placeOf);
+  const known = rows as StoredRecordRow[];
+  const places = known.filter((row) => row[7] === null).map(toSegmentPlace);
   if (places.length > 0 && !segments)
     throw new Error('the event log has records in files, and was opened without their directory');
   const stored = (await segments?.read(places)) ?? [];
   let next = 0;
-  return known.map((row) => recordOf(partition, row, row[7] ?? stored[next++]!));
+  return known.map((row) => toLogRecord(partition, row, row[7] ?? stored[next++]!));
 }
 
-function placeOf([, , , , , , , , segment, position, length, crc32]: Row): Place {
+function toSegmentPlace([, , , , , , , , segment, position, length, crc32]: StoredRecordRow): SegmentPlace {
   return { segment: segment!, position: Number(position), length: length!, crc32: Number(crc32) };
 }
 
-function recordOf(partition: number, row: Row, body: Buffer): LogRecord {
+function toLogRecord(partition: number, row: StoredRecordRow, body: Buffer): LogRecord {
   const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count] = row;
   const traceparent = row[12];
   const record: LogRecord = {

@@ -5,11 +5,11 @@
 import { inSpan, isTracing, within } from '../../tracing/spans.ts';
 import type { EventLog, LogEntry } from './log.ts';
 
-export function tracedLog<Log extends EventLog>(log: Log): Log {
+export function traceLog<Log extends EventLog>(log: Log): Log {
   if (!isTracing()) return log;
   const append = log.append.bind(log);
   const traced = (entries: readonly LogEntry[]) =>
-    inSpan('log.append', { kind: 'producer', attributes: amountOf(entries) }, (span) => {
+    inSpan('log.append', { kind: 'producer', attributes: countEntries(entries) }, (span) => {
       const traceparent = span?.traceparent;
       const marked = traceparent === undefined ? entries : entries.map((entry) => ({ ...entry, traceparent }));
       // The statement that makes it durable is one for all who append at the time, and in nobody's trace.
@@ -18,7 +18,7 @@ export function tracedLog<Log extends EventLog>(log: Log): Log {
   return Object.assign(log, { append: traced });
 }
 
-function amountOf(entries: readonly LogEntry[]) {
+function countEntries(entries: readonly LogEntry[]) {
   return {
     events: entries.reduce((sum, entry) => sum + entry.event_count, 0),
     partitions: entries.length,

@@ -2,10 +2,10 @@
 import { type AddonAssociation, addonAssociationShape } from '../../core/addon/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { listBatched } from './batched.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';
-import { listTogether } from './side-by-side.ts';
-import { keyOf } from './statements.ts';
+import { toBatchKey } from './statements.ts';
 
 export interface AddonAssociationModel extends AddonAssociation {}
 
@@ -41,11 +41,11 @@ export class AddonAssociationModel extends ScopedModel {
     { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
     database: Database,
   ): Promise<AddonAssociationModel[]> {
-    const key = keyOf('held', this, scope.tenant_id, scope.environment_id, at);
-    const valueOf = ({ entity_id }: AddonAssociationModel) => entity_id;
-    return listTogether(
+    const key = toBatchKey('held', this, scope.tenant_id, scope.environment_id, at);
+    const getEntityId = ({ entity_id }: AddonAssociationModel) => entity_id;
+    return listBatched(
       database,
-      { key, values: subscription_ids, valueOf },
+      { key, values: subscription_ids, getKey: getEntityId },
       async (ids) =>
         await AddonAssociationModel.heldAt(scope, at, database)
           .whereIn('entity_id', [...ids])

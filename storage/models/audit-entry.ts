@@ -14,7 +14,7 @@ export class AuditEntryModel extends ScopedModel {
   }
 }
 
-const AT_ONCE = 10_000;
+const PURGE_BATCH_SIZE = 10_000;
 
 /**
  * Those of all tenants that were written before this instant; in portions, so that none holds its rows for long. An environment with a
@@ -27,9 +27,9 @@ export async function purgeAuditEntries(database: Database, before: Date): Promi
          select a.id from audit_entries a
           where a.created_at < ? and not exists (select from test_clocks t where t.tenant_id = a.tenant_id and t.environment_id = a.environment_id)
           limit ?)`,
-      [before, AT_ONCE],
+      [before, PURGE_BATCH_SIZE],
     );
     purged += rowCount ?? 0;
-    if ((rowCount ?? 0) < AT_ONCE) return purged;
+    if ((rowCount ?? 0) < PURGE_BATCH_SIZE) return purged;
   }
 }

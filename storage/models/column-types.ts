@@ -6,13 +6,13 @@ export type ColumnTypes = ReadonlyMap<string, string>;
 const known = new Map<string, ColumnTypes>();
 
 /** Asked once by a process, and again where one of these columns has come since. */
-export async function columnTypes(
+export async function loadColumnTypes(
   { tableName }: { tableName: string },
   columns: readonly string[],
   database: Database,
 ): Promise<ColumnTypes> {
-  const kept = known.get(tableName);
-  if (kept && columns.every((column) => kept.has(column))) return kept;
+  const cached = known.get(tableName);
+  if (cached && columns.every((column) => cached.has(column))) return cached;
   const { rows }: { rows: { name: string; type: string }[] } = await database.raw(
     `select attname as name, format_type(atttypid, atttypmod) as type
        from pg_catalog.pg_attribute where attrelid = ?::regclass and attnum > 0 and not attisdropped`,

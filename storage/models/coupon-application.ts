@@ -2,8 +2,8 @@
 import { CouponApplication } from '../../core/coupon/application.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';
-import { together } from './side-by-side.ts';
 
 export interface CouponApplicationModel extends CouponApplication {}
 
@@ -18,10 +18,10 @@ export class CouponApplicationModel extends ScopedModel {
 }
 
 /** Of an invoice that is computed anew: they are made again with it. */
-export async function takeApplicationsAway(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
+export async function deleteApplications(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `take applications away ${tenant_id} ${environment_id}`;
-  await together(transaction, { key, asked: invoice_id }, async (invoice_ids) => {
+  await joinBatch(transaction, { key, query: invoice_id }, async (invoice_ids) => {
     await CouponApplicationModel.in(scope, transaction)
       .whereIn('invoice_id', [...invoice_ids])
       .delete();

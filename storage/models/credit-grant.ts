@@ -9,9 +9,9 @@ import { ScopedModel } from './model.ts';
 export interface CreditGrantModel extends CreditGrant {}
 
 /** Whose templates they are. */
-type Seller = 'plan_id' | 'addon_id';
+type CreditGrantSeller = 'plan_id' | 'addon_id';
 /** Who gives them. */
-type Giver = Seller | 'subscription_id';
+type CreditGrantOwner = CreditGrantSeller | 'subscription_id';
 
 export class CreditGrantModel extends ScopedModel {
   static override tableName = 'credit_grants';
@@ -19,7 +19,7 @@ export class CreditGrantModel extends ScopedModel {
   static override record = creditGrantShape;
 
   /** The published grants of these plans, add-ons or subscriptions, in the order in which they were made. */
-  static publishedOf(scope: Scope, [giver, ids]: [Giver, readonly string[]], database: Database) {
+  static publishedOf(scope: Scope, [giver, ids]: [CreditGrantOwner, readonly string[]], database: Database) {
     return CreditGrantModel.in(scope, database)
       .where('status', 'published')
       .whereIn(giver, [...ids])
@@ -47,7 +47,7 @@ export class CreditGrantModel extends ScopedModel {
   /** Who gives them is archived: so are they. */
   static async archiveOf(
     scope: Scope,
-    [seller, id]: [Seller, string],
+    [seller, id]: [CreditGrantSeller, string],
     { by, database }: { by: Author; database: Database },
   ): Promise<void> {
     const records = await CreditGrantModel.in(scope, database)

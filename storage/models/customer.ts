@@ -3,8 +3,8 @@ import { type Customer, customerShape } from '../../core/customer/record.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';
-import { together } from './side-by-side.ts';
 
 export interface CustomerModel extends Customer {}
 
@@ -54,13 +54,13 @@ export class CustomerModel extends ScopedModel {
 }
 
 /** By which events know a customer; undefined of nobody. Of several who ask side by side in one statement. */
-export function nameInEvents(
+export function findNameInEvents(
   { tenant_id, environment_id }: Scope,
   customer_id: string,
   database: Database,
 ): Promise<string | undefined> {
   const key = `names in events ${tenant_id} ${environment_id}`;
-  return together(database, { key, asked: customer_id }, async (ids) => {
+  return joinBatch(database, { key, query: customer_id }, async (ids) => {
     const found = await CustomerModel.in({ tenant_id, environment_id }, database)
       .whereIn('id', [...ids])
       .select('id', 'external_id');

@@ -2,12 +2,12 @@
 import { raw } from 'objection';
 
 /** The database compares: it knows that 1.50 is 1.5, and that the order of keys is none. */
-export function anyDiffers(
+export function buildDiffersCondition(
   { jsonAttributes }: { jsonAttributes: string[] | null | undefined },
-  stated: readonly [string, unknown][],
+  values: readonly [string, unknown][],
 ) {
-  const sql = stated.map(() => '?? is distinct from ?').join(' or ');
-  const bound = stated.flatMap(([column, value]) => [
+  const sql = values.map(() => '?? is distinct from ?').join(' or ');
+  const bound = values.flatMap(([column, value]) => [
     column,
     jsonAttributes?.includes(column) && value !== null ? JSON.stringify(value) : value,
   ]);

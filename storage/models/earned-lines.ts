@@ -38,7 +38,7 @@ const INVOICE = [
   'created_at',
 ] as const;
 
-export type EarnedAsked = {
+export type EarnedLinesQuery = {
   readonly subscription_ids: readonly string[];
   /** What of theirs stands on an invoice without a subscription. */
   readonly customer_ids: readonly string[];
@@ -46,9 +46,13 @@ export type EarnedAsked = {
 };
 
 /** Those of invoices that are not void. */
-export async function earnedLines(scope: Scope, asked: EarnedAsked, database: Database): Promise<EarnedLine[]> {
-  const [start, end] = [formatMs(asked.range.start), formatMs(asked.range.end)];
-  const lines = await ofThese(scope, asked, database)
+export async function listEarnedLines(
+  scope: Scope,
+  query: EarnedLinesQuery,
+  database: Database,
+): Promise<EarnedLine[]> {
+  const [start, end] = [formatMs(query.range.start), formatMs(query.range.end)];
+  const lines = await buildEarnedLinesQuery(scope, query, database)
     .whereRaw('(period_end is null or period_end > ? or (period_end = period_start and period_end >= ?))', [
       start,
       start,
@@ -59,17 +63,21 @@ export async function earnedLines(scope: Scope, asked: EarnedAsked, database: Da
 }
 
 /** Whatever their invoices are, of those that say a time all that end after an instant. */
-export async function allLinesSince(
+export async function listLinesSince(
   scope: Scope,
-  { since, ...whose }: Omit<EarnedAsked, 'range'> & { since: Milliseconds | null },
+  { since, ...whose }: Omit<EarnedLinesQuery, 'range'> & { since: Milliseconds | null },
   database: Database,
 ): Promise<EarnedLine[]> {
-  const lines = ofThese(scope, whose, database);
+  const lines = buildEarnedLinesQuery(scope, whose, database);
   if (since !== null) void lines.whereRaw('(period_end is null or period_end >= ?)', [formatMs(since)]);
   return withInvoices(scope, await lines, database);
 }
 
-export async function linesOfInvoices(scope: Scope, ids: readonly string[], database: Database): Promise<EarnedLine[]> {
+export async function listInvoiceLines(
+  scope: Scope,
+  ids: readonly string[],
+  database: Database,
+): Promise<EarnedLine[]> {
   return withInvoices(scope, await lineQuery(scope, database).whereIn('invoice_id', [...ids]), database);
 }
 
@@ -88,7 +96,11 @@ async function withInvoices(scope: Scope, found: readonly unknown[], database: D
 }
 
 /** One that names no time of its own is looked at whenever it was: its invoice says when. */
-function ofThese(scope: Scope, { subscription_ids, customer_ids }: Omit<EarnedAsked, 'range'>, database: Database) {
+function buildEarnedLinesQuery(
+  scope: Scope,
+  { subscription_ids, customer_ids }: Omit<EarnedLinesQuery, 'range'>,
+  database: Database,
+) {
   return lineQuery(scope, database).where(
     (whose) =>
       void whose

@@ -2,9 +2,9 @@
 import { type Entitlement, entitlementShape } from '../../core/entitlement/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { listBatched } from './batched.ts';
 import { ScopedModel } from './model.ts';
-import { listTogether } from './side-by-side.ts';
-import { keyOf } from './statements.ts';
+import { toBatchKey } from './statements.ts';
 
 export interface EntitlementModel extends Entitlement {}
 
@@ -23,11 +23,11 @@ export class EntitlementModel extends ScopedModel {
 
   /** The same, of several who ask side by side at one time. */
   static listPublishedOf(scope: Scope, entity_ids: readonly string[], database: Database): Promise<EntitlementModel[]> {
-    const key = keyOf('published of', this, scope.tenant_id, scope.environment_id);
-    const valueOf = ({ entity_id }: EntitlementModel) => entity_id;
-    return listTogether(
+    const key = toBatchKey('published of', this, scope.tenant_id, scope.environment_id);
+    const getEntityId = ({ entity_id }: EntitlementModel) => entity_id;
+    return listBatched(
       database,
-      { key, values: entity_ids, valueOf },
+      { key, values: entity_ids, getKey: getEntityId },
       async (ids) => await EntitlementModel.publishedOf(scope, ids, database),
     );
   }

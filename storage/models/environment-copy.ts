@@ -17,7 +17,7 @@ export class EnvironmentCopyModel extends ScopedModel {
   declare created_at: string;
 
   /** What this record of the source is called in the scope; undefined where it was not copied. */
-  static async pairOf(
+  static async findPair(
     scope: Scope,
     source: { source_environment_id: string; entity: string; source_id: string },
     database: Database,

@@ -2,30 +2,30 @@
  * Rows that come with a statement, as Postgres reads them quickest: what is the same in all of them as one value, every other column as
  * one list. Rows as JSON would be read once for each column and row, with the names of the columns in each.
  */
-import { textArray } from '../postgres/text-array.ts';
+import { encodeTextArray } from '../postgres/text-array.ts';
 import type { Database } from '../stores.ts';
-import { columnTypes } from './column-types.ts';
+import { loadColumnTypes } from './column-types.ts';
 
-export type Rows = readonly Readonly<Record<string, unknown>>[];
+export type InputRows = readonly Readonly<Record<string, unknown>>[];
 
 /** `sql` is a query of the rows, with the types of the table, in their order. */
-export type Given = { readonly sql: string; readonly values: readonly unknown[] };
+export type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
 
-type Table = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };
+type RowsTable = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };
 
 /** Every row says each of these columns; one that says nothing of it says null. */
-export async function givenRows(
-  table: Table,
-  { columns, rows }: { columns: readonly string[]; rows: Rows },
+export async function buildRowsSource(
+  table: RowsTable,
+  { columns, rows }: { columns: readonly string[]; rows: InputRows },
   database: Database,
-): Promise<Given> {
-  const types = await columnTypes(table, columns, database);
+): Promise<RowsSource> {
+  const types = await loadColumnTypes(table, columns, database);
   const json = new Set(table.jsonAttributes);
   const [own, same]: [string[], string[]] = [[], []];
   const [lists, once]: [Buffer[], (string | null)[]] = [[], []];
   const selected = columns.map((column, index) => {
-    const textOf = json.has(column) ? jsonText : plainText;
-    const texts = rows.map((row) => textOf(row[column]));
+    const toText = json.has(column) ? jsonText : plainText;
+    const texts = rows.map((row) => toText(row[column]));
     const type = types.get(column);
     // The first says how many rows there are.
     if (index > 0 && texts.every((text) => text === texts[0])) {
@@ -34,7 +34,7 @@ export async function givenRows(
       return `?::text${type === 'text' ? '' : `::${type}`} as "${column}"`;
     }
     own.push(`"${column}"`);
-    lists.push(textArray(texts));
+    lists.push(encodeTextArray(texts));
     return `own."${column}"::${type} as "${column}"`;
   });
   const unnested = own.map(() => '?::text[]').join(', ');

@@ -7,7 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
 export const LEASE_SECONDS = 30;
-const KEPT_MS = 48 * 3_600_000;
+const RETENTION_MS = 48 * 3_600_000;
 
 export type Claim = Scope & {
   readonly id: string;
@@ -17,7 +17,7 @@ export type Claim = Scope & {
 };
 
 /** `ours`: go on and then `keepAnswer` or `releaseKey`. The others are answers to give at once. */
-export type Verdict =
+export type ClaimVerdict =
   | { kind: 'ours' }
   | { kind: 'in_flight' }
   | { kind: 'another_request' }
@@ -25,12 +25,12 @@ export type Verdict =
 
 /** The id says whose it is, too; the scope is stated all the same. */
 const THIS = 'tenant_id = ? and environment_id = ? and id = ?';
-function ofClaim({ tenant_id, environment_id, id }: Claim): string[] {
+function toClaimBindings({ tenant_id, environment_id, id }: Claim): string[] {
   return [tenant_id, environment_id, id];
 }
 
-export async function claimKey(database: Database, claim: Claim): Promise<Verdict> {
-  const expires_at = new Date(claim.now.getTime() + KEPT_MS);
+export async function claimKey(database: Database, claim: Claim): Promise<ClaimVerdict> {
+  const expires_at = new Date(claim.now.getTime() + RETENTION_MS);
   const { rows } = await database.raw(
     `insert into idempotency_keys as kept
        (id, tenant_id, environment_id, request_hash, holder, leased_until, created_at, expires_at)
@@ -54,13 +54,13 @@ export async function claimKey(database: Database, claim: Claim): Promise<Verdic
       expires_at,
     ],
   );
-  return rows.length > 0 ? { kind: 'ours' } : kept(database, claim);
+  return rows.length > 0 ? { kind: 'ours' } : loadClaimVerdict(database, claim);
 }
 
-async function kept(database: Database, claim: Claim): Promise<Verdict> {
+async function loadClaimVerdict(database: Database, claim: Claim): Promise<ClaimVerdict> {
   const { rows } = await database.raw(
     `select request_hash, http_status, answer from idempotency_keys where ${THIS}`,
-    ofClaim(claim),
+    toClaimBindings(claim),
   );
   const [row] = rows;
   // Released or purged between the two statements: the holder has just failed, so the caller may try again.
@@ -75,11 +75,11 @@ export async function renewLease(database: Database, claim: Claim): Promise<void
   await database.raw(
     `update idempotency_keys set leased_until = now() + ? * interval '1 second'
       where ${THIS} and holder = ? and http_status is null`,
-    [LEASE_SECONDS, ...ofClaim(claim), claim.holder],
+    [LEASE_SECONDS, ...toClaimBindings(claim), claim.holder],
   );
 }
 
-export async function keepAnswer(
+export async function recordClaimAnswer(
   database: Database,
   claim: Claim,
   given: { http_status: number; answer: Buffer | null },
@@ -87,7 +87,7 @@ export async function keepAnswer(
   await database.raw(`update idempotency_keys set http_status = ?, answer = ? where ${THIS} and holder = ?`, [
     given.http_status,
     given.answer,
-    ...ofClaim(claim),
+    ...toClaimBindings(claim),
     claim.holder,
   ]);
 }
@@ -95,7 +95,7 @@ export async function keepAnswer(
 /** The request was refused, or failed before anything was done: the next one with this key starts afresh, also with another body. */
 export async function releaseKey(database: Database, claim: Claim): Promise<void> {
   await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
-    ...ofClaim(claim),
+    ...toClaimBindings(claim),
     claim.holder,
   ]);
 }
@@ -104,7 +104,7 @@ export async function releaseKey(database: Database, claim: Claim): Promise<void
 export async function endLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(
     `update idempotency_keys set leased_until = now() where ${THIS} and holder = ? and http_status is null`,
-    [...ofClaim(claim), claim.holder],
+    [...toClaimBindings(claim), claim.holder],
   );
 }
 

@@ -5,7 +5,7 @@ import type { Database } from '../stores.ts';
 export type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
 
 /** Undefined where there is none of this version of the invoice. */
-export async function keptDocument(
+export async function findDocument(
   { tenant_id, environment_id }: Scope,
   { invoice_id, invoice_version }: OfInvoice,
   database: Database,
@@ -17,7 +17,7 @@ export async function keptDocument(
 }
 
 /** In the place of that of an earlier version, and never of a later one. */
-export async function keepDocument(
+export async function upsertDocument(
   { tenant_id, environment_id }: Scope,
   { invoice_id, invoice_version, bytes, now }: OfInvoice & { bytes: Buffer; now: Date },
   database: Database,
@@ -33,11 +33,11 @@ export async function keepDocument(
   );
 }
 
-const KEPT_DAYS = 90;
+const RETENTION_DAYS = 90;
 
 /** For the scheduler. Resolves with how many went. */
 export async function purgeDocuments(database: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000);
+  const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
   const answer = await database.raw('delete from invoice_documents where created_at < ?', [before]);
   return answer.rowCount ?? 0;
 }

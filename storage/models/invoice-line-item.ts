@@ -8,8 +8,8 @@ import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
+import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';
-import { together } from './side-by-side.ts';
 
 export interface InvoiceLineItemModel extends InvoiceLineItem {}
 
@@ -72,29 +72,33 @@ export type LineOnInvoice = {
  * charges that do; and perhaps others. In three steps, each with an index of its own: of one statement the database makes a loop in a
  * loop where it does not know yet how much there is.
  */
-export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database): Promise<LineOnInvoice[]> {
+export function listLinesOnInvoices(
+  scope: Scope,
+  of: InvoicedLinesQuery,
+  database: Database,
+): Promise<LineOnInvoice[]> {
   const { tenant_id, environment_id } = scope;
   const key = `lines on invoices ${tenant_id} ${environment_id}`;
-  return together(database, { key, asked: of }, async (asked) => {
-    const subscription_ids = asked.map(({ subscription_id }) => subscription_id);
-    const items: Item[] = await database('subscription_line_items')
+  return joinBatch(database, { key, query: of }, async (queries) => {
+    const subscription_ids = queries.map(({ subscription_id }) => subscription_id);
+    const items: InvoicedItem[] = await database('subscription_line_items')
       .where({ tenant_id, environment_id })
       .whereRaw('subscription_id = any(?)', [subscription_ids])
       .select('id', 'subscription_id', 'price_type');
-    const lines: Line[] = await database('invoice_line_items')
+    const lines: InvoicedItemLine[] = await database('invoice_line_items')
       .where({ tenant_id, environment_id, status: 'published' })
-      .where((either) => within(either, items, asked))
+      .where((either) => within(either, items, queries))
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
       .select([...CHARGED])
       .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
-    const found: On[] = await database('invoices')
+    const found: InvoicedItemInvoice[] = await database('invoices')
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])
       .select('id', 'invoice_status', 'billing_reason', 'customer_id', 'subscription_id', 'period_end');
     const invoices = indexById(found.filter(({ invoice_status }) => invoice_status !== 'VOIDED'));
-    const subscriptionOf = new Map(items.map((item) => [item.id, item.subscription_id]));
-    const bySubscription = groupBy(lines, (line) => subscriptionOf.get(line.subscription_line_item_id!));
-    const onInvoice = (line: Line): LineOnInvoice[] => {
+    const subscriptionById = new Map(items.map((item) => [item.id, item.subscription_id]));
+    const bySubscription = groupBy(lines, (line) => subscriptionById.get(line.subscription_line_item_id!));
+    const onInvoice = (line: InvoicedItemLine): LineOnInvoice[] => {
       const invoice = invoices.get(line.invoice_id);
       return invoice ? [{ line, invoice }] : [];
     };
@@ -103,12 +107,16 @@ export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database
 }
 
 /** Those of the items that are asked for: of all who ask by the earliest bound, and by none where one has none. */
-function within(either: Knex.QueryBuilder, items: readonly Item[], asked: readonly LinesAsked[]): void {
+function within(
+  either: Knex.QueryBuilder,
+  items: readonly InvoicedItem[],
+  queries: readonly InvoicedLinesQuery[],
+): void {
   const first = (bounds: readonly (Milliseconds | undefined)[]) =>
     Math.min(...bounds.map((bound) => bound ?? Number.NEGATIVE_INFINITY));
   for (const [isFixed, bound] of [
-    [false, first(asked.map(({ since }) => since))],
-    [true, first(asked.map(({ since, fixed_since }) => since ?? fixed_since))],
+    [false, first(queries.map(({ since }) => since))],
+    [true, first(queries.map(({ since, fixed_since }) => since ?? fixed_since))],
   ] as const) {
     const ids = items.filter(({ price_type }) => (price_type === 'FIXED') === isFixed).map(({ id }) => id);
     if (Number.isFinite(bound))
@@ -117,20 +125,20 @@ function within(either: Knex.QueryBuilder, items: readonly Item[], asked: readon
   }
 }
 
-type Line = LineOnInvoice['line'];
-type On = LineOnInvoice['invoice'] & { readonly id: string };
-type Item = { readonly id: string; readonly subscription_id: string; readonly price_type: 'FIXED' | 'USAGE' };
-type LinesAsked = {
+type InvoicedItemLine = LineOnInvoice['line'];
+type InvoicedItemInvoice = LineOnInvoice['invoice'] & { readonly id: string };
+type InvoicedItem = { readonly id: string; readonly subscription_id: string; readonly price_type: 'FIXED' | 'USAGE' };
+type InvoicedLinesQuery = {
   readonly subscription_id: string;
   readonly since?: Milliseconds | undefined;
   readonly fixed_since?: Milliseconds | undefined;
 };
 
 /** Of an invoice that is computed anew: they are made again with it, and told with it. */
-export async function takeLinesAway(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
+export async function deleteInvoiceLines(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `take lines away ${tenant_id} ${environment_id}`;
-  await together(transaction, { key, asked: invoice_id }, async (invoice_ids) => {
+  await joinBatch(transaction, { key, query: invoice_id }, async (invoice_ids) => {
     await InvoiceLineItemModel.in(scope, transaction)
       .whereIn('invoice_id', [...invoice_ids])
       .delete();
@@ -139,14 +147,14 @@ export async function takeLinesAway(scope: Scope, invoice_id: string, transactio
 }
 
 /** Of an invoice that becomes final: what these lines of it were taxed, and what credits have paid of them. */
-export async function noteSettled(
+export async function recordAppliedAmounts(
   scope: Scope,
   lines: readonly InvoiceLineItem[],
   transaction: Database,
 ): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `note settled ${tenant_id} ${environment_id}`;
-  await together(transaction, { key, asked: lines }, async (all) => {
+  await joinBatch(transaction, { key, query: lines }, async (all) => {
     const taxed = all.flat();
     if (taxed.length === 0) return all;
     await transaction.raw(

@@ -3,16 +3,16 @@ import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
-type Row = { invoice_line_item_id: string; event_count: string; root: string; sealed_at: string };
+type LineSealRow = { invoice_line_item_id: string; event_count: string; root: string; sealed_at: string };
 
 /** By the id of the line; those that are sealed. */
-export async function sealsOf(
+export async function loadSeals(
   scope: Scope,
   line_ids: readonly string[],
   database: Database,
 ): Promise<Map<string, Seal>> {
   const { tenant_id, environment_id } = scope;
-  const rows: Row[] = await database('invoice_line_proofs')
+  const rows: LineSealRow[] = await database('invoice_line_proofs')
     .where({ tenant_id, environment_id })
     .whereRaw('invoice_line_item_id = any(?)', [[...line_ids]])
     .select('invoice_line_item_id', 'event_count', 'root', 'sealed_at');
@@ -25,8 +25,8 @@ export async function sealsOf(
 }
 
 /** Of two who seal a line at one time the first one stays; what is kept is what both then read. */
-export async function keepSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, database: Database): Promise<void> {
-  const kept = [...seals.values()];
+export async function createSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, database: Database): Promise<void> {
+  const new_seals = [...seals.values()];
   await database.raw(
     `insert into invoice_line_proofs (tenant_id, environment_id, invoice_line_item_id, event_count, root, sealed_at)
      select ?, ?, line, events, root, sealed_at
@@ -36,9 +36,9 @@ export async function keepSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, 
       scope.tenant_id,
       scope.environment_id,
       [...seals.keys()],
-      kept.map(({ event_count }) => event_count),
-      kept.map(({ root }) => root),
-      kept.map(({ sealed_at }) => sealed_at),
+      new_seals.map(({ event_count }) => event_count),
+      new_seals.map(({ root }) => root),
+      new_seals.map(({ sealed_at }) => sealed_at),
     ],
   );
 }

@@ -18,7 +18,7 @@ export type InvoiceSummary = {
 };
 
 /** An unpaid invoice's charges, as discounts left them and without tax, are split by the type of their prices; what has none counts as fixed. */
-export async function summarizeInvoices(
+export async function loadInvoiceSummaries(
   scope: Scope,
   { customer_id, now }: { customer_id: string; now: Date },
   database: Database,

@@ -3,8 +3,8 @@ import { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { FileCondition } from '../exports/cuts.ts';
 import type { Database } from '../stores.ts';
+import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';
-import { together } from './side-by-side.ts';
 
 export interface InvoiceModel extends Invoice {
   /** What of `amount_paid` somebody has said, and no payment. */
@@ -19,7 +19,10 @@ export class InvoiceModel extends ScopedModel {
   static override record = Invoice;
 
   /** Those that became final in the time, void ones too, in the order in which they did, behind the one with the id `after`. */
-  static async finalOf(scope: Scope, { from, to, only, after, limit, database }: FinalAsked): Promise<InvoiceModel[]> {
+  static async finalOf(
+    scope: Scope,
+    { from, to, only, after, limit, database }: FinalInvoicesQuery,
+  ): Promise<InvoiceModel[]> {
     const found = InvoiceModel.in(scope, database)
       .whereIn('invoice_status', ['FINALIZED', 'VOIDED'])
       .where('finalized_at', '>=', from)
@@ -38,7 +41,7 @@ export class InvoiceModel extends ScopedModel {
 const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;
 
 /** Instants are RFC 3339, the end exclusive. */
-type FinalAsked = {
+type FinalInvoicesQuery = {
   readonly from: string;
   readonly to: string;
   /** A further condition, with what it is bound to. */
@@ -49,10 +52,10 @@ type FinalAsked = {
 };
 
 /** Of the subscription's own count of its invoices; 0 before the first. */
-export function lastBillingSequence(scope: Scope, subscription_id: string, database: Database): Promise<number> {
+export function findLastBillingSequence(scope: Scope, subscription_id: string, database: Database): Promise<number> {
   const { tenant_id, environment_id } = scope;
   const key = `last billing sequence ${tenant_id} ${environment_id}`;
-  return together(database, { key, asked: subscription_id }, async (ids) => {
+  return joinBatch(database, { key, query: subscription_id }, async (ids) => {
     const { rows } = await database.raw(
       `select asked.id, coalesce(max(invoices.billing_sequence), 0) as last
          from unnest(?::text[]) as asked (id)

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const known = new WeakMap<z.ZodObject, string[]>();
 
-export function jsonFieldsOf(record: z.ZodObject): string[] {
+export function listJsonFields(record: z.ZodObject): string[] {
   const fields =
     known.get(record) ?? Object.entries(record.shape).flatMap(([field, shape]) => (isJson(shape) ? [field] : []));
   known.set(record, fields);

@@ -68,7 +68,7 @@ export type MovedCredits = {
 };
 
 /** Instants are RFC 3339, the end exclusive; behind `after`, so many at most. */
-export type MovedAsked = {
+export type MovedCreditsQuery = {
   readonly from: string;
   readonly to: string;
   /** A further condition, with what it is bound to. */
@@ -79,7 +79,7 @@ export type MovedAsked = {
 };
 
 /** In the order in which they moved; each transaction of a wallet once, however many postings it has. */
-export async function movedCredits(scope: Scope, { from, to, only, after, limit, database }: MovedAsked) {
+export async function listMovedCredits(scope: Scope, { from, to, only, after, limit, database }: MovedCreditsQuery) {
   const { tenant_id, environment_id } = scope;
   const behind = after ? `and (t.occurred_at, t.id, p.wallet_transaction_id) > (?, ?, ?)` : '';
   const [condition, bound] = only ?? ['true', []];
@@ -91,11 +91,11 @@ export async function movedCredits(scope: Scope, { from, to, only, after, limit,
         and t.occurred_at >= ? and t.occurred_at < ? and ${condition} ${behind}
       group by t.occurred_at, t.id, p.wallet_transaction_id
       order by t.occurred_at, t.id, p.wallet_transaction_id limit ?`,
-    [tenant_id, environment_id, from, to, ...bound, ...placeOf(after), limit],
+    [tenant_id, environment_id, from, to, ...bound, ...toCursor(after), limit],
   );
   return rows as MovedCredits[];
 }
 
-function placeOf(after: MovedCredits | null): string[] {
+function toCursor(after: MovedCredits | null): string[] {
   return after ? [after.occurred_at, after.ledger_transaction_id, after.wallet_transaction_id] : [];
 }

@@ -7,12 +7,14 @@ import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
-import { changeEach, changeOne } from './change-statements.ts';
-import { jsonFieldsOf } from './json-fields.ts';
+import { updateEach, updateOne } from './change-statements.ts';
+import { listJsonFields } from './json-fields.ts';
+import { runInTransaction } from './record-changes.ts';
 import {
   type AddOptions,
   appendAll,
   appendOne,
+  buildQuery,
   type ChangeOptions,
   type Class,
   type FetchOptions,
@@ -22,12 +24,10 @@ import {
   type Ids,
   insertAll,
   insertOne,
-  type ListAsked,
+  type ListByValueQuery,
   patch,
-  queryOf,
   removeOne,
 } from './statements.ts';
-import { inTransaction } from './tell-changes.ts';
 
 /** As much of a query as is changed below: the whole of its type is too deep to be inherited from. */
 type Builder = { where(condition: unknown): unknown; whereIn(column: unknown, values: unknown): unknown };
@@ -53,13 +53,13 @@ export abstract class ScopedModel extends Model {
   /** The shape of a record, which says what is kept as JSON. */
   static record?: z.ZodObject;
   static override get jsonAttributes() {
-    return this.record ? jsonFieldsOf(this.record) : [];
+    return this.record ? listJsonFields(this.record) : [];
   }
   static override useLimitInFirst = true;
 
   /** Every query of this table that sees only this tenant and environment. */
   static in<M extends ScopedModel>(this: Class<M>, scope: Scope, database: Database): QueryBuilderType<M> {
-    return queryOf(this, database)
+    return buildQuery(this, database)
       .where(`${this.tableName}.tenant_id`, scope.tenant_id)
       .where(`${this.tableName}.environment_id`, scope.environment_id) as QueryBuilderType<M>;
   }
@@ -141,13 +141,13 @@ export abstract class ScopedModel extends Model {
   }
 
   /** Every record whose column has this value; of several who ask side by side in one statement (side-by-side.ts). */
-  static listOf<M extends ScopedModel>(
+  static listBy<M extends ScopedModel>(
     this: Class<M>,
     { tenant_id, environment_id }: Scope,
-    asked: Omit<ListAsked, 'where' | 'order' | 'database'> & Partial<Pick<ListAsked, 'where' | 'order'>>,
+    query: Omit<ListByValueQuery, 'where' | 'order' | 'database'> & Partial<Pick<ListByValueQuery, 'where' | 'order'>>,
     database: Database,
   ): Promise<M[]> {
-    return fetchList(this, { tenant_id, environment_id }, { where: {}, order: ['id'], ...asked, database });
+    return fetchList(this, { tenant_id, environment_id }, { where: {}, order: ['id'], ...query, database });
   }
 
   /** Writes changes to a record that this transaction holds, and answers it as it is then: itself, if nothing changes. */
@@ -158,7 +158,7 @@ export abstract class ScopedModel extends Model {
     options: ChangeOptions,
   ): Promise<M> {
     const { tenant_id, environment_id } = record;
-    return changeOne(this, { owner: { tenant_id, environment_id }, record, changes }, options);
+    return updateOne(this, { owner: { tenant_id, environment_id }, record, changes }, options);
   }
 
   /** Writes to each of these records, which this transaction holds, changes of its own, and answers all of them as they are then. */
@@ -168,7 +168,7 @@ export abstract class ScopedModel extends Model {
     each: readonly { readonly record: M; readonly changes: Partial<NoInfer<M>> }[],
     options: ChangeOptions,
   ): Promise<M[]> {
-    return changeEach(this, { owner: { tenant_id, environment_id }, each }, options);
+    return updateEach(this, { owner: { tenant_id, environment_id }, each }, options);
   }
 
   /** Writes changes to the published record with this id, in one statement, or `not_found`. */
@@ -180,7 +180,7 @@ export abstract class ScopedModel extends Model {
   ): Promise<M> {
     const { tenant_id, environment_id } = scope;
     const owner = { tenant_id, environment_id };
-    return inTransaction(options.database, async (transaction) => {
+    return runInTransaction(options.database, async (transaction) => {
       const record = await fetchOne(this, { ...owner, status: 'published' }, id, { database: transaction, lock: true });
       const [changed] = await patch(this, { owner, records: [record], changes }, { ...options, database: transaction });
       return changed ?? record;
@@ -225,7 +225,7 @@ export abstract class TenantWideModel extends Model {
     tenant_id: string,
     database: Database,
   ): QueryBuilderType<M> {
-    return queryOf(this, database).where(`${this.tableName}.${this.tenantColumn}`, tenant_id) as QueryBuilderType<M>;
+    return buildQuery(this, database).where(`${this.tableName}.${this.tenantColumn}`, tenant_id) as QueryBuilderType<M>;
   }
 
   /** The tenant's record with this id, or `not_found`. */
@@ -262,7 +262,7 @@ export abstract class TenantWideModel extends Model {
     options: ChangeOptions,
   ): Promise<M> {
     const tenant_id = record[this.tenantColumn as keyof M] as string;
-    return changeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record, changes }, options);
+    return updateOne(this, { owner: { [this.tenantColumn]: tenant_id }, record, changes }, options);
   }
 
   static remove<M extends TenantWideModel>(

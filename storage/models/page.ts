@@ -5,8 +5,8 @@
 import { type Model, type QueryBuilder, raw } from 'objection';
 
 /** A record of any table. */
-export type Row = Model;
-export type Query<M extends Row> = QueryBuilder<M, M[]>;
+export type PageRecord = Model;
+export type PageQuery<M extends PageRecord> = QueryBuilder<M, M[]>;
 
 /** How a column is compared with what is asked for. `??` is the column, `?` the value. */
 const SQL = {
@@ -38,7 +38,7 @@ export type Condition =
   | readonly [column: string, operator: Operator, value: unknown];
 
 /** The query with every condition that is asked for. */
-export function narrow<M extends Row>(query: Query<M>, conditions: readonly Condition[]): Query<M> {
+export function narrow<M extends PageRecord>(query: PageQuery<M>, conditions: readonly Condition[]): PageQuery<M> {
   return conditions.reduce((narrowed, condition) => {
     const [column, operator, value] = condition.length === 2 ? withOperator(...condition) : condition;
     if (value === undefined || value === null) return narrowed;
@@ -66,10 +66,13 @@ export type PageRequest = {
   readonly offset: number;
   readonly order: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
 };
-export type Page<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
+export type RecordPage<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
 
 /** One page and how many records there are in all. */
-export async function pageOf<M extends Row>(query: Query<M>, request: PageRequest): Promise<Page<M>> {
+export async function loadPage<M extends PageRecord>(
+  query: PageQuery<M>,
+  request: PageRequest,
+): Promise<RecordPage<M>> {
   const { limit, offset, order } = request;
   const total = await query.clone().resultSize();
   const ordered = order.reduce((sorted, { field, direction }) => sorted.orderBy(field, direction), query);

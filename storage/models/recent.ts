@@ -7,10 +7,10 @@ import type { Database } from '../stores.ts';
 import { InvoiceModel } from './invoice.ts';
 import { SubscriptionModel } from './subscription.ts';
 
-type Counted<Column extends string, Value> = Record<Column, Value> & { readonly count: string };
+type CountedBy<Column extends string, Value> = Record<Column, Value> & { readonly count: string };
 
 /** Subscriptions that were made in a time and are no drafts, by their plan. */
-export async function subscriptionsByPlan(
+export async function countSubscriptionsByPlan(
   scope: Scope,
   { start, end }: Period,
   database: Database,
@@ -22,12 +22,12 @@ export async function subscriptionsByPlan(
     .whereNot('subscription_status', 'draft')
     .where('created_at', '>=', formatMs(start))
     .where('created_at', '<', formatMs(end))
-    .groupBy('plan_id')) as unknown as Counted<'plan_id', string>[];
+    .groupBy('plan_id')) as unknown as CountedBy<'plan_id', string>[];
   return rows.map(({ plan_id, count }) => ({ plan_id, count: Number(count) }));
 }
 
 /** Final invoices that were made in a time, by how far they are paid. */
-export async function invoicesByPayment(
+export async function countInvoicesByPayment(
   scope: Scope,
   { start, end }: Period,
   database: Database,
@@ -38,6 +38,6 @@ export async function invoicesByPayment(
     .where({ status: 'published', invoice_status: 'FINALIZED' })
     .where('created_at', '>=', formatMs(start))
     .where('created_at', '<', formatMs(end))
-    .groupBy('payment_status')) as unknown as Counted<'payment_status', PaymentStatus>[];
+    .groupBy('payment_status')) as unknown as CountedBy<'payment_status', PaymentStatus>[];
   return rows.map(({ payment_status, count }) => ({ payment_status, count: Number(count) }));
 }

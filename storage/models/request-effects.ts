@@ -4,36 +4,40 @@
  * key: of two processes that hold the same key, one after the other, the database lets one commit.
  */
 import { FarthingError } from '../../core/error.ts';
-import { currentCaller, forEverybody, type RequestKey } from '../caller.ts';
+import { currentRequestContext, type RequestKey, runAsSystem } from '../request-context.ts';
 import type { Database } from '../stores.ts';
 
 /** Of what kind it is, which one, and what was done to it. */
-export type Effect = readonly [entity_type: string, id: string, deed: Deed];
-type Deed = 'made' | 'changed' | 'removed';
+export type RequestEffect = readonly [entity_type: string, id: string, deed: RequestEffectKind];
+type RequestEffectKind = 'made' | 'changed' | 'removed';
 
-export type Done = { readonly records: readonly Effect[]; readonly answer: unknown };
+export type RequestEffects = { readonly records: readonly RequestEffect[]; readonly answer: unknown };
 
 /** As much of a change as is kept. */
-type Told = { readonly before: object | null; readonly after: object | null };
+type EffectChange = { readonly before: object | null; readonly after: object | null };
 
-const noted = new WeakMap<Database, Set<string>>();
+const recordedEffects = new WeakMap<Database, Set<string>>();
 
 /** `transaction` has written these. Where they are of no request with a key, nothing is noted. */
-export async function noteEffects(changes: readonly Told[], entity_type: string, transaction: Database): Promise<void> {
-  const key = currentCaller()?.key;
+export async function recordEffects(
+  changes: readonly EffectChange[],
+  entity_type: string,
+  transaction: Database,
+): Promise<void> {
+  const key = currentRequestContext()?.key;
   if (!key || key.goes_on || changes.length === 0) return;
-  const known = noted.get(transaction) ?? new Set();
-  const records = changes.map((change) => effectOf(change, entity_type)).filter((one) => !known.has(one.join()));
+  const known = recordedEffects.get(transaction) ?? new Set();
+  const records = changes.map((change) => toEffect(change, entity_type)).filter((one) => !known.has(one.join()));
   if (records.length === 0) return;
-  const { rows } = await forEverybody(async () => transaction.raw(NOTE, valuesOf(key, records)));
+  const { rows } = await runAsSystem(async () => transaction.raw(RECORD_SQL, toBindings(key, records)));
   if (rows.length === 0)
     throw new FarthingError('version_conflict', 'a request with this Idempotency-Key is being handled');
   key.has_effects = true;
-  noted.set(transaction, new Set([...known, ...records.map((one) => one.join())]));
+  recordedEffects.set(transaction, new Set([...known, ...records.map((one) => one.join())]));
 }
 
 /** Only of whoever holds the key, and has noted all that is noted of it. Another that has not committed yet is waited for. */
-const NOTE = `
+const RECORD_SQL = `
   insert into request_effects as kept (tenant_id, environment_id, key_id, holder, records, expires_at)
   select tenant_id, environment_id, id, holder, ?::jsonb, expires_at from idempotency_keys
    where tenant_id = ? and environment_id = ? and id = ? and holder = ?
@@ -41,52 +45,55 @@ const NOTE = `
    where kept.holder = excluded.holder
   returning key_id`;
 
-function valuesOf({ id, holder, tenant_id, environment_id }: RequestKey, records: readonly Effect[]) {
+function toBindings({ id, holder, tenant_id, environment_id }: RequestKey, records: readonly RequestEffect[]) {
   return [JSON.stringify(records), tenant_id, environment_id, id, holder];
 }
 
-function effectOf({ before, after }: Told, entity_type: string): Effect {
+function toEffect({ before, after }: EffectChange, entity_type: string): RequestEffect {
   const { id } = (after ?? before) as { id: string };
   return [entity_type, id, before === null ? 'made' : after === null ? 'removed' : 'changed'];
 }
 
-type OfKey = Pick<RequestKey, 'id' | 'tenant_id' | 'environment_id'>;
+type RequestKeyScope = Pick<RequestKey, 'id' | 'tenant_id' | 'environment_id'>;
 
 /** In the transaction that has made it, which has noted its effects. */
-export async function noteAnswer(made: unknown, transaction: Database): Promise<void> {
-  const key = currentCaller()?.key;
+export async function recordRequestAnswer(made: unknown, transaction: Database): Promise<void> {
+  const key = currentRequestContext()?.key;
   if (!key?.shows || key.goes_on) return;
   const { tenant_id, environment_id, id: key_id, holder } = key;
   const answer = JSON.stringify(key.shows(made as never));
-  await forEverybody(async () =>
+  await runAsSystem(async () =>
     transaction('request_effects').where({ tenant_id, environment_id, key_id, holder }).update({ answer }),
   );
 }
 
 /** What `work` makes in a billing transaction is kept as `shows` makes it, for whoever sends the request again. */
-export function keptAs<Made, Result>(shows: (made: Made) => unknown, work: () => Promise<Result>): Promise<Result> {
-  const key = currentCaller()?.key;
+export function runWithAnswer<Made, Result>(
+  shows: (made: Made) => unknown,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const key = currentRequestContext()?.key;
   if (key) key.shows = shows;
   return work();
 }
 
 /** Null where nothing was committed under the key; what has expired is taken away. */
-export async function effectsOf(
+export async function loadEffects(
   database: Database,
-  { id: key_id, tenant_id, environment_id }: OfKey,
+  { id: key_id, tenant_id, environment_id }: RequestKeyScope,
   now: Date,
-): Promise<Done | null> {
+): Promise<RequestEffects | null> {
   const mine = { tenant_id, environment_id, key_id };
   const [row] = await database('request_effects').where(mine).select('records', 'answer', 'expires_at');
   if (!row) return null;
   if (new Date(row.expires_at) > now) return { records: row.records, answer: row.answer };
-  await forgetEffects(database, { id: key_id, tenant_id, environment_id });
+  await deleteEffects(database, { id: key_id, tenant_id, environment_id });
   return null;
 }
 
-export async function forgetEffects(
+export async function deleteEffects(
   database: Database,
-  { id: key_id, tenant_id, environment_id }: OfKey,
+  { id: key_id, tenant_id, environment_id }: RequestKeyScope,
 ): Promise<void> {
   await database.raw('delete from request_effects where tenant_id = ? and environment_id = ? and key_id = ?', [
     tenant_id,
@@ -96,7 +103,7 @@ export async function forgetEffects(
 }
 
 /** In the transaction that undoes what the request has committed: it is refused, and may be sent again as if it never had been. */
-export async function forgetUndone(transaction: Database): Promise<void> {
-  const key = currentCaller()?.key;
-  if (key) await forEverybody(async () => forgetEffects(transaction, key));
+export async function deleteUndoneEffects(transaction: Database): Promise<void> {
+  const key = currentRequestContext()?.key;
+  if (key) await runAsSystem(async () => deleteEffects(transaction, key));
 }

@@ -23,7 +23,7 @@ export class ReservationModel extends ScopedModel {
 
   /** Some that the log may not have yet, of these customers. */
   static unsentOf(
-    { subject_id, tenant_id, environment_id }: Pool,
+    { subject_id, tenant_id, environment_id }: ReservationPool,
     customer_ids: readonly string[],
     database: Database,
   ): Promise<ReservationModel[]> {
@@ -35,24 +35,24 @@ export class ReservationModel extends ScopedModel {
 }
 
 /** Of which feature, or which wallet, of whom. */
-export type Pool = Scope & { readonly customer_id: string; readonly subject_id: string };
-export type Held = { readonly held: Decimal; readonly held_count: number };
+export type ReservationPool = Scope & { readonly customer_id: string; readonly subject_id: string };
+export type HeldAmount = { readonly held: Decimal; readonly held_count: number };
 
 /** Of the credits of a wallet. */
-export function poolOf({
+export function toWalletPool({
   id,
   customer_id,
   tenant_id,
   environment_id,
-}: Scope & { id: string; customer_id: string }): Pool {
+}: Scope & { id: string; customer_id: string }): ReservationPool {
   return { tenant_id, environment_id, customer_id, subject_id: id };
 }
 
-const OF_POOL = 'tenant_id = ? and environment_id = ? and customer_id = ? and subject_id = ?';
+const IS_POOL = 'tenant_id = ? and environment_id = ? and customer_id = ? and subject_id = ?';
 
-const NOTHING: Held = { held: ZERO, held_count: 0 };
+const NOTHING: HeldAmount = { held: ZERO, held_count: 0 };
 
-function keyOf({ tenant_id, environment_id, customer_id, subject_id }: Pool): string[] {
+function toPoolKey({ tenant_id, environment_id, customer_id, subject_id }: ReservationPool): string[] {
   return [tenant_id, environment_id, customer_id, subject_id];
 }
 
@@ -60,7 +60,7 @@ function keyOf({ tenant_id, environment_id, customer_id, subject_id }: Pool): st
  * Until the transaction ends nobody else decides about this pool, nor about any of a family that the customer is in: all of one hold the row of its parent
  * first (docs/decisions/0013-reservations.md). The rows are taken by a statement of its own: the next one sees what whoever had them has committed.
  */
-export async function holdPool(transaction: Transaction, pool: Pool, now: Date): Promise<void> {
+export async function lockPool(transaction: Transaction, pool: ReservationPool, now: Date): Promise<void> {
   const { tenant_id, environment_id, customer_id, subject_id } = pool;
   const { rows } = await transaction.raw(
     `with heads as (
@@ -88,44 +88,44 @@ export async function holdPool(transaction: Transaction, pool: Pool, now: Date):
 }
 
 /** Which reservation somebody ends, and when that was asked. */
-export type Ends = { readonly id: string; readonly at: string };
+export type ReservationEnd = { readonly id: string; readonly at: string };
 
 /**
  * What is held in it, once what has expired is released. What is charged when it expires is held until that is done; and so is what somebody ends who asked
  * in time, however long he had to wait.
  */
-export async function heldIn(
+export async function loadHeldAfterExpiry(
   transaction: Transaction,
-  pool: Pool,
+  pool: ReservationPool,
   now: Date,
-  ends: readonly Ends[] = [],
-): Promise<Held> {
+  ends: readonly ReservationEnd[] = [],
+): Promise<HeldAmount> {
   await transaction.raw(
     `update reservations set reservation_status = 'expired', ended_at = expires_at, ended_by = 'expiry', updated_at = ?
-      where ${OF_POOL} and reservation_status = 'held' and on_expiry = 'release' and expires_at <= ?
+      where ${IS_POOL} and reservation_status = 'held' and on_expiry = 'release' and expires_at <= ?
         and not exists (select from jsonb_to_recordset(?::jsonb) as e (id text, at timestamptz)
                          where e.id = reservations.id and e.at < expires_at)`,
-    [now, ...keyOf(pool), now, JSON.stringify(ends)],
+    [now, ...toPoolKey(pool), now, JSON.stringify(ends)],
   );
   const { rows } = await transaction.raw(
-    `select held::text, held_count from reservation_pools where ${OF_POOL}`,
-    keyOf(pool),
+    `select held::text, held_count from reservation_pools where ${IS_POOL}`,
+    toPoolKey(pool),
   );
   const [row] = rows;
   return row ? { held: new Decimal(row.held), held_count: row.held_count } : NOTHING;
 }
 
 /** What is held of a wallet, by which of these expiries it ends before, in order, or at (docs/rules/reservations.md, "Credits"). */
-export async function promisedIn(
+export async function loadPromised(
   database: Database,
-  pool: Pool,
+  pool: ReservationPool,
   { now, expiries }: { now: Date; expiries: readonly Milliseconds[] },
 ): Promise<PromisedCredits[]> {
   const { rows } = await database.raw(
     `select max(expires_at) as until, sum(quantity)::text as credits from reservations
-      where ${OF_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)
+      where ${IS_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)
       group by width_bucket(expires_at - interval '1 microsecond', ?::timestamptz[])`,
-    [...keyOf(pool), now, expiries.map(formatMs)],
+    [...toPoolKey(pool), now, expiries.map(formatMs)],
   );
   return rows.map(({ until, credits }: { until: Date | string; credits: string }) => ({
     until: new Date(until).getTime(),
@@ -134,19 +134,19 @@ export async function promisedIn(
 }
 
 /** The same for who only asks, and changes nothing. */
-export async function heldNow(database: Database, pool: Pool, now: Date): Promise<Held> {
+export async function loadHeld(database: Database, pool: ReservationPool, now: Date): Promise<HeldAmount> {
   const { rows } = await database.raw(
     `select coalesce(sum(quantity), 0)::text as held, count(*)::int as held_count from reservations
-      where ${OF_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)`,
-    [...keyOf(pool), now],
+      where ${IS_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)`,
+    [...toPoolKey(pool), now],
   );
   return { held: new Decimal(rows[0].held), held_count: rows[0].held_count };
 }
 
 /** What is held by each of these customers, without what has expired and nobody has ended yet. */
-export async function heldByEach(
+export async function loadHeldByCustomer(
   database: Database,
-  { tenant_id, environment_id, subject_id }: Pool,
+  { tenant_id, environment_id, subject_id }: ReservationPool,
   { customer_ids, now }: { customer_ids: readonly string[]; now: Date },
 ): Promise<Map<string, Decimal>> {
   if (customer_ids.length === 0) return new Map();
@@ -168,7 +168,7 @@ export async function heldByEach(
 export type Sharer = { readonly customer_id: string; readonly joined: string | null; readonly left: string | null };
 
 /** Between two instants, of what the reader of usage had come so far in the log (exclusive). */
-export type Uncounted = {
+export type UncountedRange = {
   readonly start: Date;
   readonly end: Date | null;
   /** Of every partition. */
@@ -182,10 +182,10 @@ export type Uncounted = {
  * the answer knows, or nobody can say yet that the log has it. Doubtful is what may be in it nevertheless: rows of usage become
  * visible as soon as they are written, and an answer that was read meanwhile may have some of a later place.
  */
-export async function committedBehind(
+export async function loadUncountedCommitted(
   database: Database,
-  { tenant_id, environment_id, subject_id }: Pool,
-  { start, end, high_water, sharers }: Uncounted,
+  { tenant_id, environment_id, subject_id }: ReservationPool,
+  { start, end, high_water, sharers }: UncountedRange,
 ): Promise<{ committed: Decimal; doubtful: Decimal }> {
   const { rows } = await database.raw(
     `with counted as (select key::int as partition, value::bigint as next from jsonb_each_text(cast(:high_water as jsonb))),
@@ -220,7 +220,7 @@ export async function committedBehind(
 }
 
 /** Which of these are no events yet. */
-export async function uncommittedOf(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
+export async function findUncommitted(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
   const found = await ReservationModel.in(scope, database)
     .select('id')
     .whereRaw('id = any(?)', [[...ids]])
@@ -280,7 +280,11 @@ export type PlacedEvents = {
 };
 
 /** The log has them: of those that were sent twice the first counts. */
-export async function noteSent(transaction: Transaction, scope: Scope, placed: readonly PlacedEvents[]): Promise<void> {
+export async function recordSent(
+  transaction: Transaction,
+  scope: Scope,
+  placed: readonly PlacedEvents[],
+): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const rows = placed.map(({ reservation, partition, offset, units }) => ({
     reservation_id: reservation.id,
@@ -308,7 +312,7 @@ export async function noteSent(transaction: Transaction, scope: Scope, placed: r
   );
 }
 
-const FORGOTTEN_AT_ONCE = 1_000;
+const PURGE_BATCH_SIZE = 1_000;
 
 /**
  * Forgets where the events of reservations stand that were all noted before this instant, and that the pipeline has counted: no answer
@@ -317,13 +321,13 @@ const FORGOTTEN_AT_ONCE = 1_000;
 export async function purgeReservationEvents(database: Database, before: Date): Promise<number> {
   let forgotten = 0;
   for (;;) {
-    const { rows } = await database.raw(FORGET, [before, before, FORGOTTEN_AT_ONCE]);
+    const { rows } = await database.raw(PURGE_SQL, [before, before, PURGE_BATCH_SIZE]);
     forgotten += rows[0].count;
-    if (rows[0].count < FORGOTTEN_AT_ONCE) return forgotten;
+    if (rows[0].count < PURGE_BATCH_SIZE) return forgotten;
   }
 }
 
-const FORGET = `
+const PURGE_SQL = `
   with old as (
     select tenant_id, environment_id, reservation_id, sum(units) as units
       from reservation_events e
@@ -345,7 +349,7 @@ const FORGET = `
   select count(*)::int as count from said`;
 
 /** When they are received: by the clock of the machines, whatever time it is in the environment. */
-export async function receivedNow(database: Database): Promise<Date> {
+export async function loadReceivedTime(database: Database): Promise<Date> {
   const { rows } = await database.raw('select now() as at');
   return new Date(rows[0].at);
 }

@@ -20,7 +20,7 @@ export class SecretModel extends ScopedModel {
 }
 
 /** Everything that a request needs to know about the key, or the token, that it came with. */
-export type KeyHolder = Rights & {
+export type AuthenticatedKey = Rights & {
   /** Null of a token. */
   readonly secret_id: string | null;
   readonly tenant_id: string;
@@ -32,7 +32,7 @@ export type KeyHolder = Rights & {
 };
 
 /** The one question that no tenant asks: whose key is this? Revoked keys and archived users have no answer. */
-export async function findKeyHolder(database: Database, key_hash: string): Promise<KeyHolder | undefined> {
+export async function findKeyHolder(database: Database, key_hash: string): Promise<AuthenticatedKey | undefined> {
   const { rows } = await database.raw(
     `select s.id as secret_id, s.tenant_id, s.environment_id, s.user_id, s.type as key_type, u.type as user_type, u.roles,
             t.suspended, s.expires_at, s.last_used_at
@@ -49,7 +49,7 @@ export async function findKeyHolder(database: Database, key_hash: string): Promi
 export async function findTokenHolder(
   database: Database,
   { tenant_id, user_id }: { tenant_id: string; user_id: string },
-): Promise<(KeyHolder & { readonly password_changed_at: string | null }) | undefined> {
+): Promise<(AuthenticatedKey & { readonly password_changed_at: string | null }) | undefined> {
   const { rows } = await database.raw(
     `select null as secret_id, u.tenant_id, null as environment_id, u.id as user_id, 'private_key' as key_type,
             u.type as user_type, u.roles, t.suspended, null as expires_at, null as last_used_at,
@@ -64,7 +64,7 @@ export async function findTokenHolder(
 }
 
 /** Whether this environment may be used by this tenant. */
-export async function environmentBelongs(database: Database, tenant_id: string, id: string): Promise<boolean> {
+export async function isTenantEnvironment(database: Database, tenant_id: string, id: string): Promise<boolean> {
   const { rows } = await database.raw(
     `select 1 from environments where tenant_id = ? and id = ? and status = 'published'`,
     [tenant_id, id],
@@ -72,7 +72,7 @@ export async function environmentBelongs(database: Database, tenant_id: string, 
   return rows.length > 0;
 }
 
-export async function touchKey(database: Database, secret_id: string, now: Date): Promise<void> {
+export async function updateKeyLastUsed(database: Database, secret_id: string, now: Date): Promise<void> {
   await database.raw('update secrets set last_used_at = ? where id = ?', [now, secret_id]);
 }
 

@@ -50,7 +50,7 @@ export async function findSetting(
 }
 
 /** The setting that is in force. */
-export async function settingOf<Key extends SettingKey>(
+export async function loadSetting<Key extends SettingKey>(
   scope: Scope,
   key: Key,
   database: Database,

@@ -7,14 +7,14 @@ import { indexById } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
-import { currentCaller } from '../caller.ts';
-import { failureOf } from '../failure.ts';
+import { classifyFailure } from '../failure.ts';
+import { currentRequestContext } from '../request-context.ts';
 import type { Database } from '../stores.ts';
-import { anyDiffers } from './differs.ts';
-import { givenRows, type Rows } from './given-rows.ts';
-import { noteEffects } from './request-effects.ts';
-import { isSideBySide, together, write } from './side-by-side.ts';
-import { inTransaction, type Told, tell } from './tell-changes.ts';
+import { isBatched, joinBatch, write } from './batched.ts';
+import { buildDiffersCondition } from './differs.ts';
+import { buildRowsSource, type InputRows } from './given-rows.ts';
+import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
+import { recordEffects } from './request-effects.ts';
 
 /** A model's class, as its static methods see it. */
 export type Class<M extends Model> = {
@@ -33,10 +33,10 @@ export type AddOptions = { database: Database; conflict?: string };
 export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
 /** Ids as records name others: some name none, and several the same. */
 export type Ids = Iterable<string | null | undefined>;
-export type Owner = Readonly<Record<string, string>>;
-type Changes<M> = { owner: Owner; records: readonly M[]; changes: Partial<M>; version?: number };
+export type RecordOwner = Readonly<Record<string, string>>;
+type RecordPatch<M> = { owner: RecordOwner; records: readonly M[]; changes: Partial<M>; version?: number };
 
-export function queryOf<M extends Model>(model: Class<M>, database: Database) {
+export function buildQuery<M extends Model>(model: Class<M>, database: Database) {
   return model.query(database) as QueryBuilderType<M>;
 }
 
@@ -47,24 +47,24 @@ export async function fetchOne<M extends Model>(
   { database, lock }: FetchOptions,
 ): Promise<M> {
   const answerAll = async (ids: readonly string[]) => {
-    const question = queryOf(model, database).where(owner);
+    const question = buildQuery(model, database).where(owner);
     const narrowed = ids.length === 1 ? question.where('id', ids[0]!) : question.whereIn('id', [...ids]).orderBy('id');
     const held = lock === 'shared' ? narrowed.forShare() : lock ? narrowed.forUpdate() : narrowed;
     const found = new Map(((await held) as (M & { id: string })[]).map((record) => [record.id, record]));
     return ids.map((one) => found.get(one));
   };
-  const record = await together(database, { key: keyOf('fetch', model, owner, lock), asked: id }, answerAll);
+  const record = await joinBatch(database, { key: toBatchKey('fetch', model, owner, lock), query: id }, answerAll);
   if (!record) throw notFound(model.recordName, id);
   return record;
 }
 
 /** What may go as one statement: of one table and owner, and alike in everything else. */
-export function keyOf(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
+export function toBatchKey(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
   return JSON.stringify([what, tableName, ...alike]);
 }
 
 /** Every record whose column has this value, in this order. */
-export type ListAsked = {
+export type ListByValueQuery = {
   readonly column: string;
   readonly value: string;
   readonly where: Readonly<Record<string, unknown>>;
@@ -74,14 +74,14 @@ export type ListAsked = {
 
 export async function fetchList<M extends Model>(
   model: Class<M>,
-  owner: Owner,
-  { column, value, where, order, database }: ListAsked,
+  owner: RecordOwner,
+  { column, value, where, order, database }: ListByValueQuery,
 ): Promise<M[]> {
-  return together(
+  return joinBatch(
     database,
-    { key: keyOf('list', model, owner, column, where, order), asked: value },
+    { key: toBatchKey('list', model, owner, column, where, order), query: value },
     async (values) => {
-      const question = queryOf(model, database).where({ ...owner, ...where });
+      const question = buildQuery(model, database).where({ ...owner, ...where });
       const narrowed = values.length === 1 ? question.where(column, values[0]!) : question.whereIn(column, [...values]);
       const found = groupBy((await narrowed.orderBy([...order])) as M[], (record) => String(record[column as keyof M]));
       return values.map((one) => found.get(one) ?? []);
@@ -95,7 +95,7 @@ export async function insertOne<M extends Model>(
   { database, conflict }: AddOptions,
 ): Promise<M> {
   const options = { database, conflict: conflict ?? `this ${model.recordName} exists already` };
-  const insert = isSideBySide(database) ? insertTogether : inserted;
+  const insert = isBatched(database) ? insertBatched : inserted;
   const [added] = await insert(model, [record], options);
   return added!;
 }
@@ -106,43 +106,43 @@ export async function appendOne<M extends Model>(
   record: Record<string, unknown>,
   { database }: Pick<AddOptions, 'database'>,
 ): Promise<void> {
-  if (currentCaller()?.key)
-    return inTransaction(database, async (transaction) => {
-      await queryOf(model, transaction).insert(record as never);
-      await noteEffects([{ before: null, after: record }], entityType(model), transaction);
+  if (currentRequestContext()?.key)
+    return runInTransaction(database, async (transaction) => {
+      await buildQuery(model, transaction).insert(record as never);
+      await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
     });
-  if (!isSideBySide(database)) return void (await queryOf(model, database).insert(record as never));
+  if (!isBatched(database)) return void (await buildQuery(model, database).insert(record as never));
   const columns = Object.keys(record);
-  const asked = { key: keyOf('append', model, columns), asked: record };
-  const append = async (rows: Rows) => {
+  const queries = { key: toBatchKey('append', model, columns), query: record };
+  const append = async (rows: InputRows) => {
     await appendRows(model, { columns, rows }, database);
     return rows;
   };
-  await write(database, () => together(database, asked, append));
+  await write(database, () => joinBatch(database, queries, append));
 }
 
 /** The same of several, in one statement; the next may be made ready meanwhile (side-by-side.ts). */
 export async function appendAll<M extends Model>(
   model: Class<M>,
-  rows: Rows,
+  rows: InputRows,
   { database }: Pick<AddOptions, 'database'>,
 ): Promise<void> {
   const [first] = rows;
   if (!first) return;
-  if (currentCaller()?.key) for (const row of rows) await appendOne(model, row, { database });
+  if (currentRequestContext()?.key) for (const row of rows) await appendOne(model, row, { database });
   else await write(database, () => appendRows(model, { columns: Object.keys(first), rows }, database));
 }
 
 async function appendRows<M extends Model>(
   model: Class<M>,
-  { columns, rows }: { columns: readonly string[]; rows: Rows },
+  { columns, rows }: { columns: readonly string[]; rows: InputRows },
   database: Database,
 ): Promise<void> {
-  const { sql, values } = await givenRows(model, { columns, rows }, database);
-  await database.raw(`${insertOf(model, columns)} ${sql}`, values as never);
+  const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
+  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never);
 }
 
-function insertOf({ tableName }: { tableName: string }, columns: readonly string[]): string {
+function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {
   return `insert into ${tableName} (${columns.map((column) => `"${column}"`).join(', ')})`;
 }
 
@@ -155,7 +155,7 @@ export async function insertAll<M extends Model>(
   { database, conflict }: AddOptions,
 ): Promise<M[]> {
   const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
-  if (isSideBySide(database) && records.length > 0) return insertTogether(model, records, options);
+  if (isBatched(database) && records.length > 0) return insertBatched(model, records, options);
   const added: M[] = [];
   for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
     added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
@@ -168,80 +168,84 @@ function inserted<M extends Model>(
   rows: readonly Record<string, unknown>[],
   { database, conflict }: { database: Database; conflict: string },
 ): Promise<M[]> {
-  return told(model, database, async (transaction) => {
+  return writeAudited(model, database, async (transaction) => {
     try {
-      const added = await queryOf(model, transaction)
+      const added = await buildQuery(model, transaction)
         .insert(rows as never)
         .returning('*');
       return (added as unknown as M[]).map((after) => ({ before: null, after }));
     } catch (error) {
-      throw named(error, conflict);
+      throw toConflictError(error, conflict);
     }
   });
 }
 
 /** With the rows of others that have the same columns, as one value: there is no limit to how many. */
-function insertTogether<M extends Model>(
+function insertBatched<M extends Model>(
   model: Class<M>,
-  rows: Rows,
+  rows: InputRows,
   { database, conflict }: { database: Database; conflict: string },
 ): Promise<M[]> {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row).filter((column) => row[column] !== undefined)))];
   const isAlike = rows.every((row) => columns.every((column) => row[column] !== undefined));
   if (!isAlike) return inserted(model, rows, { database, conflict });
   const { tenant_id, environment_id, updated_by } = rows[0]!;
-  const key = keyOf('insert', model, tenant_id, environment_id, updated_by, columns);
-  return together(database, { key, asked: rows }, async (asked) => {
-    const added = await told(model, database, async (transaction) => {
-      const { sql, values } = await givenRows(model, { columns, rows: asked.flat() }, transaction);
-      const text = `${insertOf(model, columns)} ${sql} returning *`;
-      return (await written(model, transaction, { text, values, conflict })).map((after) => ({ before: null, after }));
+  const key = toBatchKey('insert', model, tenant_id, environment_id, updated_by, columns);
+  return joinBatch(database, { key, query: rows }, async (queries) => {
+    const added = await writeAudited(model, database, async (transaction) => {
+      const { sql, values } = await buildRowsSource(model, { columns, rows: queries.flat() }, transaction);
+      const text = `${buildInsertInto(model, columns)} ${sql} returning *`;
+      return (await executeWrite(model, transaction, { text, values, conflict })).map((after) => ({
+        before: null,
+        after,
+      }));
     });
     let from = 0;
-    return asked.map(({ length }) => added.slice(from, (from += length)));
+    return queries.map(({ length }) => added.slice(from, (from += length)));
   });
 }
 
-type Writing = { text: string; values: readonly unknown[]; conflict: string };
+type WriteStatement = { text: string; values: readonly unknown[]; conflict: string };
 
-export async function written<M extends Model>(
+export async function executeWrite<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, values, conflict }: Writing,
+  { text, values, conflict }: WriteStatement,
 ): Promise<M[]> {
   try {
     const answer = await database.raw(text, values as never);
     return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
   } catch (error) {
-    throw named(error, conflict);
+    throw toConflictError(error, conflict);
   }
 }
 
 /** Writes, and tells what was written, in one transaction. */
-export async function told<M extends Model>(
+export async function writeAudited<M extends Model>(
   model: Class<M>,
   database: Database,
-  write: (database: Database) => Promise<Told<M>[]>,
+  write: (database: Database) => Promise<RecordChange<M>[]>,
 ): Promise<M[]> {
-  const results = (changes: Told<M>[]) => changes.flatMap(({ after }) => after ?? []);
-  if (!model.isAudited && !currentCaller()?.key) return results(await write(database));
-  return inTransaction(database, async (transaction) => {
+  const results = (changes: RecordChange<M>[]) => changes.flatMap(({ after }) => after ?? []);
+  if (!model.isAudited && !currentRequestContext()?.key) return results(await write(database));
+  return runInTransaction(database, async (transaction) => {
     const changes = await write(transaction);
-    await noteEffects(changes, entityType(model), transaction);
+    await recordEffects(changes, toEntityType(model), transaction);
     if (!model.isAudited) return results(changes);
     const first = changes[0]?.after ?? changes[0]?.before;
-    if (first) await tell(changes, { entity_type: entityType(model), ...ownerOf(model, first) }, transaction);
+    if (first)
+      await recordChanges(changes, { entity_type: toEntityType(model), ...toRecordOwner(model, first) }, transaction);
     return results(changes);
   });
 }
 
 /** `subscription_line_item` */
-export function entityType({ recordName }: { recordName: string }): string {
+export function toEntityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 
 /** What lies above the environments has none. */
-function ownerOf<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
+function toRecordOwner<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
   const row = record as unknown as Record<string, string | null | undefined>;
   const isScoped = model.tenantColumn === undefined;
   return {
@@ -257,17 +261,17 @@ export async function fetchById<M extends Model & { id: string }>(
 ): Promise<Map<string, M>> {
   const wanted = [...new Set(ids)].filter((id): id is string => Boolean(id));
   if (wanted.length === 0) return new Map();
-  return together(database, { key: keyOf('by id', model, owner), asked: wanted }, async (asked) => {
-    const all = [...new Set(asked.flat())];
+  return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
+    const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
     // Many are read some hundreds at a time, between which others have their turn.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
       const some = all.slice(from, from + RECORDS_AT_ONCE);
-      for (const one of (await queryOf(model, database).where(owner).whereIn('id', some)) as M[])
+      for (const one of (await buildQuery(model, database).where(owner).whereIn('id', some)) as M[])
         found.set(one.id, one);
     }
-    if (asked.length === 1) return [found];
-    return asked.map((ids) => indexById(ids.flatMap((id) => found.get(id) ?? [])));
+    if (queries.length === 1) return [found];
+    return queries.map((ids) => indexById(ids.flatMap((id) => found.get(id) ?? [])));
   });
 }
 
@@ -276,25 +280,25 @@ const RECORDS_AT_ONCE = 1_000;
 /** Those that are another thing then (docs/rules/records.md, "Changing a record"): the others are not written, and not told. */
 export async function patch<M extends Model & { id: string }>(
   model: Class<M>,
-  { owner, records, changes, version }: Changes<M>,
+  { owner, records, changes, version }: RecordPatch<M>,
   { by, conflict, database }: ChangeOptions,
 ): Promise<M[]> {
   const before = indexById(records);
-  const stated = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (stated.length === 0) return [];
+  const changed_values = Object.entries(changes).filter(([, value]) => value !== undefined);
+  if (changed_values.length === 0) return [];
   const versions = version === undefined ? {} : { version: version + 1 };
-  return told(model, database, async (transaction) => {
-    const those = queryOf(model, transaction)
+  return writeAudited(model, database, async (transaction) => {
+    const those = buildQuery(model, transaction)
       .where(owner)
       .whereIn('id', [...before.keys()])
-      .where(anyDiffers(model, stated));
+      .where(buildDiffersCondition(model, changed_values));
     const question = version === undefined ? those : those.where('version', version);
     try {
-      const written = { ...changes, ...versions, ...changedBy(by) };
+      const written = { ...changes, ...versions, ...buildUpdateStamp(by) };
       const changed = await question.patch(written as never).returning('*');
       return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
     } catch (error) {
-      throw named(error, conflict ?? `this ${model.recordName} exists already`);
+      throw toConflictError(error, conflict ?? `this ${model.recordName} exists already`);
     }
   });
 }
@@ -302,21 +306,21 @@ export async function patch<M extends Model & { id: string }>(
 /** Takes a record away for good: what is archived stays, and is changed. */
 export async function removeOne<M extends Model & { id: string }>(
   model: Class<M>,
-  { owner, record }: { owner: Owner; record: M },
+  { owner, record }: { owner: RecordOwner; record: M },
   { by, database }: ChangeOptions,
 ): Promise<void> {
-  await told(model, database, async (transaction) => {
-    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
+  await writeAudited(model, database, async (transaction) => {
+    const removed = await buildQuery(model, transaction).where(owner).where('id', record.id).delete();
     return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
   });
 }
 
-export function changedBy(by: ChangeOptions['by']) {
+export function buildUpdateStamp(by: ChangeOptions['by']) {
   return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
 }
 
 /** Postgres' word for a broken unique index as ours; anything else stays what it is. */
-export function named(error: unknown, conflict: string): unknown {
+export function toConflictError(error: unknown, conflict: string): unknown {
   if (error instanceof FarthingError) return error;
-  return failureOf(error) === 'conflict' ? alreadyExists(conflict) : error;
+  return classifyFailure(error) === 'conflict' ? alreadyExists(conflict) : error;
 }

@@ -4,10 +4,10 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { SubscriptionLineItem } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
+import { listBatched } from './batched.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';
-import { listTogether } from './side-by-side.ts';
-import { keyOf } from './statements.ts';
+import { toBatchKey } from './statements.ts';
 
 export interface SubscriptionLineItemModel extends SubscriptionLineItem {}
 
@@ -39,14 +39,14 @@ export class SubscriptionLineItemModel extends ScopedModel {
     { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
     database: Database,
   ): Promise<Map<string, string>> {
-    const asked = {
-      key: keyOf('plans at', this, scope.tenant_id, scope.environment_id, at),
+    const query = {
+      key: toBatchKey('plans at', this, scope.tenant_id, scope.environment_id, at),
       values: subscription_ids,
-      valueOf: (line: SubscriptionLineItemModel) => line.subscription_id,
+      getKey: (line: SubscriptionLineItemModel) => line.subscription_id,
     };
-    const lines = await listTogether(
+    const lines = await listBatched(
       database,
-      asked,
+      query,
       async (ids) =>
         await narrow(SubscriptionLineItemModel.in(scope, database), [
           ['subscription_id', ids],

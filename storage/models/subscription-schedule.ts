@@ -17,8 +17,8 @@ export class SubscriptionScheduleModel extends ScopedModel {
     subscription_id: string,
     database: Database,
   ): Promise<SubscriptionScheduleModel | undefined> {
-    const asked = { column: 'subscription_id', value: subscription_id, where: { status: 'pending' } };
-    const [schedule] = await SubscriptionScheduleModel.listOf(scope, asked, database);
+    const query = { column: 'subscription_id', value: subscription_id, where: { status: 'pending' } };
+    const [schedule] = await SubscriptionScheduleModel.listBy(scope, query, database);
     return schedule;
   }
 }

@@ -2,10 +2,10 @@
 import type { Scope } from '../../core/scope.ts';
 import { Subscription } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
+import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';
-import { narrow, type Query } from './page.ts';
-import { together } from './side-by-side.ts';
-import { keyOf } from './statements.ts';
+import { narrow, type PageQuery } from './page.ts';
+import { toBatchKey } from './statements.ts';
 
 export interface SubscriptionModel extends Subscription {}
 
@@ -27,8 +27,8 @@ export class SubscriptionModel extends ScopedModel {
     { customer_id, currency }: Pick<SubscriptionModel, 'customer_id' | 'currency'>,
     database: Database,
   ): Promise<SubscriptionModel[]> {
-    const key = keyOf('charged to', this, tenant_id, environment_id, currency);
-    return together(database, { key, asked: customer_id }, async (customer_ids) => {
+    const key = toBatchKey('charged to', this, tenant_id, environment_id, currency);
+    return joinBatch(database, { key, query: customer_id }, async (customer_ids) => {
       const found = await SubscriptionModel.in({ tenant_id, environment_id }, database)
         .where({ currency, status: 'published' })
         .whereIn('subscription_status', ['active', 'trialing', 'incomplete'])
@@ -49,7 +49,10 @@ export type EarlierPeriods = Pick<Subscription, 'billing_anchor' | 'billing_peri
 };
 
 /** Those that had begun and were not over at this instant; all of them without one. */
-export function activeAt(query: Query<SubscriptionModel>, at: string | null | undefined): Query<SubscriptionModel> {
+export function narrowToActiveAt(
+  query: PageQuery<SubscriptionModel>,
+  at: string | null | undefined,
+): PageQuery<SubscriptionModel> {
   if (!at) return query;
   return narrow(query, [
     ['start_date', '<=', at],
@@ -59,15 +62,18 @@ export function activeAt(query: Query<SubscriptionModel>, at: string | null | un
 }
 
 /** Those whose period, scheduled cancellation or end comes by this instant; all of them without one. */
-export function changingBy(query: Query<SubscriptionModel>, at: string | null | undefined): Query<SubscriptionModel> {
+export function narrowToChangingBy(
+  query: PageQuery<SubscriptionModel>,
+  at: string | null | undefined,
+): PageQuery<SubscriptionModel> {
   return at ? query.whereRaw('least(current_period_end, cancel_at, end_date) <= ?', [at]) : query;
 }
 
 /** Those of a plan that live and do not know its prices up to this sequence, behind an id and in the order of ids. */
-export function unsyncedAfter(
-  query: Query<SubscriptionModel>,
+export function narrowToUnsyncedAfter(
+  query: PageQuery<SubscriptionModel>,
   { plan_id, sequence, after }: { plan_id: string; sequence: number; after: string },
-): Query<SubscriptionModel> {
+): PageQuery<SubscriptionModel> {
   return (
     query
       .where({ plan_id, status: 'published' })
@@ -81,11 +87,11 @@ export function unsyncedAfter(
 }
 
 /** All of one type that have, or had, these parents, in the order of their making. */
-export function childrenOf(
+export function buildChildrenQuery(
   scope: Scope,
   { parents, type }: { parents: readonly { id: string }[]; type: 'INHERITED' | 'grouped_invoicing' },
   database: Database,
-): Query<SubscriptionModel> {
+): PageQuery<SubscriptionModel> {
   const ids = parents.map(({ id }) => id);
   return SubscriptionModel.in(scope, database)
     .whereIn('parent_subscription_id', ids)

@@ -2,7 +2,7 @@
 import type { Pojo } from 'objection';
 import type { Scope } from '../../core/scope.ts';
 import { type Task, taskShape } from '../../core/task/record.ts';
-import type { Cut } from '../exports/cuts.ts';
+import type { ExportCut } from '../exports/cuts.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -35,7 +35,7 @@ export class TaskModel extends ScopedModel {
 const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];
 
 /** Of the files that came with their requests, and whose rows are not done. */
-export async function waitingUploadBytes(database: Database, scope: Scope): Promise<number> {
+export async function sumWaitingUploadBytes(database: Database, scope: Scope): Promise<number> {
   const [row] = await TaskModel.in(scope, database)
     .where({ task_type: 'IMPORT', file_url: '' })
     .whereIn('task_status', ['PENDING', 'PROCESSING'])
@@ -47,7 +47,7 @@ export async function waitingUploadBytes(database: Database, scope: Scope): Prom
 export async function giveCut(
   database: Database,
   task: TaskModel,
-  { number, offsets, as_of }: Cut & { as_of: string },
+  { number, offsets, as_of }: ExportCut & { as_of: string },
 ): Promise<void> {
   const { tenant_id, environment_id, scheduled_task_id, range_end } = task;
   await database('tasks')
@@ -58,7 +58,7 @@ export async function giveCut(
 }
 
 /** Of each schedule the last file that is to be written and was not cut: with it those before it are. */
-export async function lastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
+export async function listLastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
   return TaskModel.in(scope, database)
     .where({ task_type: 'EXPORT', is_scheduled: true })
     .whereIn('task_status', ['PENDING', 'PROCESSING'])
@@ -68,10 +68,10 @@ export async function lastUncutFiles(database: Database, scope: Scope): Promise<
 }
 
 /** Where the files of its schedule begin, and what was there when the one before it was cut; null where there is none. */
-export async function scheduledFiles(
+export async function findScheduledFiles(
   database: Database,
   { tenant_id, environment_id, scheduled_task_id, range_start }: TaskModel,
-): Promise<{ first_start: string; before: Cut | null }> {
+): Promise<{ first_start: string; before: ExportCut | null }> {
   const files = () => database('tasks').where({ tenant_id, environment_id, scheduled_task_id, is_scheduled: true });
   const [first] = await files().orderBy('range_start').limit(1).select('range_start');
   const [before] = await files().where('range_end', range_start).select('cut_number', 'cut_offsets');

@@ -7,7 +7,7 @@ import { narrow } from './page.ts';
 
 export interface TaxAssociationModel extends TaxAssociation {}
 
-type Attached = Pick<
+type TaxAttachment = Pick<
   TaxAssociation,
   'entity_type' | 'entity_id' | 'tax_rate_id' | 'currency' | 'start_date' | 'end_date'
 > & { readonly id?: string };
@@ -18,7 +18,7 @@ export class TaxAssociationModel extends ScopedModel {
   static override record = taxAssociationShape;
 
   /** Another of the same rate on the same thing for a part of its time; who asks holds the row of the rate. */
-  static async besides(scope: Scope, one: Attached, database: Database): Promise<TaxAssociationModel | undefined> {
+  static async besides(scope: Scope, one: TaxAttachment, database: Database): Promise<TaxAssociationModel | undefined> {
     const { entity_type, entity_id, tax_rate_id, currency, start_date, end_date, id = '' } = one;
     const [other] = await narrow(TaxAssociationModel.in(scope, database), [['end_date', 'open at', start_date]])
       .where({ entity_type, entity_id, tax_rate_id, currency, status: 'published' })

@@ -1,8 +1,8 @@
 /** Table `user_passwords`: how a user signs in, kept apart from what is read of a user. */
 import type { Database } from '../stores.ts';
-import { named } from './statements.ts';
+import { toConflictError } from './statements.ts';
 
-type NewPassword = {
+type UserPasswordInput = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly email: string;
@@ -13,7 +13,7 @@ type NewPassword = {
 /** The first password of a user. An email signs in to one tenant, so it has one password of all. */
 export async function addPassword(
   database: Database,
-  { user_id, tenant_id, email, hash, now }: NewPassword,
+  { user_id, tenant_id, email, hash, now }: UserPasswordInput,
 ): Promise<void> {
   try {
     await database.raw(
@@ -21,14 +21,14 @@ export async function addPassword(
       [user_id, tenant_id, email, hash, now],
     );
   } catch (error) {
-    throw named(error, `a user with the email ${email} exists already`);
+    throw toConflictError(error, `a user with the email ${email} exists already`);
   }
 }
 
 /** In the place of the one before; tokens from before are no longer taken. */
 export async function replacePassword(
   database: Database,
-  { user_id, tenant_id, hash, now }: Omit<NewPassword, 'email'>,
+  { user_id, tenant_id, hash, now }: Omit<UserPasswordInput, 'email'>,
 ): Promise<void> {
   await database.raw('update user_passwords set hash = ?, changed_at = ? where user_id = ? and tenant_id = ?', [
     hash,

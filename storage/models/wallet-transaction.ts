@@ -14,17 +14,17 @@ export class WalletTransactionModel extends ScopedModel {
   static override record = WalletTransaction;
 }
 
-type OfWallet = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
+type WalletRef = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
 /** The credits of which something is left, in the order in which they were put in. */
-export async function lotsOf(wallet: OfWallet, database: Database): Promise<WalletTransactionModel[]> {
+export async function listLots(wallet: WalletRef, database: Database): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(wallet, database)
     .where({ wallet_id: wallet.id, type: 'credit' })
     .where('credits_available', '>', 0)
     .orderBy(['created_at', 'id']);
 }
 
-export function lotOf(transaction: WalletTransactionModel): Lot {
+export function toLot(transaction: WalletTransactionModel): Lot {
   const { id, priority = null, expiry_date } = transaction;
   return {
     id,

@@ -7,7 +7,7 @@ import { ScopedModel } from './model.ts';
 export interface WalletModel extends Wallet {}
 
 /** Whose credits in which currency. */
-export type Purse = { readonly customer_id: string; readonly currency: string };
+export type CustomerCurrency = { readonly customer_id: string; readonly currency: string };
 
 /** Advisory locks of this kind, told from those of others by this number. */
 const WALLETS = 13_001;
@@ -52,17 +52,17 @@ export class WalletModel extends ScopedModel {
    */
   static async holdPrepaid(
     scope: Scope,
-    { customer_id, currency }: Purse,
+    { customer_id, currency }: CustomerCurrency,
     transaction: Database,
   ): Promise<WalletModel | undefined> {
-    const hold = async () => {
+    const lock = async () => {
       const held = await WalletModel.holdPrepaidOf(scope, [customer_id], transaction);
       return held.find((one) => one.currency === currency);
     };
-    const wallet = await hold();
+    const wallet = await lock();
     if (wallet) return wallet;
     await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [WALLETS, `${customer_id}/${currency}`]);
-    return hold();
+    return lock();
   }
 }
 

@@ -4,18 +4,18 @@ import { toInstant } from '../../core/time/instant.ts';
 import { newId } from '../new-id.ts';
 import type { Database } from '../stores.ts';
 
-type Status = 'open' | 'succeeded' | 'failed' | 'cancelled';
+type SandboxChargeStatus = 'open' | 'succeeded' | 'failed' | 'cancelled';
 
-type Row = {
+type SandboxChargeRow = {
   readonly id: string;
-  readonly charge_status: Status;
+  readonly charge_status: SandboxChargeStatus;
   readonly error: string | null;
   readonly payment_url: string | null;
   readonly ends_at: Date | null;
   readonly ends_as: 'succeeded' | 'failed' | null;
 };
 
-type Entry = Omit<Row, 'id'> & {
+type SandboxChargeInput = Omit<SandboxChargeRow, 'id'> & {
   readonly key: string;
   readonly kind: string;
   readonly amount: string;
@@ -31,9 +31,12 @@ export class SandboxTable {
     this.#database = database;
   }
 
-  async enter(place: Scope, { key, now, ...entry }: Entry): Promise<{ charge: Row; is_new: boolean }> {
+  async enter(
+    place: Scope,
+    { key, now, ...entry }: SandboxChargeInput,
+  ): Promise<{ charge: SandboxChargeRow; is_new: boolean }> {
     const row = { ...entry, id: newId('sandbox_charge', now.getTime()), idempotency_key: key, created_at: now };
-    const entered: Row[] = await this.#table()
+    const entered: SandboxChargeRow[] = await this.#table()
       .insert({ ...row, ...only(place) })
       .onConflict(['tenant_id', 'environment_id', 'idempotency_key'])
       .ignore()
@@ -42,13 +45,13 @@ export class SandboxTable {
     return { charge: (await this.find(place, { key }))!, is_new: false };
   }
 
-  async find(place: Scope, by: { key: string } | { id: string }): Promise<Row | null> {
+  async find(place: Scope, by: { key: string } | { id: string }): Promise<SandboxChargeRow | null> {
     const condition = 'key' in by ? { idempotency_key: by.key } : by;
-    const [row]: Row[] = await this.#table().where({ ...only(place), ...condition });
+    const [row]: SandboxChargeRow[] = await this.#table().where({ ...only(place), ...condition });
     return row ? asCharge(row) : null;
   }
 
-  async end(place: Scope, id: string, as: { charge_status: Status; error: string | null }): Promise<void> {
+  async end(place: Scope, id: string, as: { charge_status: SandboxChargeStatus; error: string | null }): Promise<void> {
     await this.#table()
       .where({ ...only(place), id, charge_status: 'open' })
       .update({ ...as, payment_url: null });
@@ -77,6 +80,6 @@ function only({ tenant_id, environment_id }: Scope): Scope {
 }
 
 /** Instants come from the driver as text. */
-function asCharge({ ends_at, ...row }: Row): Row {
+function asCharge({ ends_at, ...row }: SandboxChargeRow): SandboxChargeRow {
   return { ...row, ends_at: ends_at && new Date(toInstant(ends_at as unknown as string)) };
 }

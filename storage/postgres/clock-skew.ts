@@ -3,11 +3,11 @@
  * looks (docs/decisions/0013-reservations.md): a process whose clock is ahead ends the holds of others before their time, so a difference is told.
  */
 import type { Logger } from 'pino';
-import { inTime } from '../in-time.ts';
+import { runWithTimeout } from '../in-time.ts';
 import type { Database } from '../stores.ts';
 
 /** Seconds that it is ahead, or behind (below 0). What may be the time of the way to Postgres and back is no difference. */
-export async function clockSkew(postgres: Database, clock: () => Date): Promise<number> {
+export async function measureClockSkew(postgres: Database, clock: () => Date): Promise<number> {
   const sent = clock().getTime();
   const { rows } = await postgres.raw('select extract(epoch from clock_timestamp()) * 1000 as now_ms');
   const received = clock().getTime();
@@ -19,26 +19,26 @@ export async function clockSkew(postgres: Database, clock: () => Date): Promise<
 
 /** Of which somebody has to hear: a lease is 10 s long, the shortest hold 1 s. */
 export const SKEW_MAX_SECONDS = 1;
-const LOOK_EVERY_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 
-type Watched = { readonly clock: () => Date; readonly logger: Pick<Logger, 'warn'> };
+type WatchedClock = { readonly clock: () => Date; readonly logger: Pick<Logger, 'warn'> };
 
 /** At the start and every minute; answers what ends it. */
 export async function watchClock(
   postgres: Database,
-  { clock, logger }: Watched,
-  every_ms = LOOK_EVERY_MS,
+  { clock, logger }: WatchedClock,
+  every_ms = CHECK_INTERVAL_MS,
 ): Promise<() => void> {
-  const look = async () => {
-    const skew_seconds = await inTime(() => clockSkew(postgres, clock));
+  const check = async () => {
+    const skew_seconds = await runWithTimeout(() => measureClockSkew(postgres, clock));
     if (skew_seconds !== null && Math.abs(skew_seconds) > SKEW_MAX_SECONDS)
       logger.warn(
         { skew_seconds },
         'the clock of this process is not that of Postgres: holds end too early or too late',
       );
   };
-  await look();
-  const timer = setInterval(() => void look(), every_ms);
+  await check();
+  const timer = setInterval(() => void check(), every_ms);
   timer.unref();
   return () => clearInterval(timer);
 }

@@ -9,7 +9,7 @@ import { type Node, parseStatements } from './parser.ts';
  * `reads` how far usage is counted, and has no effect; `moves` that and nothing else, where it is not within a transaction; `ends` a transaction, in
  * which others may have had an effect.
  */
-export type Effect = 'none' | 'reads' | 'moves' | 'some' | 'begins' | 'ends';
+export type StatementEffect = 'none' | 'reads' | 'moves' | 'some' | 'begins' | 'ends';
 
 /** Of the log and of the clockwork: nothing is answered from them, and how far the log has been read is in `slices`. */
 const ASIDE = new Set(['log_records', 'log_partitions', 'log_consumers', 'job_ticks']);
@@ -26,7 +26,7 @@ const ON_THE_WAY = new Set([
 ]);
 /** How far usage is counted, and what is written beside it in one statement: from these two nothing is answered. */
 const MOVES = new Set([...ON_THE_WAY, 'next_offset', 'watermark_us', 'last_record']);
-const BESIDE_MOVES = new Set(['slice_ledger', 'told_slices']);
+const UNTRACKED_TABLES = new Set(['slice_ledger', 'told_slices']);
 const ASIDE_SCHEMAS = new Set(['pg_catalog', 'graphile_worker']);
 const WRITES = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt']);
 const READS = new Set(['SelectStmt', 'VariableSetStmt', 'VariableShowStmt', 'ListenStmt', 'NotifyStmt']);
@@ -36,9 +36,9 @@ const INSIDE = new Set(['TRANS_STMT_SAVEPOINT', 'TRANS_STMT_RELEASE', 'TRANS_STM
 /** A longer one is hardly sent twice. */
 const READ_LENGTH = 10_000;
 
-const effects = new LRUCache<string, Effect>({ max: 2000 });
+const effects = new LRUCache<string, StatementEffect>({ max: 2000 });
 
-export function effectOf(text: string): Effect {
+export function readStatementEffect(text: string): StatementEffect {
   if (text.length > READ_LENGTH) return 'some';
   const known = effects.get(text);
   if (known) return known;
@@ -47,7 +47,7 @@ export function effectOf(text: string): Effect {
   return effect;
 }
 
-function readEffect(text: string): Effect {
+function readEffect(text: string): StatementEffect {
   try {
     const statements = parseStatements(text);
     // Without a text it is one of a kind that nobody here knows.
@@ -63,13 +63,13 @@ function readEffect(text: string): Effect {
   }
 }
 
-function effectWithin(statements: readonly Node[]): Effect {
-  if (everywhere(statements, isHarmless)) return everywhere(statements, isAsideOfProgress) ? 'none' : 'reads';
+function effectWithin(statements: readonly Node[]): StatementEffect {
+  if (everywhere(statements, isHarmless)) return everywhere(statements, isUnrelatedToProgress) ? 'none' : 'reads';
   return statements.length === 1 && everywhere(statements, isHarmlessOrMove) ? 'moves' : 'some';
 }
 
 /** Of our schema, whose functions write nowhere unless they are of a trigger; of Postgres; and of the queue, which write to its jobs. */
-function isAside(name: readonly Node[]): boolean {
+function isUnrelatedFunction(name: readonly Node[]): boolean {
   const [schema] = name as readonly { String?: { sval: string } }[];
   return name.length === 1 || ASIDE_SCHEMAS.has(schema!.String?.sval ?? '');
 }
@@ -82,21 +82,21 @@ function everywhere(node: unknown, holds: (kind: string, body: Node) => boolean)
 }
 
 function isHarmless(kind: string, body: Node): boolean {
-  if (kind === 'FuncCall') return isAside(body.funcname as Node[]);
+  if (kind === 'FuncCall') return isUnrelatedFunction(body.funcname as Node[]);
   if (kind === 'intoClause') return false;
   if (!/^[A-Z]\w*Stmt$/.test(kind) || READS.has(kind)) return true;
-  const table = tableOf(kind, body);
+  const table = readTargetTable(kind, body);
   return table !== null && (ASIDE.has(table) || (table === 'slices' && setsOnly(ON_THE_WAY, kind, body)));
 }
 
 function isHarmlessOrMove(kind: string, body: Node): boolean {
   if (isHarmless(kind, body)) return true;
-  const table = tableOf(kind, body);
-  return table !== null && (BESIDE_MOVES.has(table) || (table === 'slices' && setsOnly(MOVES, kind, body)));
+  const table = readTargetTable(kind, body);
+  return table !== null && (UNTRACKED_TABLES.has(table) || (table === 'slices' && setsOnly(MOVES, kind, body)));
 }
 
 /** Which table of our schema it writes to; null where it does something else. */
-function tableOf(kind: string, body: Node): string | null {
+function readTargetTable(kind: string, body: Node): string | null {
   if (!WRITES.has(kind)) return null;
   const { relname, schemaname } = body.relation as { relname: string; schemaname?: string };
   return schemaname === undefined ? relname : null;
@@ -107,7 +107,7 @@ function setsOnly(columns: ReadonlySet<string>, kind: string, { targetList }: No
   return (targetList as Node[]).every(({ ResTarget }) => columns.has((ResTarget as { name: string }).name));
 }
 
-function isAsideOfProgress(kind: string, body: Node): boolean {
-  const table = kind === 'RangeVar' ? body.relname : tableOf(kind, body);
-  return table !== 'slices' && !BESIDE_MOVES.has(table as string);
+function isUnrelatedToProgress(kind: string, body: Node): boolean {
+  const table = kind === 'RangeVar' ? body.relname : readTargetTable(kind, body);
+  return table !== 'slices' && !UNTRACKED_TABLES.has(table as string);
 }

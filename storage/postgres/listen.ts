@@ -4,9 +4,9 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
-import { watchForSilence } from './silence.ts';
+import { watchForUnresponsivePostgres } from './unresponsive-server.ts';
 
-export type Listening = {
+export type ListenOptions = {
   /** A name that needs no quotes. */
   readonly channel: string;
   heard(payload: string): void;
@@ -15,14 +15,14 @@ export type Listening = {
   lost(error: Error): void;
 };
 
-export type Listener = { close(): Promise<void> };
+export type PostgresListener = { close(): Promise<void> };
 
 const AGAIN_AFTER_MS = 500;
 /** A connection on which nothing is told looks like one that is dead, unless it is asked. */
-const ASKED_EVERY_MS = 5_000;
+const PING_INTERVAL_MS = 5_000;
 const CONNECTED_WITHIN_MS = 10_000;
 
-export function listen(url: string, listening: Listening): Listener {
+export function listen(url: string, listening: ListenOptions): PostgresListener {
   const closing = new AbortController();
   const ended = hearAgainAndAgain(url, listening, closing.signal);
   return {
@@ -33,7 +33,7 @@ export function listen(url: string, listening: Listening): Listener {
   };
 }
 
-async function hearAgainAndAgain(url: string, listening: Listening, closing: AbortSignal): Promise<void> {
+async function hearAgainAndAgain(url: string, listening: ListenOptions, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
       await hear(url, listening, closing);
@@ -46,7 +46,7 @@ async function hearAgainAndAgain(url: string, listening: Listening, closing: Abo
 }
 
 /** Until the connection ends: with an error, unless we end it. */
-async function hear(url: string, { channel, heard, begun }: Listening, closing: AbortSignal): Promise<void> {
+async function hear(url: string, { channel, heard, begun }: ListenOptions, closing: AbortSignal): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'farthing listener',
@@ -66,10 +66,10 @@ async function hear(url: string, { channel, heard, begun }: Listening, closing: 
   try {
     await Promise.race([client.connect(), over]);
     const { rows } = await Promise.race([client.query('select pg_backend_pid() as pid'), over]);
-    watchForSilence({ connection: client, url, pid: rows[0].pid });
+    watchForUnresponsivePostgres({ connection: client, url, pid: rows[0].pid });
     await Promise.race([client.query(`listen ${channel}`), over]);
     begun();
-    asking = setInterval(() => void client.query('select 1').catch(() => undefined), ASKED_EVERY_MS);
+    asking = setInterval(() => void client.query('select 1').catch(() => undefined), PING_INTERVAL_MS);
     await over;
   } finally {
     closing.removeEventListener('abort', stop);

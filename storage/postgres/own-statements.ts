@@ -4,8 +4,8 @@
  */
 import type { Knex } from 'knex';
 import type pg from 'pg';
-import { type Effect, effectOf } from './effect.ts';
-import { type Ended, textOf, whenAnswered } from './when-answered.ts';
+import { readStatementEffect, type StatementEffect } from './effect.ts';
+import { type AnswerCallback, onAnswered, readStatementText } from './when-answered.ts';
 
 export type OwnStatements = {
   out: number;
@@ -21,12 +21,12 @@ export type OwnStatements = {
 /** What was lost waits in the server for a lock, or with the server: longer than this nobody has seen, and silence.ts gives up on far less. */
 const UNSURE_MS = 600_000;
 
-/** Of the prepared statement by which looks are asked for (storage/kept/look.ts). */
-export const LOOK_NAME = 'look';
+/** Of the prepared statement by which looks are asked for (storage/cache/change-feed.ts). */
+export const CHANGES_STATEMENT_NAME = 'look';
 
 /** What ends a transaction is one of the others here, or none. */
-type EffectNow = Exclude<Effect, 'begins' | 'ends'>;
-type Counted = Exclude<EffectNow, 'none'>;
+type EffectNow = Exclude<StatementEffect, 'begins' | 'ends'>;
+type CountedEffect = Exclude<EffectNow, 'none'>;
 
 /** The row of `slices` as it is now, by the name of its columns. */
 export type MovedRow = Record<string, string | number | boolean | null>;
@@ -36,14 +36,14 @@ const counts = new Map<string, OwnStatements>();
 const alone = new WeakMap<Knex, OwnStatements>();
 
 /** To be said before the database is asked for anything: nobody but this process writes to it. */
-export function aloneWith(postgres: Knex, url: string): void {
+export function trackOwnStatements(postgres: Knex, url: string): void {
   const count = { out: 0, answered: 0, moving: 0, moved: () => false, unsure_until_ms: 0 };
   counts.set(url, count);
   alone.set(postgres, count);
 }
 
 /** Undefined where others may write, too. */
-export function ownStatementsOf(postgres: Knex): OwnStatements | undefined {
+export function getOwnStatements(postgres: Knex): OwnStatements | undefined {
   return alone.get(postgres);
 }
 
@@ -52,15 +52,15 @@ export function countStatements(connection: pg.Client, url: string): void {
   const count = counts.get(url);
   if (count === undefined) return;
   const effectNow = effects();
-  const ended: Record<Counted, Ended> = {
+  const ended: Record<CountedEffect, AnswerCallback> = {
     some: (error) => {
-      noteUnsaid(count, error);
+      recordUncertainty(count, error);
       count.out--;
       count.answered++;
     },
     moves: (error, result) => {
       count.moving--;
-      noteUnsaid(count, error);
+      recordUncertainty(count, error);
       const rows = movedBy(result);
       if (rows.length === 0 || !rows.every((row) => count.moved(row))) count.answered++;
     },
@@ -69,8 +69,8 @@ export function countStatements(connection: pg.Client, url: string): void {
       if (count.moving > 0) count.answered++;
     },
   };
-  whenAnswered(connection, (statement) => {
-    const effect = isLook(statement) ? 'none' : effectNow(textOf(statement));
+  onAnswered(connection, (statement) => {
+    const effect = isChangesStatement(statement) ? 'none' : effectNow(readStatementText(statement));
     if (effect === 'none') return undefined;
     if (effect === 'some') count.out++;
     if (effect === 'moves') count.moving++;
@@ -79,14 +79,14 @@ export function countStatements(connection: pg.Client, url: string): void {
 }
 
 /** An error that is none of the server's: what it does of the statement is not known. */
-function noteUnsaid(count: OwnStatements, error: Error | null): void {
+function recordUncertainty(count: OwnStatements, error: Error | null): void {
   if (error !== null && (error as { severity?: string }).severity === undefined)
     count.unsure_until_ms = performance.now() + UNSURE_MS;
 }
 
 /** What it sees is what whoever asks is told from then on. */
-function isLook(statement: unknown): boolean {
-  return (statement as { name?: string }).name === LOOK_NAME;
+function isChangesStatement(statement: unknown): boolean {
+  return (statement as { name?: string }).name === CHANGES_STATEMENT_NAME;
 }
 
 /** `moved` of its answer; none where it failed or has moved nothing. */
@@ -100,7 +100,7 @@ function effects(): (text: string) => EffectNow {
   let isOpen = false;
   let isOwed = false;
   return (text) => {
-    const effect = effectOf(text);
+    const effect = readStatementEffect(text);
     if (effect === 'begins') {
       isOpen = true;
       isOwed = false;

@@ -2,13 +2,13 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseJson } from '../../core/json/parse.ts';
 import { isTracing } from '../../tracing/spans.ts';
-import { noteRows } from '../kept/noting.ts';
-import { oneByOne } from './one-by-one.ts';
+import { recordRows } from '../cache/dependency-recorder.ts';
 import { countStatements } from './own-statements.ts';
 import { loadParser } from './parser.ts';
-import { watchForSilence } from './silence.ts';
+import { serializeStatements } from './serialized-statements.ts';
+import { installTenantGuard } from './tenant-guard/tenant-guard.ts';
 import { traceStatements } from './traced.ts';
-import { wallIn } from './wall/wall.ts';
+import { watchForUnresponsivePostgres } from './unresponsive-server.ts';
 
 export interface PostgresOptions {
   pool_max?: number;
@@ -50,16 +50,16 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       idleTimeoutMillis: idle_timeout_ms,
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
-          if (!error) watchForSilence({ connection, url, pid: pidIn(results) });
+          if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
           // Within what asks who is asking.
-          if (!error) oneByOne(connection);
+          if (!error) serializeStatements(connection);
           if (!error && isTracing()) traceStatements(connection);
-          if (!error) noteRows(connection);
+          if (!error) recordRows(connection);
           if (error) return done(error, connection);
           loadParser().then(
             () => {
               countStatements(connection, url);
-              wallIn(connection);
+              installTenantGuard(connection);
               done(null, connection);
             },
             (refused: Error) => done(refused, connection),
@@ -71,14 +71,14 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
 }
 
 /** For who needs a connection beside the pool. */
-export function urlOf(postgres: Knex): string {
+export function readUrl(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
 
-export type PoolState = { max: number; used: number; idle: number; waiting: number };
+export type PostgresPoolState = { max: number; used: number; idle: number; waiting: number };
 
 /** How busy the connections are; null when they are closed for good. */
-export function poolOf(postgres: Knex): PoolState | null {
+export function readPoolState(postgres: Knex): PostgresPoolState | null {
   const pool = postgres.client.pool as ConnectionPool | undefined;
   return pool === undefined
     ? null
@@ -111,7 +111,7 @@ const asIs = (text: string) => text;
 const textArray = (pg.types.getTypeParser as (oid: number, format: 'text') => unknown)(1009, 'text') as (
   text: string,
 ) => (string | null)[];
-const instants = (text: string) => textArray(text).map((item) => (item === null ? null : rfc3339(item)));
+const instants = (text: string) => textArray(text).map((item) => (item === null ? null : toRfc3339(item)));
 
 /** By the number that Postgres gives to the type. What is not listed keeps the driver's parser. */
 const PARSERS: Record<number, (text: string) => unknown> = {
@@ -125,7 +125,7 @@ const PARSERS: Record<number, (text: string) => unknown> = {
   1182: textArray, // date[]
   1114: asIs, // timestamp
   1115: textArray, // timestamp[]
-  1184: rfc3339, // timestamptz
+  1184: toRfc3339, // timestamptz
   1185: instants, // timestamptz[]
   1186: asIs, // interval
 };
@@ -136,6 +136,6 @@ const EXACT_TYPES = {
 };
 
 /** "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays what it is. */
-export function rfc3339(text: string): string {
+export function toRfc3339(text: string): string {
   return text.endsWith('+00') ? `${text.slice(0, -3).replace(' ', 'T')}Z` : text;
 }

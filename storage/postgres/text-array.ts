@@ -5,7 +5,7 @@
 
 const [HEADER_BYTES, LENGTH_BYTES, TEXT_OID, NULL_LENGTH] = [20, 4, 25, -1];
 
-export function textArray(texts: readonly (string | null)[]): Buffer {
+export function encodeTextArray(texts: readonly (string | null)[]): Buffer {
   const lengths = texts.map((text) => (text === null ? NULL_LENGTH : Buffer.byteLength(text)));
   const size = lengths.reduce((sum, length) => sum + LENGTH_BYTES + Math.max(0, length), HEADER_BYTES);
   const array = Buffer.allocUnsafe(size);

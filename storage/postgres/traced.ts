@@ -1,11 +1,11 @@
 /** Statements of one connection as spans of who asks. Wrapped only where there is a tracer. */
 import type pg from 'pg';
 import { startStatement } from '../../tracing/statement.ts';
-import { textOf, whenAnswered } from './when-answered.ts';
+import { onAnswered, readStatementText } from './when-answered.ts';
 
 export function traceStatements(connection: pg.Client): void {
-  whenAnswered(connection, (statement) => {
-    const span = startStatement('postgresql', textOf(statement));
+  onAnswered(connection, (statement) => {
+    const span = startStatement('postgresql', readStatementText(statement));
     return (
       span &&
       ((error) => {

@@ -1,16 +1,16 @@
 /** What is done about each statement of one connection, when it is sent and when it is answered. */
 import type pg from 'pg';
 
-export type Ended = (error: Error | null, result: unknown) => void;
-type Query = (statement: unknown, answered?: Ended) => unknown;
+export type AnswerCallback = (error: Error | null, result: unknown) => void;
+type ObservedQuery = (statement: unknown, answered?: AnswerCallback) => unknown;
 
 /**
  * The driver is asked in two ways: by knex with a callback, by storage/log/stored-records.ts for a promise. What `sent` answers is told
  * before whoever asked; undefined where nothing is to be done.
  */
-export function whenAnswered(connection: pg.Client, sent: (statement: unknown) => Ended | undefined): void {
-  const query: Query = connection.query.bind(connection);
-  const watched: Query = (statement, answered) => {
+export function onAnswered(connection: pg.Client, sent: (statement: unknown) => AnswerCallback | undefined): void {
+  const query: ObservedQuery = connection.query.bind(connection);
+  const watched: ObservedQuery = (statement, answered) => {
     const ended = sent(statement);
     if (ended === undefined) return answered ? query(statement, answered) : query(statement);
     if (!answered)
@@ -32,6 +32,6 @@ export function whenAnswered(connection: pg.Client, sent: (statement: unknown) =
   Object.assign(connection, { query: watched });
 }
 
-export function textOf(statement: unknown): string {
+export function readStatementText(statement: unknown): string {
   return typeof statement === 'string' ? statement : ((statement as { text?: string }).text ?? '');
 }

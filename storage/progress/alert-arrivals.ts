@@ -6,52 +6,52 @@
 import type { Knex } from 'knex';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
-import { hasGrants, IS_WALLET_WATCHED, watchedScopes } from '../due-alerts.ts';
+import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../due-alerts.ts';
 import { isSelfFilling } from '../due-wallets.ts';
 import type { Database } from '../stores.ts';
 
 export const ALERT_TASK = 'check-alerts';
 
 /** What comes in these seconds is looked at once. */
-const LOOK_AFTER_SECONDS = 2;
+const CHECK_DELAY_SECONDS = 2;
 
-type Arrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
+type AlertArrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
 
 /** Answers how many were asked for. An environment without alerts costs one look at a few indexes. */
-export async function askForAlerts(database: Database, rows: readonly Arrival[]): Promise<number> {
+export async function enqueueAlertChecks(database: Database, rows: readonly AlertArrival[]): Promise<number> {
   // First who is watched at all: to name thousands of customers of whom nobody asks took milliseconds in which nobody else had a turn.
-  const watched = await watchedScopes(database, scopesOf(rows), { or_fills: true });
+  const watched = await listWatchedScopes(database, listScopesOfArrivals(rows), { or_fills: true });
   if (watched.size === 0) return 0;
-  const arrived = new Map<string, Arrival>();
+  const arrived = new Map<string, AlertArrival>();
   for (const row of rows)
     if (watched.has(`${row.tenant_id} ${row.environment_id}`))
       arrived.set(JSON.stringify([row.tenant_id, row.environment_id, row.external_customer_id]), row);
-  const of = (field: keyof Arrival) => Array.from(arrived.values(), (row) => row[field]);
-  const { rows: asked } = await database.raw(ASK, [
-    of('tenant_id'),
-    of('environment_id'),
-    of('external_customer_id'),
+  const column = (field: keyof AlertArrival) => Array.from(arrived.values(), (row) => row[field]);
+  const { rows: enqueued } = await database.raw(ENQUEUE_SQL, [
+    column('tenant_id'),
+    column('environment_id'),
+    column('external_customer_id'),
     ALERT_TASK,
-    LOOK_AFTER_SECONDS,
+    CHECK_DELAY_SECONDS,
   ]);
-  return asked.length;
+  return enqueued.length;
 }
 
 /**
  * Of one customer, when the transaction commits. A clock of an environment looks by itself when it is advanced. What a wallet has filled itself with
  * is looked at for alerts alone (`fills` false), under a key of its own: it would ask for the next look at itself for ever.
  */
-export async function askForAlertsOf(
+export async function enqueueCustomerAlertCheck(
   database: Database,
   { tenant_id, environment_id }: Scope,
   { customer_id, fills = true }: { readonly customer_id: string; readonly fills?: boolean },
 ): Promise<void> {
   const key = `${fills ? 'alerts' : 'alerts-alone'}:${customer_id}`;
-  await addLook(database, { tenant_id, environment_id, customer_id, fills }, { key });
+  await addAlertCheck(database, { tenant_id, environment_id, customer_id, fills }, { key });
 }
 
 /** `key`: one look with it is in the queue, however often it is asked for; null where each is another. */
-async function addLook(
+async function addAlertCheck(
   database: Database,
   payload: Scope & ({ readonly customer_id: string; readonly fills: boolean } | { readonly wallets_behind: string }),
   { key, where = database.raw('true') }: { readonly key: string | null; readonly where?: Knex.Raw },
@@ -67,7 +67,7 @@ async function addLook(
  * Periods of these subscriptions have begun, and of those that follow them: of what was spent nothing is there any more, and what was used
  * since is theirs now. Those whose spending is watched are looked at.
  */
-export async function askForAlertsOfPeriods(
+export async function enqueuePeriodAlertChecks(
   database: Database,
   { tenant_id, environment_id }: Scope,
   subscription_ids: readonly string[],
@@ -88,37 +88,37 @@ export async function askForAlertsOfPeriods(
   );
 }
 
-type Owed = Scope & { readonly id: string; readonly customer_id: string };
+type OwedInvoice = Scope & { readonly id: string; readonly customer_id: string };
 
 /**
  * What is owed of an invoice has changed, and with it what is left of its customer's wallets in real time, though no credits have moved. Under a key of the
  * invoice, which the transaction holds: whoever holds a wallet that it goes on to asks under the customer's. For alerts alone: what a top-up bought is no reason for the next.
  */
-export async function askForAlertsOfInvoice(
+export async function enqueueInvoiceAlertChecks(
   database: Database,
-  { tenant_id, environment_id, id, customer_id }: Owed,
+  { tenant_id, environment_id, id, customer_id }: OwedInvoice,
 ): Promise<void> {
   const isWatched = database.raw(
     `exists (select from wallets w where w.tenant_id = ? and w.environment_id = ? and w.customer_id = ? and ${IS_WALLET_WATCHED})`,
     [tenant_id, environment_id, customer_id],
   );
   const payload = { tenant_id, environment_id, customer_id, fills: false };
-  await addLook(database, payload, { key: `alerts-invoice:${id}`, where: isWatched });
+  await addAlertCheck(database, payload, { key: `alerts-invoice:${id}`, where: isWatched });
 }
 
 /**
  * The levels of an environment have changed: its wallets that have none of their own are looked at, some at a time, by a job that asks for the next. Each change
  * begins anew: those before it may be behind the first wallets by now.
  */
-export async function askForAlertsByDefault(
+export async function enqueueDefaultAlertChecks(
   database: Database,
   { tenant_id, environment_id }: Scope,
   { behind = '' }: { readonly behind?: string } = {},
 ): Promise<void> {
-  await addLook(database, { tenant_id, environment_id, wallets_behind: behind }, { key: null });
+  await addAlertCheck(database, { tenant_id, environment_id, wallets_behind: behind }, { key: null });
 }
 
-function scopesOf(rows: readonly Arrival[]): Scope[] {
+function listScopesOfArrivals(rows: readonly AlertArrival[]): Scope[] {
   const scopes = new Map<string, Scope>();
   let last: Scope | undefined;
   for (const row of rows) {
@@ -134,7 +134,7 @@ function scopesOf(rows: readonly Arrival[]): Scope[] {
  * Of whose subscriptions the usage is: the customer's own, and the parent's in which it takes part; with the spending of these, and the
  * wallets of who pays for them, where any of that is watched, or fills itself.
  */
-const ASK = `
+const ENQUEUE_SQL = `
   with arrived as (
     select tenant_id, environment_id, external_id
       from unnest(?::text[], ?::text[], ?::text[]) as row (tenant_id, environment_id, external_id)

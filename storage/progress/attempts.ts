@@ -1,11 +1,12 @@
 /** Numbers of tries to write to ClickHouse, from the sequence `write_attempts`: whoever begins later has the greater one. */
-import { forEverybody } from '../caller.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
-import { greatestCorrection } from '../events/known-numbers.ts';
+
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { findGreatestCorrection } from '../events/known-numbers.ts';
+import { runAsSystem } from '../request-context.ts';
 import type { Stores } from '../stores.ts';
 
 /** The writer of a partition of the log: its slices, and what its control messages do. */
-export function partitionWriter(partition: number): string {
+export function toPartitionWriter(partition: number): string {
   return `partition:${partition}`;
 }
 
@@ -19,10 +20,7 @@ const LEAP = 1_000_000n;
  * Postgres was put back to. Otherwise a try would fail at the fence of one that Postgres has forgotten, and a rebuild would
  * take the rows of such a one for its own.
  */
-export async function keepAttemptsAhead({
-  postgres,
-  clickhouse,
-}: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
+export async function raiseAttempts({ postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
   const greatest = await greatestAttempt(clickhouse);
   await postgres.transaction(async (transaction) => {
     await transaction.raw(`select pg_advisory_xact_lock(?)`, [LOCK]);
@@ -38,15 +36,15 @@ export async function keepAttemptsAhead({
  * earlier moment would give one of them out again, and of two corrections of one number readers take either. One sequence serves all
  * tenants, so the request of one of them asks for it on behalf of the system.
  */
-export async function keepCorrectionNumbersAhead(stores: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
-  await forEverybody(() => raiseCorrectionNumbers(stores));
+export async function ensureCorrectionNumbers(stores: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
+  await runAsSystem(() => raiseCorrectionNumbers(stores));
 }
 
 async function raiseCorrectionNumbers({
   postgres,
   clickhouse,
 }: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
-  const greatest = String(await greatestCorrection(clickhouse));
+  const greatest = String(await findGreatestCorrection(clickhouse));
   const isBehind = `(last_value < ?::bigint or (not is_called and last_value <= ?::bigint))`;
   const { rows } = await postgres.raw(`select from event_corrections_id_seq where ${isBehind}`, [greatest, greatest]);
   if (rows.length === 0) return;
@@ -65,6 +63,6 @@ async function greatestAttempt(clickhouse: ClickHouseClient): Promise<bigint> {
     const answer = await clickhouse.query({ query, format: 'JSONEachRow' });
     return BigInt((await answer.json<{ n: string }>())[0]!.n);
   } catch (error) {
-    throw clickhouseFailure('numbers of tries', error);
+    throw toClickHouseFailure('numbers of tries', error);
   }
 }

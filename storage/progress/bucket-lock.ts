@@ -12,13 +12,13 @@
  */
 import { unavailable } from '../../core/error.ts';
 import type { Database } from '../stores.ts';
-import { type HeldPartition, type SliceState } from './slice-state.ts';
-import { FencedError, readProgress, takeTurnAtBucketLock } from './slices.ts';
+import { type OwnedPartition, type SliceState } from './slice-state.ts';
+import { FencedError, readProgress, serializeBucketLockChanges } from './slices.ts';
 
 /** Who locks the bucket rows; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
-export type BucketLockHolder = HeldPartition & { readonly only_adds?: boolean };
+export type BucketLockHolder = OwnedPartition & { readonly only_adds?: boolean };
 
-function nameOf({ partition, only_adds }: BucketLockHolder): string {
+function toHolderName({ partition, only_adds }: BucketLockHolder): string {
   return `${only_adds ? 'adding' : 'partition'}:${partition}`;
 }
 
@@ -27,31 +27,31 @@ const LOCKED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
 /** Locks the bucket rows for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows. */
-export async function lockBucketsWhenQuiet(database: Database, held: BucketLockHolder): Promise<SliceState[]> {
-  await lockBuckets(database, held);
+export async function lockBucketsWhenQuiet(database: Database, holder: BucketLockHolder): Promise<SliceState[]> {
+  await lockBuckets(database, holder);
   try {
-    return await untilQuiet(database, held.partition);
+    return await untilQuiet(database, holder.partition);
   } catch (error) {
-    await returnBucketLock(database, held);
+    await returnBucketLock(database, holder);
     throw error;
   }
 }
 
-export async function lockBuckets(database: Database, held: BucketLockHolder): Promise<void> {
+export async function lockBuckets(database: Database, holder: BucketLockHolder): Promise<void> {
   const until = performance.now() + LOCKED_WITHIN_MS;
-  while (!(await tryToLock(database, held))) {
+  while (!(await tryToLock(database, holder))) {
     if (performance.now() > until) throw unavailable('the lock on the usage rows');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
 /** False while somebody else has it. */
-async function tryToLock(database: Database, held: BucketLockHolder): Promise<boolean> {
-  const mine = nameOf(held);
+async function tryToLock(database: Database, holder: BucketLockHolder): Promise<boolean> {
+  const mine = toHolderName(holder);
   return database.transaction(async (transaction) => {
     const rows = await lockAll(transaction);
-    const own = rows.find((row) => row.partition === held.partition);
-    if (own?.epoch !== String(held.epoch)) throw new FencedError(held.partition);
+    const own = rows.find((row) => row.partition === holder.partition);
+    if (own?.epoch !== String(holder.epoch)) throw new FencedError(holder.partition);
     if (rows.some((row) => isTaken(row, mine))) return false;
     await transaction.raw(`update slices set gate = ?, gate_until = null where gate is distinct from ?`, [mine, mine]);
     return true;
@@ -65,15 +65,15 @@ async function tryToLock(database: Database, held: BucketLockHolder): Promise<bo
  */
 export async function beginRebuild(
   database: Database,
-  held: BucketLockHolder,
+  holder: BucketLockHolder,
 ): Promise<{ readonly attempt: bigint; readonly since: bigint }> {
   const { rows } = await database.raw(
     `update slices s set attempt = next.attempt, gate_attempt = coalesce(s.gate_attempt, next.attempt)
        from (select nextval('write_attempts') as attempt) as next
       where s.partition = ? and s.epoch = ? and s.gate = ? returning s.attempt::text, s.gate_attempt::text`,
-    [held.partition, String(held.epoch), nameOf(held)],
+    [holder.partition, String(holder.epoch), toHolderName(holder)],
   );
-  if (rows.length !== 1) throw new FencedError(held.partition);
+  if (rows.length !== 1) throw new FencedError(holder.partition);
   return { attempt: BigInt(rows[0].attempt), since: BigInt(rows[0].gate_attempt) };
 }
 
@@ -83,28 +83,28 @@ export async function beginRebuild(
  */
 export async function unlockBuckets(
   database: Database,
-  held: BucketLockHolder,
+  holder: BucketLockHolder,
   finish: (transaction: Database) => Promise<void>,
 ): Promise<void> {
   await database.transaction(async (transaction) => {
-    await takeTurnAtBucketLock(transaction);
+    await serializeBucketLockChanges(transaction);
     await finish(transaction);
     await transaction.raw(
       `update slices set gate = null, gate_until = null, gate_attempt = null, rebuilds = rebuilds + 1 where gate = ?`,
-      [nameOf(held)],
+      [toHolderName(holder)],
     );
   });
 }
 
 /** Gives the lock back when nothing was written under it: nobody is held up until the next try. */
-export async function returnBucketLock(database: Database, held: BucketLockHolder): Promise<void> {
+export async function returnBucketLock(database: Database, holder: BucketLockHolder): Promise<void> {
   await database.transaction(async (transaction) => {
-    await takeTurnAtBucketLock(transaction);
+    await serializeBucketLockChanges(transaction);
     await transaction.raw(
       `update slices set gate = null where gate = ?
           and exists (select 1 from slices where partition = ? and epoch = ?)
           and not exists (select 1 from slices where gate = ? and (gate_attempt is not null or gate_until is not null))`,
-      [nameOf(held), held.partition, String(held.epoch), nameOf(held)],
+      [toHolderName(holder), holder.partition, String(holder.epoch), toHolderName(holder)],
     );
   });
 }
@@ -121,7 +121,7 @@ async function untilQuiet(database: Database, own?: number): Promise<SliceState[
 }
 
 /** Inside a transaction: nobody locks the bucket rows before its end. */
-export async function areBucketsUnlocked(transaction: Database): Promise<boolean> {
+export async function isBucketLockFree(transaction: Database): Promise<boolean> {
   return (await lockAll(transaction)).every((row) => !isTaken(row, ''));
 }
 
@@ -140,7 +140,7 @@ export async function withBucketsLockedForReading<T>(
     return value;
   } finally {
     await database.transaction(async (transaction) => {
-      await takeTurnAtBucketLock(transaction);
+      await serializeBucketLockChanges(transaction);
       await transaction.raw(`update slices set gate = null, gate_until = null where gate = ?`, [mine]);
     });
   }
@@ -166,7 +166,7 @@ async function untilLocked(database: Database, mine: string, seconds_max: number
 type LockRow = { partition: number; epoch: string; gate: string | null; gate_until: string | null; now_s: string };
 
 async function lockAll(transaction: Database): Promise<LockRow[]> {
-  await takeTurnAtBucketLock(transaction);
+  await serializeBucketLockChanges(transaction);
   const { rows } = await transaction.raw(
     `select partition, epoch, gate, gate_until, extract(epoch from now())::bigint as now_s
        from slices order by partition for update`,

@@ -1,7 +1,7 @@
 /** Table `bucket_rebuilds`: rebuilds of usage rows that were asked for; the pipeline does them when it meets their message. */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
-import { leaveMessage } from './outbox.ts';
+import { enqueueMessage } from './outbox.ts';
 
 export type RebuildKeys = {
   readonly meter_id: string;
@@ -11,7 +11,7 @@ export type RebuildKeys = {
 };
 
 /** A version of a meter that goes live with the rebuild. */
-export type Settled = { readonly meter_id: string; readonly version: number };
+export type SettlingVersion = { readonly meter_id: string; readonly version: number };
 
 /** The body of the control message. */
 export type RebuildMessage = { readonly type: 'rebuild'; readonly rebuild_id: string };
@@ -22,7 +22,11 @@ const SHARD = 0;
 export async function requestRebuild(
   database: Database,
   scope: Scope,
-  { targets, reason, settles = null }: { targets: readonly RebuildKeys[]; reason: string; settles?: Settled | null },
+  {
+    targets,
+    reason,
+    settles = null,
+  }: { targets: readonly RebuildKeys[]; reason: string; settles?: SettlingVersion | null },
 ): Promise<string> {
   return database.transaction(async (transaction) => {
     const { rows } = await transaction.raw(
@@ -37,7 +41,7 @@ export async function requestRebuild(
       ],
     );
     const message: RebuildMessage = { type: 'rebuild', rebuild_id: rows[0].id };
-    await leaveMessage(transaction, scope, message, SHARD);
+    await enqueueMessage(transaction, scope, message, SHARD);
     return rows[0].id;
   });
 }
@@ -45,7 +49,7 @@ export async function requestRebuild(
 export type BucketRebuild = Scope & {
   readonly id: string;
   readonly targets: readonly RebuildKeys[];
-  readonly settles: Settled | null;
+  readonly settles: SettlingVersion | null;
   readonly done: boolean;
 };
 

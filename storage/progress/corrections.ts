@@ -4,9 +4,9 @@
  */
 import { IdentityHasher, toShard } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
-import { together } from '../models/side-by-side.ts';
+import { joinBatch } from '../models/batched.ts';
 import type { Database } from '../stores.ts';
-import { leaveMessage } from './outbox.ts';
+import { enqueueMessage } from './outbox.ts';
 
 export type CorrectionAction = 'void' | 'replace';
 
@@ -32,13 +32,13 @@ export const PIPELINE = 'pipeline';
 /** The body of the control message. */
 export type CorrectionMessage = { readonly type: 'correction'; readonly correction_id: string };
 
-export function shardOfEvent(scope: Scope, eventId: string): number {
+export function computeEventShard(scope: Scope, eventId: string): number {
   const hasher = new IdentityHasher(scope);
   hasher.hash(eventId);
   return toShard(hasher.high);
 }
 
-export async function correctionsOf(database: Database, scope: Scope, eventId: string): Promise<Correction[]> {
+export async function listCorrections(database: Database, scope: Scope, eventId: string): Promise<Correction[]> {
   const { rows } = await database.raw(
     `select * from event_corrections where tenant_id = ? and environment_id = ? and event_id = ? order by id`,
     [scope.tenant_id, scope.environment_id, eventId],
@@ -57,7 +57,7 @@ export async function hasOpenCorrections(database: Database, scope: Scope): Prom
 }
 
 /** Those that have not taken effect yet, in the order in which they count. */
-export async function requestedCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
+export async function listPendingCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
   const { rows } = await database.raw(
     `select * from event_corrections where id = any(?::bigint[]) and state = 'requested' order by id`,
     [[...ids]],
@@ -66,7 +66,7 @@ export async function requestedCorrections(database: Database, ids: readonly str
 }
 
 /** The number of the correction in effect that this partition met last, if there is one. */
-export async function newestApplied(database: Database, partition: number): Promise<string[]> {
+export async function findNewestApplied(database: Database, partition: number): Promise<string[]> {
   const { rows } = await database.raw(
     `select id from event_corrections where log_partition = ? and state = 'applied' order by log_offset desc limit 1`,
     [partition],
@@ -75,7 +75,7 @@ export async function newestApplied(database: Database, partition: number): Prom
 }
 
 /** The events whose corrections took effect since the version of a meter was announced, by numbers that no clock gives. */
-export async function correctedSince(
+export async function listEventsCorrectedSince(
   database: Database,
   scope: Scope,
   { meter_id, version }: { meter_id: string; version: number },
@@ -95,7 +95,7 @@ export async function correctedSince(
  */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
-  return together(database, { key, asked: since }, async (asked) => {
+  return joinBatch(database, { key, query: since }, async (queries) => {
     const { rows } = await database.raw(
       `select exists (select from event_corrections
         where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
@@ -103,7 +103,7 @@ export async function hasCorrectionsSince(database: Database, scope: Scope, sinc
                or exists (select from test_clocks where tenant_id = ? and environment_id = ?))) as found`,
       [scope.tenant_id, scope.environment_id, since, scope.tenant_id, scope.environment_id],
     );
-    return asked.map(() => rows[0].found as boolean);
+    return queries.map(() => rows[0].found as boolean);
   });
 }
 
@@ -120,7 +120,7 @@ export async function lockEvent(transaction: Database, scope: Scope, eventId: st
 export async function addCorrection(
   transaction: Database,
   scope: Scope,
-  asked: Pick<Correction, 'event_id' | 'action' | 'replacement' | 'reason' | 'requested_by'> & { requested_at: Date },
+  queries: Pick<Correction, 'event_id' | 'action' | 'replacement' | 'reason' | 'requested_by'> & { requested_at: Date },
 ): Promise<Correction> {
   const { rows } = await transaction.raw(
     `insert into event_corrections (tenant_id, environment_id, event_id, action, replacement, reason, requested_by, requested_at)
@@ -128,21 +128,21 @@ export async function addCorrection(
     [
       scope.tenant_id,
       scope.environment_id,
-      asked.event_id,
-      asked.action,
-      asked.replacement,
-      asked.reason,
-      asked.requested_by,
-      asked.requested_at.toISOString(),
+      queries.event_id,
+      queries.action,
+      queries.replacement,
+      queries.reason,
+      queries.requested_by,
+      queries.requested_at.toISOString(),
     ],
   );
   const message: CorrectionMessage = { type: 'correction', correction_id: rows[0].id };
-  await leaveMessage(transaction, scope, message, shardOfEvent(scope, asked.event_id));
+  await enqueueMessage(transaction, scope, message, computeEventShard(scope, queries.event_id));
   return rows[0];
 }
 
 /** The place in the log that a correction was given, if it is recorded. */
-export function placeInLog({
+export function toLogPlace({
   log_partition: partition,
   log_offset,
 }: Pick<Correction, 'log_partition' | 'log_offset'>): { partition: number; offset: number } | null {
@@ -150,7 +150,7 @@ export function placeInLog({
 }
 
 /** Applied at its place in the log; without one its event was never accepted. */
-export async function settleCorrection(
+export async function markCorrectionApplied(
   transaction: Database,
   id: string,
   place: { readonly partition: number; readonly offset: number } | null,
@@ -177,7 +177,7 @@ export async function requestCorrectionsAgain(database: Database, ids: readonly 
     const inOrder = (rows as (Scope & { id: string; event_id: string })[]).sort((a, b) => Number(a.id) - Number(b.id));
     for (const { id, event_id, ...scope } of inOrder) {
       const message: CorrectionMessage = { type: 'correction', correction_id: id };
-      await leaveMessage(transaction, scope, message, shardOfEvent(scope, event_id));
+      await enqueueMessage(transaction, scope, message, computeEventShard(scope, event_id));
     }
   });
 }

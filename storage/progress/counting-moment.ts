@@ -4,10 +4,10 @@
  */
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { Database } from '../stores.ts';
-import { TogetherByKey } from '../together.ts';
 import type { MeterVersion } from './meter-versions.ts';
-import { type SliceState, stateOf } from './slice-state.ts';
+import { type SliceState, toSliceState } from './slice-state.ts';
 
 /** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
 export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
@@ -20,12 +20,12 @@ export type CountingMoment = {
 
 type MeterKey = Scope & { readonly meter_id: string };
 
-export function countingMoment(
+export function loadCountingMoment(
   database: Database,
   { tenant_id, environment_id }: Scope,
   meter_id: string,
 ): Promise<CountingMoment> {
-  return MOMENTS.ask(database, { tenant_id, environment_id, meter_id });
+  return MOMENTS.load(database, { tenant_id, environment_id, meter_id });
 }
 
 const METERS_MAX = 500;
@@ -42,21 +42,21 @@ const MOMENT = `
     left join slices s on true
    order by s.partition`;
 
-const MOMENTS = new TogetherByKey<Database, MeterKey, CountingMoment>(
-  async (database, asked) => {
+const MOMENTS = new KeyedBatchLoader<Database, MeterKey, CountingMoment>(
+  async (database, meters) => {
     const { rows } = await database.raw(MOMENT, [
-      asked.map((one) => one.tenant_id),
-      asked.map((one) => one.environment_id),
-      asked.map((one) => one.meter_id),
+      meters.map((one) => one.tenant_id),
+      meters.map((one) => one.environment_id),
+      meters.map((one) => one.meter_id),
     ]);
-    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
+    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(toSliceState);
     const byMeter = groupBy(rows[0].versions as MeterVersion[], meterKey);
-    return asked.map((one) => ({ progress, versions: currentOf(byMeter.get(meterKey(one)) ?? []) }));
+    return meters.map((one) => ({ progress, versions: chooseCurrentVersions(byMeter.get(meterKey(one)) ?? []) }));
   },
-  { atOnceMax: METERS_MAX },
+  { batchMax: METERS_MAX },
 );
 
-function currentOf([newest, before]: readonly MeterVersion[]): CurrentVersions | undefined {
+function chooseCurrentVersions([newest, before]: readonly MeterVersion[]): CurrentVersions | undefined {
   const counting = newest?.definition === null ? before : newest;
   return newest && counting ? { newest, counting } : undefined;
 }

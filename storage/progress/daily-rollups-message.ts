@@ -1,8 +1,8 @@
 /** The message in the log by which daily rollups are made (actions/usage/make-daily-rollups.ts). */
 
 import type { Database } from '../stores.ts';
-import { leaveMessage } from './outbox.ts';
-import { daysBefore, EVERY_DAY } from './slice-state.ts';
+import { enqueueMessage } from './outbox.ts';
+import { EVERY_DAY, readDaysBefore } from './slice-state.ts';
 import { readProgress } from './slices.ts';
 
 /**
@@ -13,14 +13,14 @@ export type DailyRollupsMessage = { readonly type: 'day_rows'; readonly days_bef
 
 /** The partition of the first shard does it, as it does the rebuilds: of all tenants, so it carries the name of none. */
 const SHARD = 0;
-const EVERYBODY = { tenant_id: '', environment_id: '' };
+const ALL_TENANTS = { tenant_id: '', environment_id: '' };
 
 /** Asks for it where there are such days; answers whether there are. */
 export async function requestDailyRollups(database: Database, days_before: number): Promise<boolean> {
   const progress = await readProgress(database);
-  const made = daysBefore(progress);
+  const made = readDaysBefore(progress);
   if (progress.length === 0 || (made >= days_before && made !== EVERY_DAY)) return false;
   const message: DailyRollupsMessage = { type: 'day_rows', days_before };
-  await leaveMessage(database, EVERYBODY, message, SHARD);
+  await enqueueMessage(database, ALL_TENANTS, message, SHARD);
   return true;
 }

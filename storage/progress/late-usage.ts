@@ -11,30 +11,30 @@ import { formatUs, type Microseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 
 /** What comes in this time is looked at once: whoever sends a backlog gets one invoice for it. */
-export const LOOK_AFTER_SECONDS = 3600;
+export const BILL_DELAY_SECONDS = 3600;
 
 /** A customer has usage of this instant, or of a later one. */
-export type Arrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };
+export type LateArrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };
 
 /** `now`: where the environment has no clock of its own. */
-export async function tellLateUsage(
+export async function recordLateUsage(
   database: Database,
-  arrivals: readonly Arrival[],
+  arrivals: readonly LateArrival[],
   now: Microseconds,
 ): Promise<void> {
   const late = await withEnded(database, earliest(arrivals, scopeKey));
   const those = arrivals.filter((arrival) => late.has(scopeKey(arrival)));
   if (those.length === 0) return;
   const byCustomer = earliest(those, (one) => JSON.stringify([scopeKey(one), one.external_customer_id]));
-  await database.raw(TELL, [
-    ...columnsOf(byCustomer),
+  await database.raw(RECORD_SQL, [
+    ...toColumns(byCustomer),
     byCustomer.map(({ external_customer_id }) => external_customer_id) as never,
     formatUs(now),
-    LOOK_AFTER_SECONDS,
+    BILL_DELAY_SECONDS,
   ]);
 }
 
-export function arrivalsOf(rows: readonly BucketRow[]): Arrival[] {
+export function toArrivals(rows: readonly BucketRow[]): LateArrival[] {
   return rows.map(({ tenant_id, environment_id, external_customer_id, first_us, bucket_start_us }) => ({
     tenant_id,
     environment_id,
@@ -43,25 +43,25 @@ export function arrivalsOf(rows: readonly BucketRow[]): Arrival[] {
   }));
 }
 
-function earliest(arrivals: readonly Arrival[], keyOf: (one: Arrival) => string): Arrival[] {
+function earliest(arrivals: readonly LateArrival[], keyOf: (one: LateArrival) => string): LateArrival[] {
   const groups = groupBy(arrivals, keyOf);
   return Array.from(groups.values(), (some) => some.reduce((a, b) => (b.at_us < a.at_us ? b : a)));
 }
 
 /** The environments in which anything has ended behind the earliest usage: most often none. */
-async function withEnded(database: Database, arrivals: readonly Arrival[]): Promise<Set<string>> {
+async function withEnded(database: Database, arrivals: readonly LateArrival[]): Promise<Set<string>> {
   if (arrivals.length === 0) return new Set();
   const { rows } = await database.raw(
     `select tenant_id, environment_id from unnest(?::text[], ?::text[], ?::timestamptz[]) as arrived (tenant_id, environment_id, at)
       where exists (select from subscriptions s
                      where s.tenant_id = arrived.tenant_id and s.environment_id = arrived.environment_id
                        and s.status = 'published' and s.subscription_status = 'cancelled' and s.end_date > arrived.at)`,
-    columnsOf(arrivals),
+    toColumns(arrivals),
   );
   return new Set(rows.map(scopeKey));
 }
 
-function columnsOf(arrivals: readonly Arrival[]) {
+function toColumns(arrivals: readonly LateArrival[]) {
   return [
     arrivals.map(({ tenant_id }) => tenant_id) as never,
     arrivals.map(({ environment_id }) => environment_id) as never,
@@ -73,7 +73,7 @@ function columnsOf(arrivals: readonly Arrival[]) {
  * The usage of whoever takes part in a subscription is that of its parent. In the order of ids, so that two who tell of the same never wait
  * for each other.
  */
-const TELL = `
+const RECORD_SQL = `
   with arrived as (
     select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[]) as row (tenant_id, environment_id, at, external_id)
   )
@@ -95,7 +95,7 @@ const TELL = `
 type OfOne = Scope & { readonly subscription_id: string };
 
 /** Of a subscription that is known to have ended. */
-export async function tellLateUsageOf(
+export async function recordSubscriptionLateUsage(
   database: Database,
   { tenant_id, environment_id, subscription_id }: OfOne,
   due_at: Date,
@@ -117,7 +117,7 @@ export async function takeLateUsage(database: Database, { tenant_id, environment
 }
 
 /** In the transaction that has looked: they are done, or looked at again at an instant. */
-export async function settleLateUsage(
+export async function finishLateUsage(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
   { ids, again_at }: { readonly ids: readonly string[]; readonly again_at: Date | null },

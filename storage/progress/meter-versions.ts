@@ -6,7 +6,7 @@
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
-import { leaveMessage } from './outbox.ts';
+import { enqueueMessage } from './outbox.ts';
 
 export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
 
@@ -35,11 +35,14 @@ export async function announceMeterVersion(
     [scope.tenant_id, scope.environment_id, meter_id],
   );
   const message: BarrierMessage = { type: 'meter', meter_id, version };
-  await leaveMessage(transaction, scope, message);
+  await enqueueMessage(transaction, scope, message);
 }
 
 /** The greatest version of each of these meters. */
-export async function greatestVersions(database: Database, meter_ids: readonly string[]): Promise<Map<string, number>> {
+export async function loadGreatestVersions(
+  database: Database,
+  meter_ids: readonly string[],
+): Promise<Map<string, number>> {
   const { rows } = await database.raw(
     `select meter_id, max(version) as version from meter_versions where meter_id = any(?) group by meter_id`,
     [[...meter_ids]],
@@ -48,7 +51,7 @@ export async function greatestVersions(database: Database, meter_ids: readonly s
 }
 
 /** The versions by which a partition counts from an offset on: of each meter the last whose barrier it has met. */
-export async function versionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
+export async function listVersionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select distinct on (v.meter_id) v.* from meter_versions v join meter_barriers b using (meter_id, version)
       where b.partition = ? and b.from_offset < ? order by v.meter_id, v.version desc`,
@@ -58,7 +61,7 @@ export async function versionsAt(database: Database, partition: number, offset: 
 }
 
 /** What the meters of a tenant and environment count by, or will as soon as the change has reached every partition. */
-export async function newestDefinitions(database: Database, scope: Scope): Promise<MeterDefinition[]> {
+export async function listNewestDefinitions(database: Database, scope: Scope): Promise<MeterDefinition[]> {
   const { rows } = await database.raw(
     `select distinct on (meter_id) definition from meter_versions where tenant_id = ? and environment_id = ?
       order by meter_id, version desc`,
@@ -79,7 +82,7 @@ export async function recordBarrier(
 }
 
 /** Versions that every partition has met and that are not yet live, oldest first. */
-export async function versionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
+export async function listVersionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select v.* from meter_versions v where v.state in ('announced', 'backfilling') and v.settling_rebuild is null
         and (select count(*) from meter_barriers b where b.meter_id = v.meter_id and b.version = v.version) >= ?
@@ -128,7 +131,7 @@ export async function lockBackfill(
  * Answers the offset at which each partition met the version. It is 0 for a partition that was added later: that counts by the version from
  * its first record on.
  */
-export async function barriersOf(
+export async function loadBarriers(
   database: Database,
   version: { meter_id: string; version: number },
 ): Promise<Map<number, bigint>> {
@@ -144,7 +147,7 @@ export async function barriersOf(
   );
 }
 
-export type PartInHand = {
+export type CurrentBackfillPart = {
   readonly day: number;
   /** Which part of the day, from 0 on. */
   readonly part: number;
@@ -157,7 +160,7 @@ export type PartInHand = {
 export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
 
 /** How many events a part of this back-fill has: what was said when it began, so that who goes on cuts the day alike. */
-export async function partSizeOf(
+export async function loadPartSize(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
   events: number,
@@ -174,7 +177,7 @@ export async function partSizeOf(
 export async function beginPart(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
-  { day, part, done, days }: PartInHand,
+  { day, part, done, days }: CurrentBackfillPart,
 ): Promise<PartBegun | null> {
   const { rows } = await database.raw(
     `update meter_versions v set state = 'backfilling', backfilled_days = :done, backfill_days = :days,
@@ -204,7 +207,7 @@ export async function finishDay(
 }
 
 /** The version waits for this rebuild, which makes it live. */
-export async function noteSettling(
+export async function markSettling(
   transaction: Database,
   { meter_id, version }: { meter_id: string; version: number },
   rebuild: string,
@@ -216,7 +219,7 @@ export async function noteSettling(
   ]);
 }
 
-export type Backfilled = {
+export type BackfillProgress = {
   /** What a version before this one had in hand, and is left to a rebuild. */
   readonly uncertain_days: readonly number[];
   /** The last day that is counted. */
@@ -229,7 +232,7 @@ export type Backfilled = {
 export async function readVersion(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
-): Promise<MeterVersion & Backfilled> {
+): Promise<MeterVersion & BackfillProgress> {
   const { rows } = await database.raw(`select * from meter_versions where meter_id = ? and version = ?`, [
     meter_id,
     version,
@@ -237,7 +240,7 @@ export async function readVersion(
   return rows[0];
 }
 
-export async function settleVersion(
+export async function finishVersion(
   database: Database,
   version: { meter_id: string; version: number },
   state: 'live' | 'stopped',
@@ -254,7 +257,11 @@ export async function settleVersion(
 }
 
 /** The meters that have ever counted events of these names. */
-export async function metersOfEvents(database: Database, scope: Scope, names: readonly string[]): Promise<string[]> {
+export async function listMetersByEventNames(
+  database: Database,
+  scope: Scope,
+  names: readonly string[],
+): Promise<string[]> {
   const { rows } = await database.raw(
     `select distinct meter_id from meter_versions
       where tenant_id = ? and environment_id = ? and trim(definition->>'event_name') = any(?) order by meter_id`,
@@ -264,16 +271,16 @@ export async function metersOfEvents(database: Database, scope: Scope, names: re
 }
 
 /** The meters that count or have counted, for audits. */
-export async function metersToAudit(
+export async function listMetersToAudit(
   database: Database,
   wanted: { tenant_id?: string | undefined; environment_id?: string | undefined; meter_id?: string | undefined },
 ): Promise<(Scope & { meter_id: string })[]> {
-  const asked = Object.entries(wanted).filter(([, value]) => value !== undefined) as [string, string][];
-  const conditions = asked.map(([column]) => `${column} = ?`).join(' and ') || 'true';
+  const filters = Object.entries(wanted).filter(([, value]) => value !== undefined) as [string, string][];
+  const conditions = filters.map(([column]) => `${column} = ?`).join(' and ') || 'true';
   const { rows } = await database.raw(
     `select distinct tenant_id, environment_id, meter_id from meter_versions where ${conditions}
       order by tenant_id, environment_id, meter_id`,
-    asked.map(([, value]) => value),
+    filters.map(([, value]) => value),
   );
   return rows;
 }
@@ -284,7 +291,7 @@ export type MeterCounting = {
 };
 
 /** How far the newest version of a meter is. */
-export async function countingOf(database: Database, scope: Scope, meterId: string): Promise<MeterCounting> {
+export async function loadMeterCounting(database: Database, scope: Scope, meterId: string): Promise<MeterCounting> {
   const { rows } = await database.raw(
     `select state, definition is null as stops, backfilled_days, backfill_days, live_at from meter_versions
       where tenant_id = ? and environment_id = ? and meter_id = ? order by version desc limit 1`,
@@ -298,7 +305,7 @@ export async function countingOf(database: Database, scope: Scope, meterId: stri
 }
 
 /** What a meter counted by at a version, and where each partition stopped counting by it for good, if the meter was stopped. */
-export async function definitionAt(
+export async function findDefinitionAt(
   database: Database,
   scope: Scope,
   { meter_id, version }: { meter_id: string; version: number },
@@ -311,6 +318,8 @@ export async function definitionAt(
   );
   const [own, stopped] = rows as { version: number; definition: MeterDefinition | null }[];
   if (own?.version !== version || own.definition === null) return null;
-  const stop = stopped ? await barriersOf(database, { meter_id, version: stopped.version }) : new Map<number, bigint>();
+  const stop = stopped
+    ? await loadBarriers(database, { meter_id, version: stopped.version })
+    : new Map<number, bigint>();
   return { definition: own.definition, stop };
 }

@@ -9,7 +9,7 @@ import type { Database } from '../stores.ts';
 /** `shard`: the message goes to the partition of this shard; to all of them when null. */
 export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
 
-export async function leaveMessage(
+export async function enqueueMessage(
   transaction: Database,
   scope: Scope,
   body: unknown,

@@ -4,7 +4,7 @@ import type { Database } from '../stores.ts';
 export type PoisonPlace = { readonly offset: number; readonly position: number; readonly reason: string };
 
 /** Those that a partition may still meet. */
-export async function poisonFrom(database: Database, partition: number, offset: bigint): Promise<PoisonPlace[]> {
+export async function listPoisonFrom(database: Database, partition: number, offset: bigint): Promise<PoisonPlace[]> {
   const { rows } = await database.raw(
     `select "offset", position, reason from poison_events where partition = ? and "offset" >= ?`,
     [partition, String(offset)],
@@ -15,7 +15,7 @@ export async function poisonFrom(database: Database, partition: number, offset: 
   }));
 }
 
-export async function notePoison(
+export async function recordPoison(
   database: Database,
   partition: number,
   { offset, position, reason }: PoisonPlace,

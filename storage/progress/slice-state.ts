@@ -27,24 +27,24 @@ export type SliceState = {
   readonly days_before: number;
 };
 
-export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
+export type OwnedPartition = { readonly partition: number; readonly epoch: bigint };
 
 /** `days_before` of an installation whose daily rollups were written with every slice. */
 export const EVERY_DAY = 2_147_483_647;
 
 /** The same for all partitions. */
-export function daysBefore(progress: readonly SliceState[]): number {
+export function readDaysBefore(progress: readonly SliceState[]): number {
   return progress[0]?.days_before ?? 0;
 }
 
 /** Grows with each rebuild of usage rows, by whichever partition. */
-export function rebuildsOf(progress: readonly SliceState[]): bigint {
+export function sumRebuilds(progress: readonly SliceState[]): bigint {
   return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
 }
 
 /** What `rebuildsOf` is, and what it will be when who has the bucket rows locked at this progress unlocks them: each partition counts. */
-export function rebuildsFrom(progress: readonly SliceState[]): { before: bigint; after: bigint } {
-  const before = rebuildsOf(progress);
+export function computeRebuildRange(progress: readonly SliceState[]): { before: bigint; after: bigint } {
+  const before = sumRebuilds(progress);
   return { before, after: before + BigInt(progress.length) };
 }
 
@@ -54,7 +54,7 @@ export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint
 }
 
 /** By partition, as they are kept in a record. */
-export function offsetsText(offsets: ReadonlyMap<number, bigint>): Record<string, string> {
+export function toOffsetsText(offsets: ReadonlyMap<number, bigint>): Record<string, string> {
   return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
 }
 
@@ -62,7 +62,7 @@ export function offsetsText(offsets: ReadonlyMap<number, bigint>): Record<string
 export const STATE_COLUMNS = `partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
   last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before`;
 
-export function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
+export function toSliceState(row: Record<string, string | number | boolean | null>): SliceState {
   const offset = (value: string | number | boolean | null | undefined) =>
     value === null || value === undefined ? null : BigInt(value);
   return {

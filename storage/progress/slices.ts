@@ -5,9 +5,9 @@
  */
 import { unavailable } from '../../core/error.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
+import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { Database } from '../stores.ts';
-import { TogetherByKey } from '../together.ts';
-import { type HeldPartition, type SliceState, STATE_COLUMNS, stateOf } from './slice-state.ts';
+import { type OwnedPartition, type SliceState, STATE_COLUMNS, toSliceState } from './slice-state.ts';
 
 /** Thrown when another worker has taken the partition over: drop everything, write nothing. */
 export class FencedError extends Error {
@@ -20,7 +20,7 @@ export class FencedError extends Error {
 /** Takes the partition over: from here on every older epoch is fenced. A lock on the bucket rows holds for it too. */
 export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
   return database.transaction(async (transaction) => {
-    await takeTurnAtBucketLock(transaction);
+    await serializeBucketLockChanges(transaction);
     const { rows } = await transaction.raw(
       `insert into slices (partition, epoch, owner, gate, days_before)
        values (?, 1, ?, (select gate from slices where gate is not null limit 1),
@@ -29,15 +29,15 @@ export async function takePartition(database: Database, partition: number, owner
        returning *`,
       [partition, owner],
     );
-    return stateOf(rows[0]);
+    return toSliceState(rows[0]);
   });
 }
 
-const BUCKET_LOCK_TURN = 7_155_021;
+const BUCKET_LOCK_KEY = 7_155_021;
 
 /** Whoever changes the lock on the bucket rows and whoever adds a partition take turns, so that no partition is left out. */
-export async function takeTurnAtBucketLock(transaction: Database): Promise<void> {
-  await transaction.raw(`select pg_advisory_xact_lock(?)`, [BUCKET_LOCK_TURN]);
+export async function serializeBucketLockChanges(transaction: Database): Promise<void> {
+  await transaction.raw(`select pg_advisory_xact_lock(?)`, [BUCKET_LOCK_KEY]);
 }
 
 export type SlicePlan = {
@@ -63,7 +63,7 @@ export class SliceOrderError extends Error {
  */
 export async function planSlice(
   database: Database,
-  held: HeldPartition,
+  owned: OwnedPartition,
   slice: { from: bigint; to: bigint },
 ): Promise<SlicePlan> {
   const { rows } = await database.raw(
@@ -75,39 +75,39 @@ export async function planSlice(
       where s.partition = before.partition and s.epoch = :epoch and s.next_offset = :from
         and (s.slice_from is null or (s.slice_from = :from and s.slice_to = :to))
      returning s.attempt::text, before.again`,
-    { from: String(slice.from), to: String(slice.to), partition: held.partition, epoch: String(held.epoch) },
+    { from: String(slice.from), to: String(slice.to), partition: owned.partition, epoch: String(owned.epoch) },
   );
   if (rows.length === 1) return { attempt: BigInt(rows[0].attempt), again: rows[0].again, done: false };
-  if (await isFinished(database, held, slice)) return { attempt: 0n, again: true, done: true };
-  throw await whyNot(database, held, slice);
+  if (await isFinished(database, owned, slice)) return { attempt: 0n, again: true, done: true };
+  throw await whyNot(database, owned, slice);
 }
 
 /** We are the only one who moves it, so what is past was ours. */
-async function isFinished(database: Database, held: HeldPartition, { to }: { to: bigint }): Promise<boolean> {
-  const state = await progressOf(database, held.partition);
-  return state?.epoch === held.epoch && state.slice_from === null && state.next_offset >= to;
+async function isFinished(database: Database, owned: OwnedPartition, { to }: { to: bigint }): Promise<boolean> {
+  const state = await loadPartitionProgress(database, owned.partition);
+  return state?.epoch === owned.epoch && state.slice_from === null && state.next_offset >= to;
 }
 
-async function progressOf(database: Database, partition: number): Promise<SliceState | undefined> {
+async function loadPartitionProgress(database: Database, partition: number): Promise<SliceState | undefined> {
   return (await readProgress(database)).find((state) => state.partition === partition);
 }
 
 /** The worker was fenced, or wants what would leave a gap. */
 async function whyNot(
   database: Database,
-  held: HeldPartition,
+  owned: OwnedPartition,
   { from, to }: { from: bigint; to: bigint },
 ): Promise<Error> {
-  const state = await progressOf(database, held.partition);
-  if (state?.epoch !== held.epoch) return new FencedError(held.partition);
+  const state = await loadPartitionProgress(database, owned.partition);
+  if (state?.epoch !== owned.epoch) return new FencedError(owned.partition);
   const planned = state.slice_from === null ? '' : `, and [${state.slice_from}, ${state.slice_to}) is in progress`;
   return new SliceOrderError(
-    `partition ${held.partition}: a slice [${from}, ${to}) was to be written where the stores end at ${state.next_offset}${planned}`,
+    `partition ${owned.partition}: a slice [${from}, ${to}) was to be written where the stores end at ${state.next_offset}${planned}`,
   );
 }
 
 /** Inside a transaction: throws when the partition is another's, and keeps it ours until the end. */
-export async function proveOwner(transaction: Database, { partition, epoch }: HeldPartition): Promise<void> {
+export async function proveOwner(transaction: Database, { partition, epoch }: OwnedPartition): Promise<void> {
   const { rows } = await transaction.raw(`select 1 from slices where partition = ? and epoch = ? for update`, [
     partition,
     String(epoch),
@@ -130,7 +130,7 @@ export type BucketsEntered = {
 /** Begins with the bucket rows of the slice, and waits for a while where somebody has locked them. */
 export async function enterBuckets(
   database: Database,
-  held: HeldPartition,
+  owned: OwnedPartition,
   { is_wide }: { is_wide: boolean },
 ): Promise<BucketsEntered> {
   const until = performance.now() + UNLOCKED_WITHIN_MS;
@@ -144,17 +144,17 @@ export async function enterBuckets(
           and (s.phase = 'buckets' or s.gate is null
                or (s.gate like 'reading:%' and s.gate_until < extract(epoch from now())::bigint))
         returning s.attempt::text, s.rows_since::text, s.days_before`,
-      [is_wide, is_wide, held.partition, String(held.epoch)],
+      [is_wide, is_wide, owned.partition, String(owned.epoch)],
     );
     if (answer.rowCount === 1) {
       const { attempt, rows_since, days_before } = answer.rows[0];
       return { attempt: BigInt(attempt), rows_since: BigInt(rows_since), days_before };
     }
     const { rows } = await database.raw(`select 1 from slices where partition = ? and epoch = ?`, [
-      held.partition,
-      String(held.epoch),
+      owned.partition,
+      String(owned.epoch),
     ]);
-    if (rows.length === 0) throw new FencedError(held.partition);
+    if (rows.length === 0) throw new FencedError(owned.partition);
     if (performance.now() > until) throw unavailable('the usage rows (they are being rebuilt)');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
@@ -188,7 +188,7 @@ export type SliceDone = {
   readonly last_record: number;
   readonly counts: SliceCounts;
   /** What it has added, for who wants it (told-slices.ts); null where nobody does. */
-  readonly told: string | null;
+  readonly notification: string | null;
 };
 
 /** A range of the ledger is followed by another one when it has so many events. */
@@ -198,18 +198,18 @@ const LEDGER_EVENTS_MAX = 1_000_000;
  * Moves `next_offset` and enters the records into the ledger, in one statement, which says what it has moved for those who keep answers
  * (storage/postgres/own-statements.ts).
  */
-export async function finishSlice(database: Database, held: HeldPartition, done: SliceDone): Promise<void> {
+export async function finishSlice(database: Database, owned: OwnedPartition, done: SliceDone): Promise<void> {
   const { rows } = await database.raw(FINISH, {
     ...done.counts,
-    partition: held.partition,
-    epoch: String(held.epoch),
+    partition: owned.partition,
+    epoch: String(owned.epoch),
     from: String(done.from),
     to: String(done.next_offset),
     watermark_us: done.watermark_us,
     last_record: done.last_record,
-    told: done.told,
+    told: done.notification,
   });
-  if (rows[0].done !== 1) throw await whyNot(database, held, { from: done.from, to: done.next_offset });
+  if (rows[0].done !== 1) throw await whyNot(database, owned, { from: done.from, to: done.next_offset });
 }
 
 const FINISH = `
@@ -246,20 +246,20 @@ const FINISH = `
          (select to_json(done)::text from done) as moved`;
 
 /** Inside the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
-export async function setDaysBefore(transaction: Database, days_before: number): Promise<void> {
+export async function updateDaysBefore(transaction: Database, days_before: number): Promise<void> {
   await transaction.raw(`update slices set days_before = ?`, [days_before]);
 }
 
 /** The progress of every partition: what a consistent read starts from and is checked against. */
 export async function readProgress(database: Database): Promise<SliceState[]> {
   const { rows } = await database.raw(`select * from slices order by partition`);
-  return rows.map(stateOf);
+  return rows.map(toSliceState);
 }
 
-const SOON = new TogetherByKey<Database, void, SliceState[]>(async (database, asked) => {
+const SOON = new KeyedBatchLoader<Database, void, SliceState[]>(async (database, requests) => {
   const progress = await readProgress(database);
-  return asked.map(() => progress);
+  return requests.map(() => progress);
 });
 
 /** The same, read after it was asked for, and once for all who ask at one time. */
-export const sharedProgress = (database: Database): Promise<SliceState[]> => SOON.ask(database);
+export const loadSharedProgress = (database: Database): Promise<SliceState[]> => SOON.load(database);

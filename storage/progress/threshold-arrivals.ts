@@ -9,27 +9,27 @@ import type { Database } from '../stores.ts';
 export const THRESHOLD_TASK = 'bill-threshold';
 
 /** What comes in these seconds is looked at once. */
-const LOOK_AFTER_SECONDS = 2;
+const CHECK_DELAY_SECONDS = 2;
 
-type Arrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
+type ThresholdArrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
 
 /** Answers how many were asked for. A tenant without a threshold costs one look at an index. */
-export async function askForThresholds(database: Database, rows: readonly Arrival[]): Promise<number> {
+export async function enqueueThresholdChecks(database: Database, rows: readonly ThresholdArrival[]): Promise<number> {
   const tenants = await tenantsWithThresholds(database, [...new Set(rows.map(({ tenant_id }) => tenant_id))]);
-  const arrived = new Map<string, Arrival>();
+  const arrived = new Map<string, ThresholdArrival>();
   for (const row of rows)
     if (tenants.has(row.tenant_id))
       arrived.set(JSON.stringify([row.tenant_id, row.environment_id, row.external_customer_id]), row);
   if (arrived.size === 0) return 0;
-  const of = (field: keyof Arrival) => Array.from(arrived.values(), (row) => row[field]);
-  const { rows: asked } = await database.raw(ASK, [
-    of('tenant_id'),
-    of('environment_id'),
-    of('external_customer_id'),
+  const column = (field: keyof ThresholdArrival) => Array.from(arrived.values(), (row) => row[field]);
+  const { rows: enqueued } = await database.raw(ENQUEUE_SQL, [
+    column('tenant_id'),
+    column('environment_id'),
+    column('external_customer_id'),
     THRESHOLD_TASK,
-    LOOK_AFTER_SECONDS,
+    CHECK_DELAY_SECONDS,
   ]);
-  return asked.length;
+  return enqueued.length;
 }
 
 async function tenantsWithThresholds(database: Database, tenants: readonly string[]): Promise<Set<string>> {
@@ -44,7 +44,7 @@ async function tenantsWithThresholds(database: Database, tenants: readonly strin
 }
 
 /** A clock of an environment looks by itself when it is advanced. */
-const ASK = `
+const ENQUEUE_SQL = `
   with arrived as (
     select tenant_id, environment_id, external_id
       from unnest(?::text[], ?::text[], ?::text[]) as row (tenant_id, environment_id, external_id)

@@ -9,10 +9,10 @@ import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { WindowSize } from '../../core/time/window.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
-import { timeText } from './rows.ts';
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
+import { toTimeText } from './rows.ts';
 
-export type RevenueAsked = {
+export type RevenueQuery = {
   readonly range: Period;
   /** All of them when null. */
   readonly customer_ids: readonly string[] | null;
@@ -24,65 +24,65 @@ export type CustomerRevenue = Amounts & { readonly customer_id: string; readonly
 export type CurrencyRevenue = Amounts & { readonly currency: string; readonly customers: number };
 
 /** The greatest first; of equal ones in the order of their ids. */
-export async function revenueByCustomer(
+export async function loadRevenueByCustomer(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  { limit, offset, ...asked }: RevenueAsked & { limit: number; offset: number },
+  { limit, offset, ...query }: RevenueQuery & { limit: number; offset: number },
 ): Promise<CustomerRevenue[]> {
-  const rows = await askRows<Texts<CustomerRevenue>>(clickhouse, 'revenue by customer', {
+  const rows = await loadRows<Texts<CustomerRevenue>>(clickhouse, 'revenue by customer', {
     query: `select customer_id, currency, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text
-              from (${sumsOfYears(asked)})
+              from (${buildYearSums(query)})
              group by customer_id, currency
             having sum(usage) != 0 or sum(fixed) != 0
              order by sum(usage) + sum(fixed) desc, customer_id, currency
              limit {limit:UInt32} offset {offset:UInt32}`,
-    params: { ...paramsOf(scope, asked), limit, offset },
-    signal: asked.signal,
+    params: { ...buildParams(scope, query), limit, offset },
+    signal: query.signal,
     settings: WITHIN_YEARS,
   });
-  return rows.map((row) => ({ customer_id: row.customer_id, currency: row.currency, ...amountsOf(row) }));
+  return rows.map((row) => ({ customer_id: row.customer_id, currency: row.currency, ...toAmounts(row) }));
 }
 
 /** One of each currency; how many customers it has is how many rows there are by customer. */
-export async function revenueByCurrency(
+export async function loadRevenueByCurrency(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  asked: RevenueAsked,
+  query: RevenueQuery,
 ): Promise<CurrencyRevenue[]> {
-  const rows = await askRows<Texts<CurrencyRevenue>>(clickhouse, 'revenue by currency', {
+  const rows = await loadRows<Texts<CurrencyRevenue>>(clickhouse, 'revenue by currency', {
     query: `select currency, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text,
                    toString(countIf(usage != 0 or fixed != 0)) as customers
               from (select customer_id, currency, sum(usage) as usage, sum(fixed) as fixed
-                      from (${sumsOfYears(asked)}) group by customer_id, currency)
+                      from (${buildYearSums(query)}) group by customer_id, currency)
              group by currency having countIf(usage != 0 or fixed != 0) > 0 order by currency`,
-    params: paramsOf(scope, asked),
-    signal: asked.signal,
+    params: buildParams(scope, query),
+    signal: query.signal,
     settings: WITHIN_YEARS,
   });
-  return rows.map((row) => ({ currency: row.currency, customers: Number(row.customers), ...amountsOf(row) }));
+  return rows.map((row) => ({ currency: row.currency, customers: Number(row.customers), ...toAmounts(row) }));
 }
 
 export type WindowRevenue = Amounts & { readonly currency: string; readonly start: Milliseconds };
 
 /** By the windows that begin at these instants, the first of which is where the range begins; those with revenue. */
-export async function revenueByWindow(
+export async function loadRevenueByWindow(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  { starts, size, ...asked }: RevenueAsked & { readonly starts: readonly Milliseconds[]; readonly size: WindowSize },
+  { starts, size, ...query }: RevenueQuery & { readonly starts: readonly Milliseconds[]; readonly size: WindowSize },
 ): Promise<WindowRevenue[]> {
-  const rows = await askRows<Texts<WindowRevenue> & { place: number }>(clickhouse, 'revenue by window', {
-    query: `select currency, ${PLACES[size] ?? ANY_PLACE} as place, toString(sum(used)) as usage_text, toString(sum(paid)) as fixed_text
-              from (select currency, earned_at, usage, fixed from ${rowsOf(asked)} ${yearsWithin(asked.range)})
+  const rows = await loadRows<Texts<WindowRevenue> & { place: number }>(clickhouse, 'revenue by window', {
+    query: `select currency, ${WINDOW_INDEX_BY_SIZE[size] ?? ANY_WINDOW_INDEX} as place, toString(sum(used)) as usage_text, toString(sum(paid)) as fixed_text
+              from (select currency, earned_at, usage, fixed from ${buildRowsSource(query)} ${yearsWithin(query.range)})
              array join earned_at as at, usage as used, fixed as paid
              where at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}
              group by currency, place
             having sum(used) != 0 or sum(paid) != 0
              order by currency, place`,
-    params: { ...paramsOf(scope, asked), ...(PLACES[size] ? {} : { starts: starts.map(timeText) }) },
-    signal: asked.signal,
+    params: { ...buildParams(scope, query), ...(WINDOW_INDEX_BY_SIZE[size] ? {} : { starts: starts.map(toTimeText) }) },
+    signal: query.signal,
     settings: WITHIN_YEARS,
   });
-  return rows.map((row) => ({ currency: row.currency, start: starts[row.place - 1]!, ...amountsOf(row) }));
+  return rows.map((row) => ({ currency: row.currency, start: starts[row.place - 1]!, ...toAmounts(row) }));
 }
 
 export type RecurringMoves = {
@@ -102,13 +102,13 @@ type MoveRow = { currency: string; place: number } & Record<'new' | 'expansion' 
  * Between each of these instants and the next: what recurs just before them, and how customers came from the one to the other. Of a customer
  * only the windows are looked at in which something of theirs begins or ends, which are few.
  */
-export async function recurringMoves(
+export async function loadRecurringMoves(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  { instants, customer_ids, signal }: Omit<RevenueAsked, 'range'> & { readonly instants: readonly Milliseconds[] },
+  { instants, customer_ids, signal }: Omit<RevenueQuery, 'range'> & { readonly instants: readonly Milliseconds[] },
 ): Promise<RecurringMoves[]> {
   const sumIf = (what: string, condition: string) => `toString(sumIf(${what}, ${condition}))`;
-  const rows = await askRows<MoveRow>(clickhouse, 'moves of recurring revenue', {
+  const rows = await loadRows<MoveRow>(clickhouse, 'moves of recurring revenue', {
     query: `select currency, step.1 as place,
                    ${sumIf('step.3', 'step.3 = step.2')} as new,
                    ${sumIf('step.2', 'step.2 > 0 and step.3 != step.2 and step.3 != 0')} as expansion,
@@ -121,7 +121,7 @@ export async function recurringMoves(
                               from (select customer_id, currency, [(starts_at, monthly), (ends_at, -monthly)] as ends
                                       from recurring_revenue final
                                      where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
-                                       and monthly != 0 ${ofCustomers(customer_ids)})
+                                       and monthly != 0 ${buildCustomersCondition(customer_ids)})
                              array join ends as end
                              group by customer_id, currency, place
                             having delta != 0)
@@ -132,19 +132,19 @@ export async function recurringMoves(
     params: {
       tenant_id: scope.tenant_id,
       environment_id: scope.environment_id,
-      instants: instants.map(timeText),
+      instants: instants.map(toTimeText),
       windows: instants.length - 1,
       ...(customer_ids ? { customer_ids } : {}),
     },
     signal,
   });
   return Array.from(groupBy(rows, ({ currency }) => currency)).flatMap(([currency, of]) =>
-    inTurn(currency, { of, instants }),
+    buildRecurringMoves(currency, { of, instants }),
   );
 }
 
 /** What was before the first instant is new in the window of the number 0, and nothing of it is told but what it comes to. */
-function inTurn(
+function buildRecurringMoves(
   currency: string,
   { of, instants }: { of: readonly MoveRow[]; instants: readonly Milliseconds[] },
 ): RecurringMoves[] {
@@ -170,7 +170,7 @@ function inTurn(
 
 type Texts<Row> = Record<Exclude<keyof Row, keyof Amounts>, string> & { usage_text: string; fixed_text: string };
 
-function amountsOf({ usage_text, fixed_text }: { usage_text: string; fixed_text: string }): Amounts {
+function toAmounts({ usage_text, fixed_text }: { usage_text: string; fixed_text: string }): Amounts {
   return { usage: new Decimal(usage_text), fixed: new Decimal(fixed_text) };
 }
 
@@ -178,15 +178,15 @@ function amountsOf({ usage_text, fixed_text }: { usage_text: string; fixed_text:
 const WITHIN_YEARS = { do_not_merge_across_partitions_select_final: 1 } as const;
 
 /** Which window it is, from 1 on: counted by the calendar where that is quick. */
-const PLACES: Partial<Record<WindowSize, string>> = {
+const WINDOW_INDEX_BY_SIZE: Partial<Record<WindowSize, string>> = {
   MONTH: `toUInt32(dateDiff('month', {start:DateTime64(3, 'UTC')}, at)) + 1`,
   DAY: `toUInt32(dateDiff('day', {start:DateTime64(3, 'UTC')}, at)) + 1`,
 };
-const ANY_PLACE = `toUInt32(arrayCount(start -> start <= at, {starts:Array(DateTime64(3, 'UTC'))}))`;
+const ANY_WINDOW_INDEX = `toUInt32(arrayCount(start -> start <= at, {starts:Array(DateTime64(3, 'UTC'))}))`;
 
-function rowsOf({ customer_ids }: RevenueAsked): string {
+function buildRowsSource({ customer_ids }: RevenueQuery): string {
   return `revenue final
-             where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} ${ofCustomers(customer_ids)}`;
+             where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} ${buildCustomersCondition(customer_ids)}`;
 }
 
 function yearsWithin({ start, end }: Period): string {
@@ -194,28 +194,28 @@ function yearsWithin({ start, end }: Period): string {
 }
 
 /** By row: whole years by their sums, and of those that the range cuts what lies in it. */
-function sumsOfYears(asked: RevenueAsked): string {
-  const { start, end } = asked.range;
+function buildYearSums(query: RevenueQuery): string {
+  const { start, end } = query.range;
   const years = Array.from({ length: toYear(end - 1) - toYear(start) + 1 }, (_, index) => toYear(start) + index);
   const isWhole = (year: number) => Date.UTC(year, 0, 1) >= start && Date.UTC(year + 1, 0, 1) <= end;
   const within = (column: string) =>
     `arraySum(arrayFilter((value, at) -> at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}, revenue.${column}, earned_at)) as ${column}`;
-  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole).join()})`;
-  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year)).join()})`;
+  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${buildRowsSource(query)} and year in (${years.filter(isWhole).join()})`;
+  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${buildRowsSource(query)} and year in (${years.filter((year) => !isWhole(year)).join()})`;
   return [...(years.some(isWhole) ? [whole] : []), ...(years.every(isWhole) ? [] : [cut])].join(' union all ');
 }
 
-function ofCustomers(customer_ids: readonly string[] | null): string {
+function buildCustomersCondition(customer_ids: readonly string[] | null): string {
   return customer_ids ? 'and customer_id in {customer_ids:Array(String)}' : '';
 }
 
-function paramsOf({ tenant_id, environment_id }: Scope, { range, customer_ids }: RevenueAsked) {
+function buildParams({ tenant_id, environment_id }: Scope, { range, customer_ids }: RevenueQuery) {
   const { start, end } = range;
   return {
     tenant_id,
     environment_id,
-    start: timeText(start),
-    end: timeText(end),
+    start: toTimeText(start),
+    end: toTimeText(end),
     ...(customer_ids ? { customer_ids } : {}),
   };
 }

@@ -10,11 +10,15 @@ import type { Milliseconds } from '../../core/time/instant.ts';
 import type { EnvironmentClock } from '../environment-clock.ts';
 import type { Database } from '../stores.ts';
 
-export type ToldKind = 'invoice' | 'subscription' | 'customer';
-export type ToldRevenue = Scope & { readonly id: string; readonly kind: ToldKind; readonly entity_id: string };
+export type RevenueChangeKind = 'invoice' | 'subscription' | 'customer';
+export type RevenueChange = Scope & {
+  readonly id: string;
+  readonly kind: RevenueChangeKind;
+  readonly entity_id: string;
+};
 
 /** The oldest that nobody else has taken; they are ours until the transaction ends. */
-export async function takeToldRevenue(transaction: Database, limit: number): Promise<ToldRevenue[]> {
+export async function takeRevenueChanges(transaction: Database, limit: number): Promise<RevenueChange[]> {
   const { rows } = await transaction.raw(
     `select id, tenant_id, environment_id, kind, entity_id from revenue_outbox order by id limit ? for update skip locked`,
     [limit],
@@ -34,8 +38,8 @@ export async function raiseRevenueVersion(database: Database, version: string): 
   ]);
 }
 
-export async function removeToldRevenue(transaction: Database, told: readonly ToldRevenue[]): Promise<void> {
-  for (const [first, ...others] of groupBy(told, scopeKey).values())
+export async function deleteRevenueChanges(transaction: Database, pending: readonly RevenueChange[]): Promise<void> {
+  for (const [first, ...others] of groupBy(pending, scopeKey).values())
     await transaction.raw(
       `delete from revenue_outbox where tenant_id = ? and environment_id = ? and id = any(?::bigint[])`,
       [first.tenant_id, first.environment_id, [first, ...others].map(({ id }) => id) as never],
@@ -43,7 +47,7 @@ export async function removeToldRevenue(transaction: Database, told: readonly To
 }
 
 /** All that is of them is made anew. */
-export async function tellCustomers(
+export async function enqueueCustomersRevenue(
   database: Database,
   { tenant_id, environment_id }: Scope,
   customer_ids: readonly string[],
@@ -56,11 +60,11 @@ export async function tellCustomers(
 }
 
 /** Whether anything of an environment waits. */
-export async function isRevenueTold(database: Database, scope: Scope): Promise<boolean> {
-  return (await firstToldAt(database, scope)) !== null;
+export async function hasPendingRevenue(database: Database, scope: Scope): Promise<boolean> {
+  return (await findFirstPendingTime(database, scope)) !== null;
 }
 
-type Going = {
+type RevenueWriters = {
   readonly clock: Pick<EnvironmentClock, 'advanced_from_ms'> | null;
   /** The names of jobs that give invoices and subscriptions their instants. */
   readonly jobs: readonly string[];
@@ -71,15 +75,15 @@ type Going = {
  * that is being committed is none that has been told: as far as it is known, it is of the beginning of its transaction
  * (sql/postgres/0255-when-told.sql), or of the job that may have given it its instant before that.
  */
-export async function firstMissingAt(
+export async function findFirstMissingTime(
   database: Database,
   scope: Scope,
-  { clock, jobs }: Going,
+  { clock, jobs }: RevenueWriters,
 ): Promise<Milliseconds | null> {
   // First: what commits in between is told then.
   const going = clock ? await firstByTheClock(database, scope, clock) : await firstGoingAt(database, jobs);
-  const told = await firstToldAt(database, scope);
-  return told === null || going === null ? (told ?? going) : Math.min(told, going);
+  const pending = await findFirstPendingTime(database, scope);
+  return pending === null || going === null ? (pending ?? going) : Math.min(pending, going);
 }
 
 /** What is written by a clock that stands is of where it stands, and that is not over. */
@@ -109,7 +113,10 @@ async function firstGoingAt(database: Database, jobs: readonly string[]): Promis
 }
 
 /** Since when the oldest is so that is in no row yet. */
-async function firstToldAt(database: Database, { tenant_id, environment_id }: Scope): Promise<Milliseconds | null> {
+async function findFirstPendingTime(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<Milliseconds | null> {
   const { rows } = await database.raw(
     `select min(happened_at) as at from revenue_outbox where tenant_id = ? and environment_id = ?`,
     [tenant_id, environment_id],

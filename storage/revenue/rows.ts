@@ -4,7 +4,7 @@ import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { RecurringRow, RevenueRow } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
-import { askRows, type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 export async function writeRevenue(
   clickhouse: ClickHouseClient,
@@ -13,8 +13,8 @@ export async function writeRevenue(
 ): Promise<void> {
   const values = rows.map(({ cells, ...row }) => ({
     ...row,
-    ...ofScope(scope),
-    earned_at: cells.map(({ earned_at }) => timeText(earned_at)),
+    ...toScope(scope),
+    earned_at: cells.map(({ earned_at }) => toTimeText(earned_at)),
     usage: cells.map(({ usage }) => usage.toFixed()),
     fixed: cells.map(({ fixed }) => fixed.toFixed()),
     usage_of_year: sumDecimals(cells.map(({ usage }) => usage)).toFixed(),
@@ -31,9 +31,9 @@ export async function writeRecurring(
 ): Promise<void> {
   const values = rows.map(({ starts_at, ends_at, monthly, ...row }) => ({
     ...row,
-    ...ofScope(scope),
-    starts_at: timeText(starts_at),
-    ends_at: timeText(ends_at),
+    ...toScope(scope),
+    starts_at: toTimeText(starts_at),
+    ends_at: toTimeText(ends_at),
     monthly: monthly.toFixed(),
     version,
   }));
@@ -51,11 +51,11 @@ async function insert(clickhouse: ClickHouseClient, table: string, values: reado
       clickhouse_settings: { max_partitions_per_insert_block: '0' },
     });
   } catch (error) {
-    throw clickhouseFailure(`rows of ${table}`, error);
+    throw toClickHouseFailure(`rows of ${table}`, error);
   }
 }
 
-type StoredRow = {
+type StoredRevenueRow = {
   customer_id: string;
   currency: string;
   year: number;
@@ -68,24 +68,24 @@ type StoredRow = {
 export type StoredRevenue = RevenueRow & { readonly usage_of_year: Decimal; readonly fixed_of_year: Decimal };
 
 /** What is there of these customers, rows without a cell too. */
-export async function storedRevenue(
+export async function loadStoredRevenue(
   clickhouse: ClickHouseClient,
   scope: Scope,
   customer_ids: readonly string[],
 ): Promise<StoredRevenue[]> {
   const texts = (column: string) => `arrayMap(value -> toString(value), ${column})`;
-  const rows = await askRows<StoredRow>(clickhouse, 'stored revenue', {
+  const rows = await loadRows<StoredRevenueRow>(clickhouse, 'stored revenue', {
     query: `select customer_id, currency, year, ${texts('earned_at')} as times, ${texts('usage')} as usages, ${texts('fixed')} as fixeds,
                    toString(usage_of_year) as usage_sum, toString(fixed_of_year) as fixed_sum
-              from revenue final where ${OF_CUSTOMERS}`,
-    params: { ...ofScope(scope), customer_ids },
+              from revenue final where ${IS_SELECTED_CUSTOMER}`,
+    params: { ...toScope(scope), customer_ids },
   });
   return rows.map(({ customer_id, currency, year, times, usages, fixeds, usage_sum, fixed_sum }) => ({
     customer_id,
     currency,
     year,
     cells: times.map((time, index) => ({
-      earned_at: msOfText(time),
+      earned_at: parseTimeText(time),
       usage: new Decimal(usages[index]!),
       fixed: new Decimal(fixeds[index]!),
     })),
@@ -94,61 +94,61 @@ export async function storedRevenue(
   }));
 }
 
-type Stored<Row> = { [Key in keyof Row]: string };
+type StoredTexts<Row> = { [Key in keyof Row]: string };
 
 export type StoredRecurring = Omit<RecurringRow, 'monthly'> & { readonly monthly: string };
 
-export async function storedRecurring(
+export async function loadStoredRecurring(
   clickhouse: ClickHouseClient,
   scope: Scope,
   customer_ids: readonly string[],
 ): Promise<StoredRecurring[]> {
-  const rows = await askRows<Stored<RecurringRow>>(clickhouse, 'stored recurring revenue', {
+  const rows = await loadRows<StoredTexts<RecurringRow>>(clickhouse, 'stored recurring revenue', {
     query: `select line_item_id, customer_id, currency, toString(starts_at) as starts_at, toString(ends_at) as ends_at,
                    toString(monthly) as monthly
-              from recurring_revenue final where ${OF_CUSTOMERS}`,
-    params: { ...ofScope(scope), customer_ids },
+              from recurring_revenue final where ${IS_SELECTED_CUSTOMER}`,
+    params: { ...toScope(scope), customer_ids },
   });
-  return rows.map((row) => ({ ...row, starts_at: msOfText(row.starts_at), ends_at: msOfText(row.ends_at) }));
+  return rows.map((row) => ({ ...row, starts_at: parseTimeText(row.starts_at), ends_at: parseTimeText(row.ends_at) }));
 }
 
-const OF_CUSTOMERS = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+const IS_SELECTED_CUSTOMER = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
                 and customer_id in {customer_ids:Array(String)}`;
 
 /** In the order of their ids, behind one. */
-export async function customersWithRows(
+export async function listCustomersWithRows(
   clickhouse: ClickHouseClient,
   scope: Scope,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
-  const of = (table: string) =>
+  const selectCustomers = (table: string) =>
     `select customer_id from ${table} where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and customer_id > {after:String}`;
-  const rows = await askRows<{ customer_id: string }>(clickhouse, 'customers with revenue', {
-    query: `select distinct customer_id from (${of('revenue')} union all ${of('recurring_revenue')})
+  const rows = await loadRows<{ customer_id: string }>(clickhouse, 'customers with revenue', {
+    query: `select distinct customer_id from (${selectCustomers('revenue')} union all ${selectCustomers('recurring_revenue')})
              order by customer_id limit {limit:UInt32}`,
-    params: { ...ofScope(scope), after, limit },
+    params: { ...toScope(scope), after, limit },
   });
   return rows.map(({ customer_id }) => customer_id);
 }
 
 /** The greatest of all rows, of any tenant. */
-export async function greatestVersion(clickhouse: ClickHouseClient): Promise<string> {
-  const of = (table: string) => `select max(version) as version from ${table}`;
-  const [row] = await askRows<{ version: string }>(clickhouse, 'the newest row of revenue', {
-    query: `select toString(max(version)) as version from (${of('revenue')} union all ${of('recurring_revenue')})`,
+export async function findGreatestVersion(clickhouse: ClickHouseClient): Promise<string> {
+  const selectVersion = (table: string) => `select max(version) as version from ${table}`;
+  const [row] = await loadRows<{ version: string }>(clickhouse, 'the newest row of revenue', {
+    query: `select toString(max(version)) as version from (${selectVersion('revenue')} union all ${selectVersion('recurring_revenue')})`,
   });
   return row!.version;
 }
 
-function ofScope({ tenant_id, environment_id }: Scope): Scope {
+function toScope({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
 /** As ClickHouse reads it without being told to guess. */
-export function timeText(ms: number): string {
+export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
 }
 
-export function msOfText(text: string): number {
+export function parseTimeText(text: string): number {
   return toInstant(`${text.replace(' ', 'T')}Z`);
 }

@@ -1,9 +1,9 @@
 /** System events that were not told on Kafka yet, and those that are old, across all tenants. */
-import type { ToldEvent } from '../log/log.ts';
+import type { PublishedSystemEvent } from '../log/log.ts';
 import type { Database, Transaction } from '../stores.ts';
 
 /** In the order in which they happened; whoever else asks waits, so that the order is kept. */
-export async function takeUnstreamed(transaction: Transaction, limit: number): Promise<ToldEvent[]> {
+export async function takeUnstreamed(transaction: Transaction, limit: number): Promise<PublishedSystemEvent[]> {
   return transaction('system_events')
     .whereNull('streamed_at')
     .orderBy('sequence')
@@ -32,22 +32,22 @@ export async function markStreamed(transaction: Transaction, ids: readonly strin
  * Takes away what is older, with its deliveries and their tries; not what still waits for a delivery, or for Kafka where that
  * is told. Where an environment has a clock of its own, an event is as old as the machine says. Answers how many.
  */
-export async function purgeToldBefore(
+export async function purgePublishedBefore(
   database: Database,
   { before, is_streamed }: { before: Date; is_streamed: boolean },
 ): Promise<number> {
   const isOver = `dispatched_at is not null and (streamed_at is not null or not :is_streamed::boolean)
     and not exists (select from webhook_deliveries as delivery
                      where delivery.system_event_id = event.id and delivery.delivery_status = 'pending')`;
-  const ofClock = 'clock.tenant_id = event.tenant_id and clock.environment_id = event.environment_id';
+  const isSameEnvironment = 'clock.tenant_id = event.tenant_id and clock.environment_id = event.environment_id';
   const { rowCount } = await database.raw(
     `delete from system_events as event where event.created_at < :before and ${isOver}
-        and not exists (select from test_clocks as clock where ${ofClock})`,
+        and not exists (select from test_clocks as clock where ${isSameEnvironment})`,
     { before, is_streamed },
   );
   const { rowCount: ofClocks } = await database.raw(
     `delete from system_events as event using test_clocks as clock
-      where ${ofClock} and event.dispatched_at < :before and ${isOver}`,
+      where ${isSameEnvironment} and event.dispatched_at < :before and ${isOver}`,
     { before, is_streamed },
   );
   return rowCount + ofClocks;

@@ -10,13 +10,13 @@ import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { LAST_INSTANT_US, type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { NO_LATEST } from '../events/tables.ts';
-import { Turns } from '../turns.ts';
-import { checkCells, type QuestionBounds } from './question.ts';
-import { latestOf, scaled, scaledOrNull } from './stored-values.ts';
+import { TimeSlicer } from '../time-slicer.ts';
+import { checkCells, type QueryBounds } from './question.ts';
+import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts';
 
-export type BucketQuestion = Scope & {
+export type BucketQuery = Scope & {
   readonly meter: CompiledMeter;
   readonly meter_version: number;
   /** All customers when null. */
@@ -27,7 +27,7 @@ export type BucketQuestion = Scope & {
   readonly extra_uniques: readonly ExtraUniques[];
   /** Distinct values are counted also over all segments up to each. */
   readonly running_uniques?: boolean;
-  readonly bounds?: QuestionBounds | undefined;
+  readonly bounds?: QueryBounds | undefined;
   /** Whether there are base rows behind the last range is wanted, too; of `cellsOfLines` alone. */
   readonly asks_later?: boolean;
 };
@@ -44,159 +44,164 @@ export type ExtraUniques = {
 };
 
 /** A merged partial of the rows, of a customer or of all that were asked for. */
-export type Cell = Omit<PlacedCell, 'key'> & { readonly customer: string };
+export type BucketCell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 
 /** What the row stands for, then what the fields of the aggregation hold, in their order. */
 export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
 /** Where `inside` is given: at which of its ends a row of the edges has events that lie beyond it, or does not know it. */
-export type Beyond = { start: boolean; end: boolean };
+export type OutsideEvents = { start: boolean; end: boolean };
 
 /** When the first and the last event of the rows of the edges happened. */
-export type Ends = { readonly first_us: Microseconds; readonly last_us: Microseconds };
+export type EventEnds = { readonly first_us: Microseconds; readonly last_us: Microseconds };
 
 export type StoredCells = {
-  readonly cells: Cell[];
-  readonly beyond: Beyond;
-  readonly ends: Ends;
+  readonly cells: BucketCell[];
+  readonly outside: OutsideEvents;
+  readonly ends: EventEnds;
   /** There are base rows behind the last range, or it was not asked. */
   readonly has_later: boolean;
 };
 
-export const NO_ENDS: Ends = { first_us: Number.POSITIVE_INFINITY, last_us: Number.NEGATIVE_INFINITY };
+export const NO_ENDS: EventEnds = { first_us: Number.POSITIVE_INFINITY, last_us: Number.NEGATIVE_INFINITY };
 export const NO_CELLS: StoredCells = {
   cells: [],
-  beyond: { start: false, end: false },
+  outside: { start: false, end: false },
   ends: NO_ENDS,
   has_later: true,
 };
 
-export async function bucketCells(
+export async function loadBucketCells(
   clickhouse: ClickHouseClient,
-  asked: BucketQuestion,
+  query: BucketQuery,
   inside?: Inside,
 ): Promise<StoredCells> {
-  const { plan } = asked;
-  if (plan.base_ranges.length + plan.day_ranges.length === 0 && asked.extra_uniques.length === 0) return NO_CELLS;
-  const { sql, params } = statementOf(asked, inside);
+  const { plan } = query;
+  if (plan.base_ranges.length + plan.day_ranges.length === 0 && query.extra_uniques.length === 0) return NO_CELLS;
+  const { sql, params } = buildBucketStatement(query, inside);
   try {
-    const rows = streamedRows<CellRow>(clickhouse, {
+    const rows = streamRows<CellRow>(clickhouse, {
       query: sql,
       query_params: params,
-      settings: { output_format_json_quote_64bit_integers: 1, ...(isSmall(asked) ? SMALL_ANSWER : {}) },
-      ...(asked.bounds ? { abort_signal: asked.bounds.signal } : {}),
+      settings: { output_format_json_quote_64bit_integers: 1, ...(isSmall(query) ? SMALL_ANSWER : {}) },
+      ...(query.bounds ? { abort_signal: query.bounds.signal } : {}),
     });
-    return await cellsOf(asked, rows, inside !== undefined);
+    return await mergeCells(query, rows, inside !== undefined);
   } catch (error) {
-    throw clickhouseFailure('usage buckets', error);
+    throw toClickHouseFailure('usage buckets', error);
   }
 }
 
 /** Row by row, because of very many others should not have to wait for all of them. */
-async function cellsOf(
-  { meter, bounds, running_uniques }: BucketQuestion,
+async function mergeCells(
+  { meter, bounds, running_uniques }: BucketQuery,
   rows: AsyncIterable<CellRow[]>,
   isInside: boolean,
 ): Promise<StoredCells> {
   const { fills } = meter.aggregation;
-  const turns = new Turns(bounds?.asker);
-  const cells: Cell[] = [];
-  const beyond = { start: false, end: false };
+  const slicer = new TimeSlicer(bounds?.asker);
+  const cells: BucketCell[] = [];
+  const outside = { start: false, end: false };
   for await (const some of rows) {
     for (const row of some) {
-      if (isInside) note(beyond, { start: row.at(-2) === IS_BEYOND, end: row.at(-1) === IS_BEYOND });
-      const cell = cellOf(fills, row, running_uniques);
+      if (isInside) mergeOutside(outside, { start: row.at(-2) === IS_OUTSIDE, end: row.at(-1) === IS_OUTSIDE });
+      const cell = toBucketCell(fills, row, running_uniques);
       // A question without groups is answered with one row where there is none, too.
       if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
-      if (turns.isOver()) await turns.next(bounds?.signal);
+      if (slicer.isOver()) await slicer.next(bounds?.signal);
     }
     if (bounds) checkCells(cells.length);
   }
-  return { ...NO_CELLS, cells, beyond };
+  return { ...NO_CELLS, cells, outside: outside };
 }
 
-function note(beyond: Beyond, { start, end }: Beyond): void {
-  beyond.start ||= start;
-  beyond.end ||= end;
+function mergeOutside(outside: OutsideEvents, { start, end }: OutsideEvents): void {
+  outside.start ||= start;
+  outside.end ||= end;
 }
 
-export function isBeyond({ first_us, last_us }: Ends, [start_us, end_us]: Inside): Beyond {
+export function findOutside({ first_us, last_us }: EventEnds, [start_us, end_us]: Inside): OutsideEvents {
   return { start: first_us < start_us, end: last_us >= end_us };
 }
 
-const CUSTOMERS_OF_SMALL = 20;
+const SMALL_CUSTOMERS_MAX = 20;
 
-function isSmall({ external_customer_ids: customers }: BucketQuestion): boolean {
-  return customers !== null && customers.length <= CUSTOMERS_OF_SMALL;
+function isSmall({ external_customer_ids: customers }: BucketQuery): boolean {
+  return customers !== null && customers.length <= SMALL_CUSTOMERS_MAX;
 }
 
-type Statement = { sql: string; params: Record<string, unknown> };
+type BucketStatement = { sql: string; params: Record<string, unknown> };
 
 /** What `max` of a condition answers. */
-const IS_BEYOND = 1;
+const IS_OUTSIDE = 1;
 
-function statementOf(asked: BucketQuestion, inside: Inside | undefined): Statement {
+function buildBucketStatement(query: BucketQuery, inside: Inside | undefined): BucketStatement {
   const params: Record<string, unknown> = {};
-  const rows = `from usage_buckets where ${rowsCondition(asked, params)}`;
-  const keys = keysOf(asked);
-  const held = asked.meter.aggregation.fills.map((field) => HELD[field]);
+  const rows = `from usage_buckets where ${rowsCondition(query, params)}`;
+  const keys = listBucketKeys(query);
+  const held = query.meter.aggregation.fills.map((field) => BUCKET_COLUMNS[field]);
   const merged = held.map((field) => field.merged);
   const named = keys.map(({ sql, name }) => `${sql} as ${name}`);
   const names = keys.map(({ name }) => name);
-  const beyond = inside === undefined ? [] : beyondConditions(asked, inside).map((condition) => `max(${condition})`);
-  const statement = asked.running_uniques && countsUniques(asked) ? withRunningUniques : plainStatement;
-  if (asked.extra_uniques.length > 0) {
-    const all = `select ${[...named, ...held.map((field) => field.column)].join(', ')} ${rows} union all ${extraRows(asked, params)}`;
+  const outside =
+    inside === undefined ? [] : buildOutsideConditions(query, inside).map((condition) => `max(${condition})`);
+  const statement = query.running_uniques && countsUniques(query) ? withRunningUniques : plainStatement;
+  if (query.extra_uniques.length > 0) {
+    const all = `select ${[...named, ...held.map((field) => field.column)].join(', ')} ${rows} union all ${extraRows(query, params)}`;
     return {
       params,
-      sql: statement({ names, keyed: names, groups: names, from: `from (${all})`, merged, beyond: [] }),
+      sql: statement({ names, keyed: names, groups: names, from: `from (${all})`, merged, outside: [] }),
     };
   }
   const groups = keys.filter((key) => !key.is_constant).map(({ name }) => name);
-  return { params, sql: statement({ names, keyed: named, groups, from: rows, merged, beyond }) };
+  return { params, sql: statement({ names, keyed: named, groups, from: rows, merged, outside: outside }) };
 }
 
-type Merging = {
+type BucketMerge = {
   readonly names: readonly string[];
   readonly keyed: readonly string[];
   readonly groups: readonly string[];
   readonly from: string;
   readonly merged: readonly string[];
-  readonly beyond: readonly string[];
+  readonly outside: readonly string[];
 };
 
-function plainStatement({ keyed, groups, from, merged, beyond }: Merging): string {
+function plainStatement({ keyed, groups, from, merged, outside }: BucketMerge): string {
   const grouping = groups.length === 0 ? '' : `group by ${groups.join(', ')}`;
-  return `select ${[...keyed, ...merged, ...beyond].join(', ')} ${from} ${grouping}`;
+  return `select ${[...keyed, ...merged, ...outside].join(', ')} ${from} ${grouping}`;
 }
 
 /** Distinct values of each segment, and behind them those of all segments of its customer and group up to it. */
-function withRunningUniques(merging: Merging): string {
-  const { names, beyond } = merging;
+function withRunningUniques(merging: BucketMerge): string {
+  const { names, outside } = merging;
   const merged = ['sum(event_count) as events', 'uniqExactArrayState(unique_values) as uniques'];
-  const tests = beyond.map((test, index) => `${test} as beyond_${index}`);
-  const states = plainStatement({ ...merging, merged, beyond: tests });
+  const tests = outside.map((test, index) => `${test} as beyond_${index}`);
+  const states = plainStatement({ ...merging, merged, outside: tests });
   const until =
     'uniqExactArrayMerge(uniques) over (partition by customer, group_of order by segment rows unbounded preceding)';
   const shown = [...names, 'events', 'finalizeAggregation(uniques)', until];
-  return `select ${[...shown, ...beyond.map((_test, index) => `beyond_${index}`)].join(', ')} from (${states})`;
+  return `select ${[...shown, ...outside.map((_test, index) => `beyond_${index}`)].join(', ')} from (${states})`;
 }
 
-function countsUniques({ meter }: BucketQuestion): boolean {
+function countsUniques({ meter }: BucketQuery): boolean {
   return meter.aggregation.fills.includes('uniques');
 }
 
-function beyondConditions({ plan, meter }: BucketQuestion, [start_us, end_us]: Inside): string[] {
+function buildOutsideConditions({ plan, meter }: BucketQuery, [start_us, end_us]: Inside): string[] {
   const edges = plan.edge_ranges.map((range) => rangeCondition(meter.base_size, range)).join(' or ');
   return [`(${edges}) and first_us < ${start_us}`, `(${edges}) and last_us >= ${end_us}`];
 }
 
-type Key = { sql: string; name: string; is_constant: boolean };
+type BucketKey = { sql: string; name: string; is_constant: boolean };
 
-function keysOf({ plan, meter, by_customer }: Pick<BucketQuestion, 'plan' | 'meter' | 'by_customer'>): Key[] {
+function listBucketKeys({
+  plan,
+  meter,
+  by_customer,
+}: Pick<BucketQuery, 'plan' | 'meter' | 'by_customer'>): BucketKey[] {
   const start = 'toInt64(toUnixTimestamp64Second(bucket_start))';
   const starts = plan.segments.map((segment) => Math.floor(segment.start_us / US_PER_SECOND));
-  const key = (name: string, sql: string | undefined, otherwise: string): Key => ({
+  const key = (name: string, sql: string | undefined, otherwise: string): BucketKey => ({
     name,
     sql: sql ?? otherwise,
     is_constant: sql === undefined,
@@ -213,8 +218,8 @@ function keysOf({ plan, meter, by_customer }: Pick<BucketQuestion, 'plan' | 'met
   ];
 }
 
-function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): string {
-  const { tenant_id, environment_id, meter, meter_version, external_customer_ids: customers } = asked;
+function rowsCondition(query: BucketQuery, params: Record<string, unknown>): string {
+  const { tenant_id, environment_id, meter, meter_version, external_customer_ids: customers } = query;
   Object.assign(params, { tenant_id, environment_id, meter_id: meter.id, meter_version });
   const conditions = [
     'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}',
@@ -227,19 +232,19 @@ function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): 
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = customers;
   }
-  conditions.push(rangesCondition([{ meter, plan: asked.plan }]));
+  conditions.push(buildRangesCondition([{ meter, plan: query.plan }]));
   return conditions.join(' and ');
 }
 
 /** What the plans leave to rows: of each size of row the stretches of time that any of them wants. */
-export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | 'plan' | 'asks_later'>[]): string {
+export function buildRangesCondition(query: readonly Pick<BucketQuery, 'meter' | 'plan' | 'asks_later'>[]): string {
   const bySize = new Map<string, SegmentRange[]>();
   const add = (size: string, ranges: readonly SegmentRange[]) => {
     if (ranges.length > 0) bySize.set(size, [...(bySize.get(size) ?? []), ...ranges]);
   };
-  for (const { meter, plan, asks_later } of asked) {
+  for (const { meter, plan, asks_later } of query) {
     add(meter.base_size, plan.base_ranges);
-    if (asks_later && endOf(plan) < LAST_INSTANT_US) add(meter.base_size, [[endOf(plan), LAST_INSTANT_US + 1]]);
+    if (asks_later && planEnd(plan) < LAST_INSTANT_US) add(meter.base_size, [[planEnd(plan), LAST_INSTANT_US + 1]]);
     add('DAY', plan.day_ranges);
   }
   const times = [...bySize].flatMap(([size, ranges]) =>
@@ -249,7 +254,7 @@ export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | '
 }
 
 /** Where the last of the ranges ends. */
-export function endOf({ base_ranges, day_ranges }: SegmentPlan): Microseconds {
+export function planEnd({ base_ranges, day_ranges }: SegmentPlan): Microseconds {
   return Math.max(...[...base_ranges, ...day_ranges].map(([, end_us]) => end_us));
 }
 
@@ -259,9 +264,9 @@ function rangeCondition(size: string, [start_us, end_us]: SegmentRange): string 
 }
 
 /** Rows of nothing but distinct values, with the columns of the stored ones. */
-function extraRows(asked: BucketQuestion, params: Record<string, unknown>): string {
+function extraRows(query: BucketQuery, params: Record<string, unknown>): string {
   params['extra'] = JSON.stringify(
-    asked.extra_uniques.map((extra) => [
+    query.extra_uniques.map((extra) => [
       Math.floor(extra.segment_us / US_PER_SECOND),
       extra.window_us / US_PER_SECOND,
       extra.group_key,
@@ -269,13 +274,13 @@ function extraRows(asked: BucketQuestion, params: Record<string, unknown>): stri
       extra.values,
     ]),
   );
-  const held = asked.meter.aggregation.fills.map((field) => HELD[field].extra);
+  const held = query.meter.aggregation.fills.map((field) => BUCKET_COLUMNS[field].extra);
   return `select x.1, x.2, x.3, x.4, ${held.join(', ')}
       from (select arrayJoin(JSONExtract({extra:String}, 'Array(Tuple(Int64, Int64, String, String, Array(String)))')) as x)`;
 }
 
 /** How a field of the buckets is read and merged. */
-export type Held = {
+export type BucketColumn = {
   readonly column: string;
   readonly merged: string;
   /** Its value in a row of nothing but distinct values. */
@@ -283,22 +288,22 @@ export type Held = {
   read(value: unknown): Partial<BucketFields>;
 };
 
-export const HELD: Readonly<Record<BucketField, Held>> = {
+export const BUCKET_COLUMNS: Readonly<Record<BucketField, BucketColumn>> = {
   count: { column: 'event_count', merged: 'sum(event_count)', extra: '0', read: (value) => ({ count: Number(value) }) },
-  sum: { column: 'sum', merged: 'sum(sum)', extra: '0', read: (value) => ({ sum: scaled(value) }) },
+  sum: { column: 'sum', merged: 'sum(sum)', extra: '0', read: (value) => ({ sum: parseScaled(value) }) },
   weighted_sum: {
     column: 'weighted_sum',
     merged: 'sum(weighted_sum)',
     extra: '0',
-    read: (value) => ({ weighted_sum: scaled(value) }),
+    read: (value) => ({ weighted_sum: parseScaled(value) }),
   },
-  min: { column: 'min', merged: 'min(min)', extra: 'null', read: (value) => ({ min: scaledOrNull(value) }) },
-  max: { column: 'max', merged: 'max(max)', extra: 'null', read: (value) => ({ max: scaledOrNull(value) }) },
+  min: { column: 'min', merged: 'min(min)', extra: 'null', read: (value) => ({ min: parseScaledOrNull(value) }) },
+  max: { column: 'max', merged: 'max(max)', extra: 'null', read: (value) => ({ max: parseScaledOrNull(value) }) },
   latest: {
     column: 'latest',
     merged: 'max(latest)',
     extra: NO_LATEST,
-    read: (value) => ({ latest: latestOf(value as [string, string, string]) }),
+    read: (value) => ({ latest: parseLatest(value as [string, string, string]) }),
   },
   // The values themselves stay in the store: what is read is how many of them there are.
   uniques: {
@@ -309,9 +314,9 @@ export const HELD: Readonly<Record<BucketField, Held>> = {
   },
 };
 
-export function cellOf(fills: readonly BucketField[], row: CellRow, running_uniques = false): Cell {
+export function toBucketCell(fills: readonly BucketField[], row: CellRow, running_uniques = false): BucketCell {
   const [segment_s, window_s, group_key, customer, ...held] = row;
-  const read = fills.map((field, index) => HELD[field].read(held[index]));
+  const read = fills.map((field, index) => BUCKET_COLUMNS[field].read(held[index]));
   const uniques_at = fills.indexOf('uniques');
   return {
     segment_us: Number(segment_s) * US_PER_SECOND,

@@ -4,14 +4,14 @@
  */
 import { unavailable } from '../../core/error.ts';
 import { US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { writeFailure } from '../events/rows.ts';
 import { MARK } from '../events/usage-rows.ts';
-import { fenceCondition, markedStatement, type WriteAttempt } from '../events/write-fence.ts';
+import { buildFenceCondition, buildStatementMark, type WriteAttempt } from '../events/write-fence.ts';
 
 /** The UTC days of [from, until) with base rows, in order. */
-export async function daysWithBaseRows(
+export async function listDaysWithBaseRows(
   clickhouse: ClickHouseClient,
   { from, until }: { from: number; until: number },
 ): Promise<{ day: number; base_rows: number }[]> {
@@ -26,13 +26,13 @@ export async function daysWithBaseRows(
       base_rows: Number(rows),
     }));
   } catch (error) {
-    throw clickhouseFailure('days with usage rows', error);
+    throw toClickHouseFailure('days with usage rows', error);
   }
 }
 
 /** Takes away the daily rollups of this day and later ones that tries with smaller numbers have left. */
 export async function deleteDailyRollups(clickhouse: ClickHouseClient, from: number, attempt: bigint): Promise<void> {
-  const condition = `size = 'DAY' and bucket_start >= ${startOf(from)} and attempt < ${attempt}`;
+  const condition = `size = 'DAY' and bucket_start >= ${toDayStart(from)} and attempt < ${attempt}`;
   await deleteWhere(clickhouse, { table: 'usage_buckets', conditions: [condition] });
 }
 
@@ -43,14 +43,14 @@ export async function insertDailyRollups(clickhouse: ClickHouseClient, day: numb
       query: `
         insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start,
                                    group_key, event_count, sum, weighted_sum, min, max, latest, unique_values, attempt)
-        select tenant_id, environment_id, meter_id, meter_version, 'DAY', external_customer_id, ${startOf(day)},
+        select tenant_id, environment_id, meter_id, meter_version, 'DAY', external_customer_id, ${toDayStart(day)},
                group_key, sum(event_count), sum(sum), sum(weighted_sum), min(min), max(max), max(latest),
                groupUniqArrayArray(unique_values), ${own.attempt}
           from usage_buckets
-         where ${BASE} and ${between(day, day + 1)} and ${fenceCondition(own)}
+         where ${BASE} and ${between(day, day + 1)} and ${buildFenceCondition(own)}
          group by tenant_id, environment_id, meter_id, meter_version, external_customer_id, group_key`,
       clickhouse_settings: {
-        ...markedStatement(own),
+        ...buildStatementMark(own),
         max_threads: 1,
         max_insert_threads: '1',
         max_bytes_before_external_group_by: '1000000000',
@@ -74,16 +74,16 @@ async function isWhole(clickhouse: ClickHouseClient, day: number): Promise<boole
     });
     return Boolean((await answer.json<{ whole: 0 | 1 }>())[0]!.whole);
   } catch (error) {
-    throw clickhouseFailure('count of daily rollups', error);
+    throw toClickHouseFailure('count of daily rollups', error);
   }
 }
 
 const BASE = `size not in ('DAY', '${MARK}')`;
 
 function between(from: number, until: number): string {
-  return `bucket_start >= ${startOf(from)} and bucket_start < ${startOf(until)}`;
+  return `bucket_start >= ${toDayStart(from)} and bucket_start < ${toDayStart(until)}`;
 }
 
-function startOf(day: number): string {
+function toDayStart(day: number): string {
   return `toDateTime64(${(day * US_PER_DAY) / US_PER_SECOND}, 0, 'UTC')`;
 }

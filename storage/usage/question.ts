@@ -5,10 +5,10 @@
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { computeMeterCost } from '../../core/metering/meter-cost.ts';
-import { Places } from '../places.ts';
-import type { Asker } from '../turns.ts';
+import { Semaphore } from '../semaphore.ts';
+import type { Asker } from '../time-slicer.ts';
 
-export type QuestionBounds = {
+export type QueryBounds = {
   /** Whose questions wait for each other. */
   readonly asker: Asker;
   /** Called off: who asked has gone. */
@@ -18,7 +18,7 @@ export type QuestionBounds = {
 };
 
 /** Who asks: a tenant with bounds, or we for it. */
-export type Asking = { readonly tenant_id: string; readonly bounds?: QuestionBounds | undefined };
+export type QueryOwner = { readonly tenant_id: string; readonly bounds?: QueryBounds | undefined };
 
 /** In units of core/metering/expression/work.ts: some 20 seconds of one core, four million raw events of a plain meter. */
 export const QUESTION_WORK_MAX = 200_000_000;
@@ -62,19 +62,21 @@ export class QuestionWork {
  * `read` answers undefined when it was broken off.
  */
 export async function readWithin<Answer>(
-  asking: Asking,
+  asking: QueryOwner,
   meter: CompiledMeter,
   read: (work: QuestionWork) => Promise<Answer | undefined>,
 ): Promise<Answer> {
   const { bounds } = asking;
   if (bounds === undefined)
-    return OWN_PLACES.within(
-      askedBy(asking),
+    return BILLING_SLOTS.within(
+      toSlotOwner(asking),
       async () => (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!,
     );
-  const small = await asSmall(asking, () => read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
+  const small = await runAsSmall(asking, () =>
+    read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)),
+  );
   if (small !== undefined) return small;
-  const large = await asLarge(asking, () =>
+  const large = await runAsLarge(asking, () =>
     read(new QuestionWork(limited(QUESTION_WORK_MAX, bounds), meter, bounds.spent)),
   );
   if (large !== undefined) return large;
@@ -85,7 +87,7 @@ export async function readWithin<Answer>(
   );
 }
 
-function limited(work: number, { spent }: QuestionBounds): number {
+function limited(work: number, { spent }: QueryBounds): number {
   return Math.min(work, REQUEST_WORK_MAX - spent.work);
 }
 
@@ -103,18 +105,18 @@ export function checkCells(count: number): void {
  * some 35 MB of JSON; 10,000 items are some 11 MB.
  */
 export const ANSWER_POINTS_MAX = 100_000;
-const POINTS_OF_AN_ITEM = 10;
+const POINTS_PER_ITEM = 10;
 /** How many groups a question of one meter may have, whatever their windows. */
-export const GROUPS_MAX = ANSWER_POINTS_MAX / POINTS_OF_AN_ITEM;
+export const GROUPS_MAX = ANSWER_POINTS_MAX / POINTS_PER_ITEM;
 
 /** By which field it is made smaller. */
-export type Dividing = 'group_by' | 'window_size' | 'external_customer_ids';
+export type DividingField = 'group_by' | 'window_size' | 'external_customer_ids';
 
-export function checkAnswer({ items, points }: { items: number; points: number }, field: Dividing): void {
-  if (items * POINTS_OF_AN_ITEM + points <= ANSWER_POINTS_MAX) return;
+export function checkAnswer({ items, points }: { items: number; points: number }, field: DividingField): void {
+  if (items * POINTS_PER_ITEM + points <= ANSWER_POINTS_MAX) return;
   throw invalid(
     field,
-    `the answer has more than ${GROUPS_MAX} items, or ${ANSWER_POINTS_MAX} points, of which an item counts for ${POINTS_OF_AN_ITEM}: ask for fewer groups, longer windows, a shorter range or fewer customers`,
+    `the answer has more than ${GROUPS_MAX} items, or ${ANSWER_POINTS_MAX} points, of which an item counts for ${POINTS_PER_ITEM}: ask for fewer groups, longer windows, a shorter range or fewer customers`,
     { items_max: GROUPS_MAX, points_max: ANSWER_POINTS_MAX },
   );
 }
@@ -130,7 +132,7 @@ export function checkGroups(count: number): void {
 }
 
 /** How many are worked on at once, and how many may wait: of one asker, and of all. Whoever comes then is refused. */
-export type PlaceLimits = {
+export type QuerySlotLimits = {
   readonly at_once: number;
   readonly waiting_per_asker: number;
   readonly waiting: number;
@@ -138,22 +140,22 @@ export type PlaceLimits = {
 };
 
 /** Gives the place back. */
-type Place = () => void;
-type Waiting = { readonly give: (place: Place) => void };
+type ReleaseSlot = () => void;
+type WaitingQuery = { readonly give: (place: ReleaseSlot) => void };
 
 const WAIT_MS = 15_000;
 
 /** Few places for many askers: the next one goes to the asker whose turn is the longest ago. */
-export class QuestionPlaces {
+export class QuerySlots {
   #taken = 0;
-  readonly #waiting = new Map<Asker, Waiting[]>();
-  readonly #limits: PlaceLimits;
+  readonly #waiting = new Map<Asker, WaitingQuery[]>();
+  readonly #limits: QuerySlotLimits;
 
-  constructor(limits: PlaceLimits) {
+  constructor(limits: QuerySlotLimits) {
     this.#limits = limits;
   }
 
-  async take({ asker, signal }: Pick<QuestionBounds, 'asker' | 'signal'>): Promise<Place> {
+  async take({ asker, signal }: Pick<QueryBounds, 'asker' | 'signal'>): Promise<ReleaseSlot> {
     signal.throwIfAborted();
     if (this.#taken < this.#limits.at_once) return this.#given();
     const own = this.#waiting.get(asker) ?? [];
@@ -175,13 +177,13 @@ export class QuestionPlaces {
     }
   }
 
-  #wait(asker: Asker, signal: AbortSignal): Promise<Place> {
+  #wait(asker: Asker, signal: AbortSignal): Promise<ReleaseSlot> {
     return new Promise((resolve, reject) => {
       const end = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', giveUp);
       };
-      const waiting: Waiting = {
+      const waiting: WaitingQuery = {
         give: (place) => {
           end();
           resolve(place);
@@ -201,7 +203,7 @@ export class QuestionPlaces {
     });
   }
 
-  #given(): Place {
+  #given(): ReleaseSlot {
     this.#taken++;
     let isTaken = true;
     return () => {
@@ -218,7 +220,7 @@ export class QuestionPlaces {
     };
   }
 
-  #forget(asker: Asker, one: Waiting): void {
+  #forget(asker: Asker, one: WaitingQuery): void {
     const left = this.#waiting.get(asker)?.filter((waiting) => waiting !== one) ?? [];
     if (left.length > 0) this.#waiting.set(asker, left);
     else this.#waiting.delete(asker);
@@ -234,14 +236,14 @@ export class QuestionPlaces {
  * takes milliseconds, so the page of a dashboard or a second of a busy company's questions may wait; nobody waits for hundreds of
  * large ones.
  */
-const SMALL_PLACES = new QuestionPlaces({ at_once: 2, waiting_per_asker: 256, waiting: 1_024 });
-const LARGE_PLACES = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
+const SMALL_SLOTS = new QuerySlots({ at_once: 2, waiting_per_asker: 256, waiting: 1_024 });
+const LARGE_SLOTS = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
 
 /**
  * Billing's own statements, which nobody bounds: an invoice may have any number of charges, and several are computed at one time.
  * They wait for each other however long, so that the pipeline's writes wait behind few; no tenant's wait behind all of another's.
  */
-const OWN_PLACES = new QuestionPlaces({
+const BILLING_SLOTS = new QuerySlots({
   at_once: 4,
   waiting_per_asker: Number.POSITIVE_INFINITY,
   waiting: Number.POSITIVE_INFINITY,
@@ -249,23 +251,23 @@ const OWN_PLACES = new QuestionPlaces({
 });
 
 /** A statement that answers from pre-aggregated rows or from few raw ones. Of one request a few stand in line at a time, however many it is made of. */
-export function asSmall<Answer>({ tenant_id, bounds }: Asking, work: () => Promise<Answer>): Promise<Answer> {
-  if (bounds === undefined) return OWN_PLACES.within({ asker: tenant_id }, work);
-  const own = ownPlaces.get(bounds.spent) ?? new Places(SMALL_AT_ONCE);
-  ownPlaces.set(bounds.spent, own);
-  return own.within(() => SMALL_PLACES.within(bounds, work));
+export function runAsSmall<Answer>({ tenant_id, bounds }: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
+  if (bounds === undefined) return BILLING_SLOTS.within({ asker: tenant_id }, work);
+  const own = slotsByRequest.get(bounds.spent) ?? new Semaphore(SMALL_SLOTS_PER_REQUEST);
+  slotsByRequest.set(bounds.spent, own);
+  return own.within(() => SMALL_SLOTS.within(bounds, work));
 }
 
 /** By request. */
-const ownPlaces = new WeakMap<QuestionBounds['spent'], Places>();
-const SMALL_AT_ONCE = 16;
+const slotsByRequest = new WeakMap<QueryBounds['spent'], Semaphore>();
+const SMALL_SLOTS_PER_REQUEST = 16;
 
 /** One that looks at raw events without knowing how many. Those of one request are one asker's work: one after the other. */
-export function asLarge<Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> {
+export function runAsLarge<Answer>(asking: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
   const { bounds } = asking;
-  if (bounds === undefined) return OWN_PLACES.within(askedBy(asking), work);
+  if (bounds === undefined) return BILLING_SLOTS.within(toSlotOwner(asking), work);
   const before = lastLarge.get(bounds.spent) ?? Promise.resolve();
-  const own = before.then(() => LARGE_PLACES.within(bounds, work));
+  const own = before.then(() => LARGE_SLOTS.within(bounds, work));
   lastLarge.set(
     bounds.spent,
     own.catch(() => {}),
@@ -274,9 +276,9 @@ export function asLarge<Answer>(asking: Asking, work: () => Promise<Answer>): Pr
 }
 
 /** By request. */
-const lastLarge = new WeakMap<QuestionBounds['spent'], Promise<unknown>>();
+const lastLarge = new WeakMap<QueryBounds['spent'], Promise<unknown>>();
 
-const askedBy = ({ tenant_id, bounds }: Asking) => bounds ?? { asker: tenant_id };
+const toSlotOwner = ({ tenant_id, bounds }: QueryOwner) => bounds ?? { asker: tenant_id };
 
 function busy(code: 'too_many_requests' | 'service_unavailable', whose: string): FarthingError {
   return new FarthingError(code, `too many questions ${whose}are waiting: try again later, or ask for less`);

@@ -10,25 +10,25 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import { US_PER_DAY } from '../../core/time/instant.ts';
-import { type CustomerRange, customerRanges } from '../events/customer-ranges.ts';
+import { type CustomerRange, listCustomerRanges } from '../events/customer-ranges.ts';
 import {
   type CustomerDay,
   type DayOfEvents,
-  daysOfRawEvents,
-  eventsOfCustomerDays,
-  type PlacedEvent,
-  placedEvents,
+  listRawEventDays,
+  type PlacedRawEvent,
   type RawEvent,
-  type RawEventsWanted,
-  rawEvents,
+  type RawEventsQuery,
+  streamCustomerDayEvents,
+  streamPlacedEvents,
+  streamRawEvents,
 } from '../events/raw-events.ts';
-import { countingMoment } from '../progress/counting-moment.ts';
-import { barriersOf } from '../progress/meter-versions.ts';
+import { loadCountingMoment } from '../progress/counting-moment.ts';
+import { loadBarriers } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
-import { Turns } from '../turns.ts';
+import { TimeSlicer } from '../time-slicer.ts';
 
 /** A meter as it is counted into rows: its version, and before which offsets its events stand. */
-export type Counted = Scope & {
+export type CountedMeter = Scope & {
   readonly meter_id: string;
   readonly version: number;
   readonly meter: CompiledMeter;
@@ -43,10 +43,10 @@ export type DaysWanted = {
   readonly range?: CustomerRange | undefined;
 };
 
-export function countedBy(
+export function toCountedMeter(
   version: Scope & { meter_id: string; version: number; definition: MeterDefinition | null },
   before: ReadonlyMap<number, bigint>,
-): Counted {
+): CountedMeter {
   const { tenant_id, environment_id, meter_id } = version;
   if (version.definition === null) throw new Error(`meter ${meter_id} has no definition`);
   return {
@@ -63,49 +63,49 @@ export function countedBy(
  * The version whose rows answer questions, if they do: not while its past is still being counted. `settling` is a version
  * that is about to.
  */
-export async function countedNow(
+export async function findCountedMeter(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  asked: { meter_id: string; before: ReadonlyMap<number, bigint>; settling?: number | undefined },
-): Promise<Counted | undefined> {
-  const { meter_id, before, settling } = asked;
-  const { versions } = await countingMoment(postgres, scope, meter_id);
+  query: { meter_id: string; before: ReadonlyMap<number, bigint>; settling?: number | undefined },
+): Promise<CountedMeter | undefined> {
+  const { meter_id, before, settling } = query;
+  const { versions } = await loadCountingMoment(postgres, scope, meter_id);
   if (!versions || (versions.counting.state !== 'live' && versions.counting.version !== settling)) return undefined;
   const { newest, counting } = versions;
-  const stop = newest === counting ? new Map<number, bigint>() : await barriersOf(postgres, newest);
+  const stop = newest === counting ? new Map<number, bigint>() : await loadBarriers(postgres, newest);
   const until = [...before].map(([partition, offset]) => {
     const end = stop.get(partition);
     return [partition, end !== undefined && end < offset ? end : offset] as const;
   });
-  return countedBy(counting, new Map(until));
+  return toCountedMeter(counting, new Map(until));
 }
 
 /** The rows of some days; events whose value the meter cannot use are in none of them. */
 export function recountDays(
   stores: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
+  counted: CountedMeter,
   wanted: DaysWanted,
 ): Promise<BucketRow[]> {
-  return recountDaysTogether(stores, [counted], wanted);
+  return recountDaysOfMeters(stores, [counted], wanted);
 }
 
 /** The same, and tells which those events are, and why. */
-export function recountDaysTelling(
+export function recountDaysReporting(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
+  counted: CountedMeter,
   wanted: DaysWanted,
-  unusable: (event: PlacedEvent, reason: string) => void,
+  unusable: (event: PlacedRawEvent, reason: string) => void,
 ): Promise<BucketRow[]> {
-  return recounted([counted], placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
+  return recounted([counted], streamPlacedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
 /** The rows of several meters that count the same events (`eventsKey`), in one reading of them. */
-export function recountDaysTogether(
+export function recountDaysOfMeters(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
-  counted: readonly [Counted, ...Counted[]],
+  counted: readonly [CountedMeter, ...CountedMeter[]],
   wanted: DaysWanted,
 ): Promise<BucketRow[]> {
-  return recounted(counted, rawEvents(clickhouse, rawWanted(counted[0], wanted)));
+  return recounted(counted, streamRawEvents(clickhouse, rawWanted(counted[0], wanted)));
 }
 
 /** So many days of customers are one statement. */
@@ -113,7 +113,7 @@ const CUSTOMER_DAYS_MAX = 2_000;
 
 /** Days to recount for meters that count the same events (`eventsKey`). Null: all customers of the day. */
 export type DaysToRecount = {
-  readonly counted: readonly [Counted, ...Counted[]];
+  readonly counted: readonly [CountedMeter, ...CountedMeter[]];
   readonly days: ReadonlyMap<number, ReadonlySet<string> | null>;
 };
 
@@ -122,44 +122,44 @@ export async function* recountCustomerDays(
   stores: Pick<Stores, 'clickhouse'>,
   groups: readonly DaysToRecount[],
 ): AsyncGenerator<BucketRow> {
-  for (const some of groupBy(groups, ({ counted: [first] }) => placesKey(first)).values()) {
+  for (const some of groupBy(groups, ({ counted: [first] }) => toOffsetsKey(first)).values()) {
     const customer_days: CustomerDay[] = [];
     for (const { counted, days } of some) {
       const { event_name } = counted[0].meter;
       for (const [day, customers] of days) {
-        if (customers === null) yield* await recountDaysTogether(stores, counted, { days: [day, day + 1] });
+        if (customers === null) yield* await recountDaysOfMeters(stores, counted, { days: [day, day + 1] });
         else
           for (const external_customer_id of customers) customer_days.push({ event_name, external_customer_id, day });
       }
     }
-    const counted = some.flatMap((group) => group.counted) as [Counted, ...Counted[]];
+    const counted = some.flatMap((group) => group.counted) as [CountedMeter, ...CountedMeter[]];
     const { before, ...scope } = counted[0];
     for (let from = 0; from < customer_days.length; from += CUSTOMER_DAYS_MAX) {
-      const wanted = { ...scopeOf(scope), before, customer_days: customer_days.slice(from, from + CUSTOMER_DAYS_MAX) };
-      yield* await recounted(counted, eventsOfCustomerDays(stores.clickhouse, wanted));
+      const wanted = { ...toScope(scope), before, customer_days: customer_days.slice(from, from + CUSTOMER_DAYS_MAX) };
+      yield* await recounted(counted, streamCustomerDayEvents(stores.clickhouse, wanted));
     }
   }
 }
 
 /** The same for meters that are counted from the same events, whatever they make of them. */
-export function eventsKey(counted: Counted): string {
-  return JSON.stringify([counted.meter.event_name, placesKey(counted)]);
+export function toEventsKey(counted: CountedMeter): string {
+  return JSON.stringify([counted.meter.event_name, toOffsetsKey(counted)]);
 }
 
 /** Meters of one environment that count the same places of the log have one key. */
-function placesKey({ tenant_id, environment_id, before }: Counted): string {
+function toOffsetsKey({ tenant_id, environment_id, before }: CountedMeter): string {
   const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
   return JSON.stringify([tenant_id, environment_id, offsets]);
 }
 
 async function recounted<Event extends RawEvent>(
-  counted: readonly [Counted, ...Counted[]],
+  counted: readonly [CountedMeter, ...CountedMeter[]],
   events: AsyncIterable<Event>,
   unusable?: (event: Event, reason: string) => void,
 ): Promise<BucketRow[]> {
   const [scope] = counted;
   const byName = groupBy(counted, ({ meter }) => meter.event_name);
-  const turns = new Turns();
+  const slicer = new TimeSlicer();
   const aggregator = new BucketAggregator();
   for await (const event of events) {
     for (const { meter } of byName.get(event.event_name) ?? []) {
@@ -168,42 +168,46 @@ async function recounted<Event extends RawEvent>(
       if (contribution.unusable === undefined) aggregator.add(scope, meter, contribution);
       else unusable?.(event, contribution.unusable);
     }
-    if (turns.isOver(counted.length)) await turns.next();
+    if (slicer.isOver(counted.length)) await slicer.next();
   }
   const rows: BucketRow[] = [];
   for (const some of aggregator.drain()) {
     for (const row of some) rows.push(row);
-    if (turns.isOver(some.length)) await turns.next();
+    if (slicer.isOver(some.length)) await slicer.next();
   }
   return rows;
 }
 
 /** The UTC days with events, in order, and how many. */
-export async function daysWithEvents(
+export async function listDaysWithEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
+  counted: CountedMeter,
 ): Promise<DayOfEvents[]> {
   const { event_name } = counted.meter;
-  return daysOfRawEvents(clickhouse, { ...scopeOf(counted), event_name, before: counted.before });
+  return listRawEventDays(clickhouse, { ...toScope(counted), event_name, before: counted.before });
 }
 
 /** The customers of a day in ranges of about so many events, to be recounted one after the other. */
-export function recountRanges(
+export function listRecountRanges(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
+  counted: CountedMeter,
   { day, events_max }: { day: number; events_max: number },
 ): Promise<CustomerRange[]> {
   const bounds = { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
   const { event_name } = counted.meter;
-  return customerRanges(clickhouse, { ...scopeOf(counted), event_name, ...bounds, before: counted.before }, events_max);
+  return listCustomerRanges(
+    clickhouse,
+    { ...toScope(counted), event_name, ...bounds, before: counted.before },
+    events_max,
+  );
 }
 
 function rawWanted(
-  counted: Counted,
+  counted: CountedMeter,
   { days: [from, until], external_customer_ids, range }: DaysWanted,
-): RawEventsWanted {
+): RawEventsQuery {
   return {
-    ...scopeOf(counted),
+    ...toScope(counted),
     event_name: counted.meter.event_name,
     before: counted.before,
     ranges: [[from * US_PER_DAY, until * US_PER_DAY]],
@@ -212,6 +216,6 @@ function rawWanted(
   };
 }
 
-function scopeOf({ tenant_id, environment_id }: Scope): Scope {
+function toScope({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }

@@ -6,7 +6,7 @@
  * While rows are rebuilt after a correction they say nothing: the read waits, and in the end the raw rows answer. Whose meter
  * was changed meanwhile asks anew: half of the rows may be of one version, and half of the next.
  */
-import { daysBefore, nextOffsets, rebuildsOf, type SliceState } from '../progress/slice-state.ts';
+import { nextOffsets, readDaysBefore, type SliceState, sumRebuilds } from '../progress/slice-state.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
@@ -34,7 +34,7 @@ export type SnapshotRead<T> = {
   progress(): Promise<readonly SliceState[] | null>;
   /** Reads buckets, and raw rows before the snapshot's offsets. */
   read(snapshot: Snapshot, progress: readonly SliceState[]): Promise<T>;
-  certaintyOf(value: T): Certainty;
+  deriveCertainty(value: T): Certainty;
   /** How far the stores were just after the buckets were read; when absent, they may have been read until the end. */
   rowsReadAt?(value: T): readonly SliceState[] | undefined;
   /** Whether any raw row in doubt would matter to what was read. */
@@ -56,19 +56,19 @@ const TRIES_MAX = 20;
 const PAUSE_MS = 25;
 
 /** Null when what is counted by has changed during the read. */
-export async function consistently<T>(reading: SnapshotRead<T>): Promise<Consistent<T> | null> {
+export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Consistent<T> | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     const before = await reading.progress();
     if (before === null) return null;
     if (isRebuilding(before)) continue;
-    const snapshot = snapshotOf(before);
+    const snapshot = toSnapshot(before);
     const value = await reading.read(snapshot, before);
-    const certainty = reading.certaintyOf(value);
+    const certainty = reading.deriveCertainty(value);
     if (certainty === 'certain') return { value, snapshot, stood_still: null, stands_at: before };
     const after = await reading.progress();
     if (after === null) return null;
-    if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
+    if (isRebuilding(after) || sumRebuilds(after) !== sumRebuilds(before)) continue;
     if (certainty === 'unless rebuilt') return { value, snapshot, stood_still: null, stands_at: before };
     const stood_still = doubtsBetween(before, after).length === 0 ? before : null;
     // Raw rows before the snapshot's offsets are the same whenever they are read.
@@ -78,7 +78,7 @@ export async function consistently<T>(reading: SnapshotRead<T>): Promise<Consist
   }
   const before = await reading.progress();
   if (before === null) return null;
-  const snapshot = snapshotOf(before);
+  const snapshot = toSnapshot(before);
   const value = await reading.readRaw(snapshot);
   return (await reading.progress()) === null ? null : { value, snapshot, stood_still: null, stands_at: before };
 }
@@ -88,10 +88,10 @@ function isRebuilding(progress: readonly SliceState[]): boolean {
   return progress.some((state) => state.gate?.startsWith('partition:'));
 }
 
-export function snapshotOf(progress: readonly SliceState[]): Snapshot {
+export function toSnapshot(progress: readonly SliceState[]): Snapshot {
   return {
     before: nextOffsets(progress),
-    days_before: daysBefore(progress),
+    days_before: readDaysBefore(progress),
   };
 }
 

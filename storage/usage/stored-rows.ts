@@ -4,41 +4,44 @@ import { groupBy } from '../../core/group-by.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { scopeKey } from '../../core/scope.ts';
 import { US_PER_SECOND } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
-import { quoted } from '../clickhouse/literals.ts';
-import { rangeConditions } from '../events/customer-ranges.ts';
-import { monthOfDay, NO_LATEST, UNKNOWN_US } from '../events/tables.ts';
-import type { Counted, DaysWanted } from './recount.ts';
-import { latestOf, scaled, scaledOrNull } from './stored-values.ts';
+import { quoteText } from '../clickhouse/literals.ts';
+import { buildRangeConditions } from '../events/customer-ranges.ts';
+import { NO_LATEST, toMonthNumber, UNKNOWN_US } from '../events/tables.ts';
+import type { CountedMeter, DaysWanted } from './recount.ts';
+import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts';
 
 /** A stored row: `unique_count` of its set, and of the set united with `united`, in place of the values themselves. */
-export type StoredRow = Omit<BucketRow, 'uniques'> & { readonly unique_count: number; readonly united_count: number };
+export type StoredUsageRow = Omit<BucketRow, 'uniques'> & {
+  readonly unique_count: number;
+  readonly united_count: number;
+};
 
 /** The merged rows of some UTC days. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
-export async function storedRows(
+export async function listStoredRows(
   clickhouse: ClickHouseClient,
-  counted: Counted,
+  counted: CountedMeter,
   {
     days: [from, until],
     external_customer_ids,
     range,
     expected = [],
   }: DaysWanted & { expected?: readonly BucketRow[] },
-): Promise<StoredRow[]> {
+): Promise<StoredUsageRow[]> {
   const conditions = [
     ...KEY,
-    `bucket_start >= ${startOf('{from_day:Int64}')}`,
-    `bucket_start < ${startOf('{until_day:Int64}')}`,
+    `bucket_start >= ${buildDayStart('{from_day:Int64}')}`,
+    `bucket_start < ${buildDayStart('{until_day:Int64}')}`,
   ];
-  const params: Record<string, unknown> = { ...keyOf(counted), from_day: from, until_day: until };
+  const params: Record<string, unknown> = { ...toMeterKey(counted), from_day: from, until_day: until };
   if (external_customer_ids) {
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = external_customer_ids;
   }
-  if (range) conditions.push(...rangeConditions(range, params));
+  if (range) conditions.push(...buildRangeConditions(range, params));
   const sets = expected.filter((row) => row.uniques.length > 0);
-  if (sets.length > 0) params['sets'] = JSON.stringify(sets.map(setOf));
+  if (sets.length > 0) params['sets'] = JSON.stringify(sets.map(toUniqueSet));
   const query = `
     select size, external_customer_id as customer, start_s, group_key, sum(n) as event_total, sum(s) as value_sum, sum(w) as weight_sum,
            min(first_value) as first_seen, max(last_value) as last_seen,
@@ -51,32 +54,32 @@ export async function storedRows(
      group by size, customer, start_s, group_key`;
   try {
     const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow' });
-    return (await answer.json<AnswerRow>()).filter((row) => row.is_stored).map((row) => rowOf(counted, row));
+    return (await answer.json<AnswerRow>()).filter((row) => row.is_stored).map((row) => toStoredRow(counted, row));
   } catch (error) {
-    throw clickhouseFailure('stored usage rows', error);
+    throw toClickHouseFailure('stored usage rows', error);
   }
 }
 
 /** The UTC days with rows of the meter's version, and how many. */
-export async function daysWithRows(
+export async function listDaysWithRows(
   clickhouse: ClickHouseClient,
-  counted: Counted,
+  counted: CountedMeter,
 ): Promise<{ day: number; rows: number }[]> {
   try {
     const answer = await clickhouse.query({
       query: `select ${DAY} as day, toString(count()) from usage_buckets where ${KEY.join(' and ')} group by day order by day`,
-      query_params: keyOf(counted),
+      query_params: toMeterKey(counted),
       format: 'JSONCompactEachRow',
     });
     return (await answer.json<[number, string]>()).map(([day, rows]) => ({ day: Number(day), rows: Number(rows) }));
   } catch (error) {
-    throw clickhouseFailure('days of usage rows', error);
+    throw toClickHouseFailure('days of usage rows', error);
   }
 }
 
 /** The rows of these customers and days. */
 export type RowsToDelete = {
-  readonly counted: Counted;
+  readonly counted: CountedMeter;
   readonly day: number;
   /** All of the day when absent. */
   readonly external_customer_ids?: readonly string[] | undefined;
@@ -94,11 +97,11 @@ export async function deleteRows(
   attempt: bigint,
 ): Promise<void> {
   const only = `attempt < ${attempt}`;
-  const byMonth = groupBy(rows, ({ day }) => monthOfDay(day));
+  const byMonth = groupBy(rows, ({ day }) => toMonthNumber(day));
   if (byMonth.size > MONTHS_MAX)
-    return deleteWhere(clickhouse, { table: 'usage_buckets', conditions: conditionsOf(rows), only });
+    return deleteWhere(clickhouse, { table: 'usage_buckets', conditions: buildRowConditions(rows), only });
   for (const [month, some] of byMonth)
-    await deleteWhere(clickhouse, { table: 'usage_buckets', month, conditions: conditionsOf(some), only });
+    await deleteWhere(clickhouse, { table: 'usage_buckets', month, conditions: buildRowConditions(some), only });
 }
 
 /** Of more months it is one statement about all of them: each waits for its own end. */
@@ -108,17 +111,17 @@ const MONTHS_MAX = 3;
 const CONDITION_LENGTH_MAX = 100_000;
 
 /** Lists of keys, of which the engine makes sets: a condition for each meter would be tried on every row. */
-function conditionsOf(rows: readonly RowsToDelete[]): string[] {
+function buildRowConditions(rows: readonly RowsToDelete[]): string[] {
   const conditions: string[] = [];
   for (const some of groupBy(rows, ({ counted }) => scopeKey(counted)).values()) {
     const { tenant_id, environment_id } = some[0].counted;
-    const scope = `tenant_id = ${quoted(tenant_id)} and environment_id = ${quoted(environment_id)}`;
+    const scope = `tenant_id = ${quoteText(tenant_id)} and environment_id = ${quoteText(environment_id)}`;
     const whole: string[] = [];
     const days: string[] = [];
     for (const { counted, day, external_customer_ids } of some) {
-      const key = `${quoted(counted.meter_id)}, ${counted.version}, ${day}`;
+      const key = `${quoteText(counted.meter_id)}, ${counted.version}, ${day}`;
       if (external_customer_ids === undefined) whole.push(`(${key})`);
-      else for (const customer of external_customer_ids) days.push(`(${key}, ${quoted(customer)})`);
+      else for (const customer of external_customer_ids) days.push(`(${key}, ${quoteText(customer)})`);
     }
     for (const part of pieces(whole)) conditions.push(`(${scope} and (${METER_DAY}) in (${part}))`);
     for (const part of pieces(days))
@@ -131,7 +134,7 @@ const DAY = 'toInt32(toDate32(bucket_start))';
 const METER_DAY = `meter_id, meter_version, ${DAY}`;
 
 /** The first second of a day, as the order of the table can use it. */
-function startOf(day: string): string {
+function buildDayStart(day: string): string {
   return `toDateTime64(${day} * 86400, 0, 'UTC')`;
 }
 
@@ -152,7 +155,7 @@ const KEY = [
   'meter_version = {meter_version:UInt32}',
 ];
 
-function keyOf({ tenant_id, environment_id, meter_id, version }: Counted): Record<string, unknown> {
+function toMeterKey({ tenant_id, environment_id, meter_id, version }: CountedMeter): Record<string, unknown> {
   return { tenant_id, environment_id, meter_id, meter_version: version };
 }
 
@@ -163,7 +166,7 @@ const UNITED = `
            x.5, false
       from (select arrayJoin(JSONExtract({sets:String}, 'Array(Tuple(String, String, Int64, String, Array(String)))')) as x)`;
 
-function setOf(row: BucketRow): unknown[] {
+function toUniqueSet(row: BucketRow): unknown[] {
   return [row.size, row.external_customer_id, row.bucket_start_us / US_PER_SECOND, row.group_key, row.uniques];
 }
 
@@ -189,7 +192,7 @@ function knownOrNull(us: string): number | null {
   return Math.abs(Number(us)) === UNKNOWN_US ? null : Number(us);
 }
 
-function rowOf({ tenant_id, environment_id, meter_id }: Counted, row: AnswerRow): StoredRow {
+function toStoredRow({ tenant_id, environment_id, meter_id }: CountedMeter, row: AnswerRow): StoredUsageRow {
   return {
     tenant_id,
     environment_id,
@@ -201,11 +204,11 @@ function rowOf({ tenant_id, environment_id, meter_id }: Counted, row: AnswerRow)
     first_us: knownOrNull(row.first_seen),
     last_us: knownOrNull(row.last_seen),
     count: Number(row.event_total),
-    sum: scaled(row.value_sum),
-    weighted_sum: scaled(row.weight_sum),
-    min: scaledOrNull(row.value_min),
-    max: scaledOrNull(row.value_max),
-    latest: latestOf(row.newest),
+    sum: parseScaled(row.value_sum),
+    weighted_sum: parseScaled(row.weight_sum),
+    min: parseScaledOrNull(row.value_min),
+    max: parseScaledOrNull(row.value_max),
+    latest: parseLatest(row.newest),
     unique_count: Number(row.distinct_values),
     united_count: Number(row.united_values),
   };

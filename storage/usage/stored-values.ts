@@ -6,16 +6,16 @@ import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 const NEVER = '-9223372036854775808';
 
 /** Null where it is the neutral one (`NO_LATEST` of ../events/tables.ts). */
-export function latestOf([timestamp_us, event_id, value]: [string, string, string]): BucketFields['latest'] {
-  return timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: scaled(value) };
+export function parseLatest([timestamp_us, event_id, value]: [string, string, string]): BucketFields['latest'] {
+  return timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: parseScaled(value) };
 }
 
-export function scaledOrNull(value: unknown): bigint | null {
-  return value === null ? null : scaled(value);
+export function parseScaledOrNull(value: unknown): bigint | null {
+  return value === null ? null : parseScaled(value);
 }
 
 /** The store writes a decimal without an exponent. */
-export function scaled(text: unknown): bigint {
+export function parseScaled(text: unknown): bigint {
   const [whole = '', fraction = ''] = (text as string).split('.');
   if (fraction.length > QUANTITY_PLACES) throw new RangeError('not a stored quantity');
   return BigInt(whole + fraction.padEnd(QUANTITY_PLACES, '0'));

@@ -9,37 +9,37 @@ import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
   type LogPlace,
-  type PlacedEvent,
+  type PlacedRawEvent,
   type RawEvent,
-  type RawEventsWanted,
-  rawEvents,
+  type RawEventsQuery,
+  streamRawEvents,
 } from '../events/raw-events.ts';
 import { type SliceState } from '../progress/slice-state.ts';
-import { sharedProgress } from '../progress/slices.ts';
+import { loadSharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
-import { Turns } from '../turns.ts';
-import { eventsBeyond } from './beyond.ts';
+import { TimeSlicer } from '../time-slicer.ts';
 import {
-  type Beyond,
-  type BucketQuestion,
-  bucketCells,
-  type Cell,
+  type BucketCell,
+  type BucketQuery,
   type ExtraUniques,
-  endOf,
   type Inside,
+  loadBucketCells,
   NO_CELLS,
+  type OutsideEvents,
+  planEnd,
   type StoredCells,
 } from './bucket-cells.ts';
-import { cellsOfLines, goesTogether, isOfLines, mayHaveDistinct } from './bucket-lines.ts';
-import { openKeyOf } from './kept-usage.ts';
-import { asSmall, checkCells, checkGroups, readWithin } from './question.ts';
+import { canBatch, hasDistinctRows, isCacheable, loadLineCells } from './bucket-lines.ts';
+import { toOpenQueryKey } from './cached-usage.ts';
+import { loadEventsOutside } from './outside-events.ts';
+import { checkCells, checkGroups, readWithin, runAsSmall } from './question.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
-import type { Clipped, KeyedEvent, UsageAsked } from './usage-asked.ts';
+import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 
-export type Reading = {
+export type UsageReadPlan = {
   stores: Stores;
   scope: Scope;
-  asked: UsageAsked;
+  query: MeterUsageQuery;
   meter: CompiledMeter;
   meter_version: number;
   grid: { timezone: string; billing_anchor: number | null };
@@ -56,73 +56,73 @@ export type CellsRead = {
   readonly raw_ranges: readonly SegmentRange[];
   readonly certainty: Certainty;
   /** What rows alone have answered: worth keeping if nothing moved meanwhile. */
-  readonly stored?: Remembered;
+  readonly stored?: CachedCellsRead;
   /** How far the stores were when the rows had been read, where raw rows were read after that. */
   readonly progress?: readonly SliceState[];
   /** Where all events of `raw_ranges` stand in the log, of which those before the snapshot were read, when it is known. */
   readonly places?: readonly LogPlace[];
 };
 
-type Remembered = {
-  readonly question: BucketQuestion;
+type CachedCellsRead = {
+  readonly question: BucketQuery;
   readonly inside: Inside | undefined;
   readonly answer: StoredCells;
 };
 
 /** Keeps what was read, as of the progress that stood still meanwhile; where it did not, what was kept before is older. */
-export function remember(
+export function cacheRead(
   { usage_memory }: Stores,
   progress: readonly SliceState[] | null,
-  { question, inside, answer }: Remembered,
+  { question, inside, answer }: CachedCellsRead,
 ): void {
-  if (progress) usage_memory?.keep(question, { inside, progress, stored: answer });
-  else usage_memory?.leave(question, inside);
+  if (progress) usage_memory?.cache(question, { inside, progress, stored: answer });
+  else usage_memory?.discard(question, inside);
 }
 
 /** Who is counted in a part of the range is read from raw rows, and everybody else as if they were alone. */
-export async function cellsOf(reading: Reading): Promise<CellsRead> {
-  const { asked, meter } = reading;
-  const { clipped } = asked;
-  if (!clipped?.size) return cellsOfWhole(reading);
-  const others = (asked.external_customer_ids ?? []).filter((id) => !clipped.has(id));
+export async function loadUsageCells(reading: UsageReadPlan): Promise<CellsRead> {
+  const { query, meter } = reading;
+  const { clipped } = query;
+  if (!clipped?.size) return loadWholeCells(reading);
+  const others = (query.external_customer_ids ?? []).filter((id) => !clipped.has(id));
   // Values that the engine has counted as distinct cannot be united with those of raw rows of the same time.
   const isApart = others.length > 0 && !meter.aggregation.fills.includes('uniques');
   const [cells, whole] = await Promise.all([
-    clippedCells(isApart ? ofClipped(reading, clipped) : { ...reading, plan: planRawOnly(reading.plan, asked) }),
+    clippedCells(isApart ? toClippedReading(reading, clipped) : { ...reading, plan: planRawOnly(reading.plan, query) }),
     isApart
-      ? cellsOfWhole({ ...reading, asked: { ...asked, external_customer_ids: others, clipped: undefined } })
+      ? loadWholeCells({ ...reading, query: { ...query, external_customer_ids: others, clipped: undefined } })
       : null,
   ]);
   const { places: _ofOthers, ...read } = whole ?? { cells: [] };
-  const raw_ranges: SegmentRange[] = [[asked.start_us, asked.end_us]];
+  const raw_ranges: SegmentRange[] = [[query.start_us, query.end_us]];
   return { ...read, cells: [...read.cells, ...cells], raw_ranges, certainty: 'open' };
 }
 
-function ofClipped(reading: Reading, clipped: Clipped): Reading {
+function toClippedReading(reading: UsageReadPlan, clipped: ClippedRanges): UsageReadPlan {
   const times = [...clipped.values()].flat();
   const start_us = Math.min(...times.map(([from]) => from));
   const end_us = Math.max(...times.map(([, to]) => to));
-  const asked = { ...reading.asked, external_customer_ids: [...clipped.keys()] };
-  return { ...reading, asked, plan: planRawOnly(reading.plan, { start_us, end_us }) };
+  const query = { ...reading.query, external_customer_ids: [...clipped.keys()] };
+  return { ...reading, query: query, plan: planRawOnly(reading.plan, { start_us, end_us }) };
 }
 
 /** Whoever leaves takes their level with them: of a weighted sum it is taken away at the instant at which they leave. */
-async function clippedCells(reading: Reading): Promise<PlacedCell[]> {
-  const { meter, asked, plan } = reading;
+async function clippedCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
+  const { meter, query, plan } = reading;
   if (!meter.aggregation.fills.includes('weighted_sum')) return rawCells(reading);
-  const own = keyOf(asked);
-  const key_of = (event: KeyedEvent) => JSON.stringify([event.external_customer_id, own(event)]);
-  const cells = await rawCells({ ...reading, asked: { ...asked, key_of } });
+  const own = chooseKey(query);
+  const getKey = (event: KeyedEvent) => JSON.stringify([event.external_customer_id, own(event)]);
+  const cells = await rawCells({ ...reading, query: { ...query, key_of: getKey } });
   const ends = new Map(plan.segments.map(({ start_us, end_us }) => [start_us, end_us]));
   return cells.map((cell) => {
     const [customer, key] = JSON.parse(cell.key) as [string, string];
-    const left_us = Math.max(...(asked.clipped?.get(customer) ?? []).map(([, end_us]) => end_us));
+    const left_us = Math.max(...(query.clipped?.get(customer) ?? []).map(([, end_us]) => end_us));
     if (left_us > cell.segment_us && left_us < ends.get(cell.segment_us)!) cell.bucket.leave(left_us);
     return { ...cell, key };
   });
 }
 
-async function cellsOfWhole(reading: Reading): Promise<CellsRead> {
+async function loadWholeCells(reading: UsageReadPlan): Promise<CellsRead> {
   const { plan } = reading;
   const whole = isWhole(plan) ? await storedWithEdges(reading) : null;
   const withRaw = async (): Promise<CellsRead> => ({
@@ -133,9 +133,9 @@ async function cellsOfWhole(reading: Reading): Promise<CellsRead> {
   if (whole === null) return withRaw();
   const { answer, is_kept } = whole;
   const stored = is_kept || reading.progress === undefined ? {} : { stored: whole };
-  if (!answer.beyond.start && !answer.beyond.end)
+  if (!answer.outside.start && !answer.outside.end)
     return { cells: answer.cells.map(placed), raw_ranges: [], certainty: is_kept ? 'certain' : 'open', ...stored };
-  const outside = outsideToTakeAway(reading, answer.beyond);
+  const outside = findRangesToSubtract(reading, answer.outside);
   if (!outside) return withRaw();
   const left = await withoutOutside(reading, answer.cells, outside);
   return { ...left, certainty: is_kept ? 'unless rebuilt' : 'open', ...stored };
@@ -148,18 +148,19 @@ function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPl
 
 /** Events arrive beyond a range that ends now all the time: only what the rows hold is taken away from them. */
 async function withoutOutside(
-  reading: Reading,
-  stored: readonly Cell[],
+  reading: UsageReadPlan,
+  stored: readonly BucketCell[],
   outside: readonly SegmentRange[],
 ): Promise<Omit<CellsRead, 'certainty'>> {
-  const { stores, scope, asked, meter } = reading;
-  const { external_customer_ids, bounds } = asked;
-  const isShort = timeUntilNow(outside, asked) <= SHORT_US;
-  const ofFew = isShort && external_customer_ids !== null && external_customer_ids.length <= CUSTOMERS_TOGETHER_MAX;
+  const { stores, scope, query, meter } = reading;
+  const { external_customer_ids, bounds } = query;
+  const isShort = timeUntilNow(outside, query) <= SHORT_US;
+  const hasFewCustomers =
+    isShort && external_customer_ids !== null && external_customer_ids.length <= BATCHED_CUSTOMERS_MAX;
   const [progress, events] = await Promise.all([
-    sharedProgress(stores.postgres),
-    ofFew
-      ? eventsBeyond(stores.clickhouse, {
+    loadSharedProgress(stores.postgres),
+    hasFewCustomers
+      ? loadEventsOutside(stores.clickhouse, {
           ...scope,
           event_name: meter.event_name,
           external_customer_ids,
@@ -177,34 +178,34 @@ async function withoutOutside(
 
 /** Beyond a range that ends now lies what arrived since; of more time than this it is no longer little. */
 const SHORT_US = 120 * US_PER_SECOND;
-const CUSTOMERS_TOGETHER_MAX = 20;
+const BATCHED_CUSTOMERS_MAX = 20;
 
-function isBefore({ snapshot, stop }: Reading): (event: PlacedEvent) => boolean {
-  const before = stop ? earlierOf(snapshot.before, stop) : snapshot.before;
+function isBefore({ snapshot, stop }: UsageReadPlan): (event: PlacedRawEvent) => boolean {
+  const before = stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before;
   return ({ place }) => BigInt(place.offset) < (before.get(place.partition) ?? 0n);
 }
 
-function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: UsageAsked): Microseconds {
+function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQuery): Microseconds {
   const now_us = toUs(now_ms ?? Date.now());
   return ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
 }
 
 /** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
-async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_kept: boolean }> {
-  const { plan, asked, stores, progress } = reading;
-  const question = { ...questionOf(reading), plan: useEdgeBuckets(plan) };
-  const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
-  const kept = progress && stores.usage_memory?.find(question, inside, progress);
-  if (kept) return { question, inside, answer: kept, is_kept: true };
+async function storedWithEdges(reading: UsageReadPlan): Promise<CachedCellsRead & { readonly is_kept: boolean }> {
+  const { plan, query, stores, progress } = reading;
+  const question = { ...toBucketQuery(reading), plan: useEdgeBuckets(plan) };
+  const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [query.start_us, query.end_us] : undefined;
+  const cached = progress && stores.usage_memory?.find(question, inside, progress);
+  if (cached) return { question, inside, answer: cached, is_kept: true };
   const asks_later = stores.usage_memory !== undefined && mayBeExtended(reading, question);
   const answer = await storedCells(stores, { ...question, asks_later }, inside);
   return { question, inside, answer, is_kept: false };
 }
 
 /** Whether memory may make the answer of a later end of it: of a range that ended long ago nobody will ask for one. */
-function mayBeExtended({ progress, asked: { now_ms } }: Reading, question: BucketQuestion): boolean {
-  if (progress === undefined || !isOfLines(question) || openKeyOf(question) === null) return false;
-  return endOf(question.plan) >= toUs(now_ms ?? Date.now()) - US_PER_DAY;
+function mayBeExtended({ progress, query: { now_ms } }: UsageReadPlan, question: BucketQuery): boolean {
+  if (progress === undefined || !isCacheable(question) || toOpenQueryKey(question) === null) return false;
+  return planEnd(question.plan) >= toUs(now_ms ?? Date.now()) - US_PER_DAY;
 }
 
 /**
@@ -212,22 +213,25 @@ function mayBeExtended({ progress, asked: { now_ms } }: Reading, question: Bucke
  * what arrived since it was asked: so few, that who sends much is asked about as cheaply as who sends little. Null where it
  * does not add up, and where less time lies inside of the range than beyond it.
  */
-function outsideToTakeAway({ meter, plan, asked }: Reading, beyond: Beyond): SegmentRange[] | null {
+function findRangesToSubtract(
+  { meter, plan, query }: UsageReadPlan,
+  outside_events: OutsideEvents,
+): SegmentRange[] | null {
   if (!meter.aggregation.fills.every((field) => ADDITIVE.includes(field))) return null;
-  const { start_us, end_us } = asked;
+  const { start_us, end_us } = query;
   const ends = plan.edge_ranges.flat();
   const [from, to] = [Math.min(...ends), Math.max(...ends)];
   const outside = [
-    ...(beyond.start && from < start_us ? [[from, start_us] as const] : []),
-    ...(beyond.end && to > end_us ? [[end_us, to] as const] : []),
+    ...(outside_events.start && from < start_us ? [[from, start_us] as const] : []),
+    ...(outside_events.end && to > end_us ? [[end_us, to] as const] : []),
   ];
-  return timeUntilNow(outside, asked) <= timeUntilNow(plan.raw_ranges, asked) ? outside : null;
+  return timeUntilNow(outside, query) <= timeUntilNow(plan.raw_ranges, query) ? outside : null;
 }
 
 const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
 /** Whoever has no events left in a place has none there. */
-function withoutThem(stored: readonly Cell[], taken: readonly PlacedCell[]): PlacedCell[] {
+function withoutThem(stored: readonly BucketCell[], taken: readonly PlacedCell[]): PlacedCell[] {
   const cells = new Map<string, PlacedCell>();
   const add = (cell: PlacedCell) => {
     const { key, segment_us, window_us, group_key } = cell;
@@ -240,22 +244,22 @@ function withoutThem(stored: readonly Cell[], taken: readonly PlacedCell[]): Pla
   for (const cell of stored) add(placed(cell));
   for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });
   const left = [...cells.values()];
-  if (left.some(({ bucket }) => bucket.count < 0)) throw heldLess();
+  if (left.some(({ bucket }) => bucket.count < 0)) throw toMissingRowsError();
   return left.filter(({ bucket }) => bucket.count > 0);
 }
 
-function heldLess(): FarthingError {
+function toMissingRowsError(): FarthingError {
   const what = 'the rows hold fewer events than there are beyond the range; the audit tells which';
   return new FarthingError('internal_error', what);
 }
 
-async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
+async function cellsWithRaw(reading: UsageReadPlan): Promise<PlacedCell[]> {
   const { meter, plan } = reading;
   const fromRaw = plan.raw_ranges.length === 0 ? [] : await rawCells(reading);
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
-  const question = { ...questionOf(reading), extra_uniques: unite ? fromRaw.map(extraOf) : [] };
+  const question = { ...toBucketQuery(reading), extra_uniques: unite ? fromRaw.map(toExtraUniques) : [] };
   const stored = usesBuckets ? await storedCells(reading.stores, question) : { cells: [] };
   const cells = stored.cells.map(placed);
   // Where the engine has united the distinct values, the raw cells still carry their count of events.
@@ -263,36 +267,36 @@ async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
 }
 
 /** Together with who else asks, or by a statement of its own. */
-async function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<StoredCells> {
-  if (goesTogether(question)) return cellsOfLines(clickhouse, question, inside);
-  if (!(await mayHaveDistinct(clickhouse, question))) return NO_CELLS;
-  return asSmall(question, () => bucketCells(clickhouse, question, inside));
+async function storedCells({ clickhouse }: Stores, question: BucketQuery, inside?: Inside): Promise<StoredCells> {
+  if (canBatch(question)) return loadLineCells(clickhouse, question, inside);
+  if (!(await hasDistinctRows(clickhouse, question))) return NO_CELLS;
+  return runAsSmall(question, () => loadBucketCells(clickhouse, question, inside));
 }
 
-function questionOf({ scope, meter, meter_version, asked, plan }: Reading): BucketQuestion {
-  const { external_customer_ids, by_customer = false, running_values = false, bounds } = asked;
+function toBucketQuery({ scope, meter, meter_version, query, plan }: UsageReadPlan): BucketQuery {
+  const { external_customer_ids, by_customer = false, running_values = false, bounds } = query;
   const question = { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, bounds };
-  const running_uniques = running_values && asked.window_size !== undefined && meter.bucket_size === undefined;
+  const running_uniques = running_values && query.window_size !== undefined && meter.bucket_size === undefined;
   return { ...question, extra_uniques: [], running_uniques };
 }
 
-function placed({ customer, ...cell }: Cell): PlacedCell {
+function placed({ customer, ...cell }: BucketCell): PlacedCell {
   return { ...cell, key: customer };
 }
 
 /** The raw rows that the plan leaves to be read one by one. */
-export function rawWanted({ scope, asked, meter, plan, snapshot, stop }: Reading): RawEventsWanted {
+export function toRawEventsQuery({ scope, query, meter, plan, snapshot, stop }: UsageReadPlan): RawEventsQuery {
   return {
     ...scope,
     event_name: meter.event_name,
-    ...(asked.external_customer_ids === null ? {} : { external_customer_ids: asked.external_customer_ids }),
-    ...(asked.only?.sources ? { sources: asked.only.sources } : {}),
+    ...(query.external_customer_ids === null ? {} : { external_customer_ids: query.external_customer_ids }),
+    ...(query.only?.sources ? { sources: query.only.sources } : {}),
     ranges: plan.raw_ranges,
-    before: stop ? earlierOf(snapshot.before, stop) : snapshot.before,
+    before: stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before,
   };
 }
 
-function extraOf(cell: PlacedCell): ExtraUniques {
+function toExtraUniques(cell: PlacedCell): ExtraUniques {
   return {
     segment_us: cell.segment_us,
     window_us: cell.window_us,
@@ -303,7 +307,10 @@ function extraOf(cell: PlacedCell): ExtraUniques {
 }
 
 /** A stopped meter counts nothing behind its last barrier. */
-function earlierOf(before: ReadonlyMap<number, bigint>, stop: ReadonlyMap<number, bigint>): Map<number, bigint> {
+function chooseEarlierOffsets(
+  before: ReadonlyMap<number, bigint>,
+  stop: ReadonlyMap<number, bigint>,
+): Map<number, bigint> {
   return new Map(
     [...before].map(([partition, offset]) => {
       const end = stop.get(partition);
@@ -312,21 +319,21 @@ function earlierOf(before: ReadonlyMap<number, bigint>, stop: ReadonlyMap<number
   );
 }
 
-function gatheringOf({ asked, meter, plan, grid }: Reading): EventCells<RawEvent> {
+function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCells<RawEvent> {
   return new EventCells<RawEvent>({
     meter,
     plan,
     grid,
-    passes: passerOf(asked),
-    key_of: keyOf(asked),
+    passes: buildEventFilter(query),
+    key_of: chooseKey(query),
   });
 }
 
-function keyOf({ key_of, by_customer }: UsageAsked): (event: KeyedEvent) => string {
+function chooseKey({ key_of, by_customer }: MeterUsageQuery): (event: KeyedEvent) => string {
   return key_of ?? ((event) => (by_customer ? event.external_customer_id : ''));
 }
 
-function passerOf({ only, clipped }: UsageAsked): ((event: RawEvent) => boolean) | undefined {
+function buildEventFilter({ only, clipped }: MeterUsageQuery): ((event: RawEvent) => boolean) | undefined {
   const passes = only?.passes;
   if (!clipped?.size) return passes && ((event) => passes(event.properties));
   const isThere = ({ external_customer_id, timestamp_us }: RawEvent) =>
@@ -334,18 +341,18 @@ function passerOf({ only, clipped }: UsageAsked): ((event: RawEvent) => boolean)
   return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
-async function rawCells(reading: Reading): Promise<PlacedCell[]> {
-  const events = reading.asked.is_of_many ? await fewRawEvents(reading) : null;
+async function rawCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
+  const events = reading.query.is_of_many ? await fewRawEvents(reading) : null;
   if (events) return gathered(reading, () => events);
-  const wanted = { ...rawWanted(reading), signal: reading.asked.bounds?.signal };
-  return gathered(reading, () => rawEvents(reading.stores.clickhouse, wanted));
+  const wanted = { ...toRawEventsQuery(reading), signal: reading.query.bounds?.signal };
+  return gathered(reading, () => streamRawEvents(reading.stores.clickhouse, wanted));
 }
 
 /** As `rawEvents` reads them, by one statement for all who ask; null where they are not few. */
-async function fewRawEvents(reading: Reading): Promise<PlacedEvent[] | null> {
-  const { external_customer_ids, bounds, only } = reading.asked;
-  if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_TOGETHER_MAX) return null;
-  const events = await eventsBeyond(reading.stores.clickhouse, {
+async function fewRawEvents(reading: UsageReadPlan): Promise<PlacedRawEvent[] | null> {
+  const { external_customer_ids, bounds, only } = reading.query;
+  if (external_customer_ids === null || external_customer_ids.length > BATCHED_CUSTOMERS_MAX) return null;
+  const events = await loadEventsOutside(reading.stores.clickhouse, {
     ...reading.scope,
     event_name: reading.meter.event_name,
     external_customer_ids,
@@ -358,20 +365,20 @@ async function fewRawEvents(reading: Reading): Promise<PlacedEvent[] | null> {
 
 /** `events` is called anew when the question turns out not to be small. */
 async function gathered(
-  reading: Reading,
+  reading: UsageReadPlan,
   events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
 ): Promise<PlacedCell[]> {
-  const { scope, asked, meter } = reading;
-  const { bounds } = asked;
+  const { scope, query, meter } = reading;
+  const { bounds } = query;
   return readWithin({ tenant_id: scope.tenant_id, bounds }, meter, async (work) => {
-    const turns = new Turns(bounds?.asker);
-    const gathering = gatheringOf(reading);
+    const slicer = new TimeSlicer(bounds?.asker);
+    const gathering = createEventCells(reading);
     for await (const event of events()) {
       if (!work.maySpend(event.length)) return undefined;
       gathering.add(event);
       if (bounds) checkCells(gathering.size);
-      if (bounds && asked.is_grouped) checkGroups(gathering.keys);
-      if (turns.isOver()) await turns.next(bounds?.signal);
+      if (bounds && query.is_grouped) checkGroups(gathering.keys);
+      if (slicer.isOver()) await slicer.next(bounds?.signal);
     }
     return gathering.all();
   });

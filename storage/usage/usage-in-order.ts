@@ -7,17 +7,21 @@ import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toMs } from '../../core/time/instant.ts';
 import type { Stores } from '../stores.ts';
-import { askedBy, askUsage, type UsageAnswer, type UsageQuestion } from './usage.ts';
+import { type BilledUsage, type BilledUsageQuery, readUsageReport, toUsageQuery } from './usage.ts';
 
-export type UsageInOrder = Pick<UsageAnswer, 'as_of' | 'high_water' | 'meter_version'> & {
+export type UsageInOrder = Pick<BilledUsage, 'as_of' | 'high_water' | 'meter_version'> & {
   readonly usage: OrderedUsage;
   /** Of each portion of it. */
   readonly event_counts: readonly number[];
 };
 
-export async function readUsageInOrder(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageInOrder> {
-  const { usage, as_of, high_water, meter_version } = await askUsage(stores, scope, {
-    ...askedBy(question),
+export async function readUsageInOrder(
+  stores: Stores,
+  scope: Scope,
+  question: BilledUsageQuery,
+): Promise<UsageInOrder> {
+  const { usage, as_of, high_water, meter_version } = await readUsageReport(stores, scope, {
+    ...toUsageQuery(question),
     key_of: ({ timestamp_us }) => String(toMs(timestamp_us)),
   });
   const instants = usage

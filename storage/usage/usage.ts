@@ -20,22 +20,22 @@ import {
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, type Microseconds, type Milliseconds, toMs, toUs } from '../../core/time/instant.ts';
-import { clockOf } from '../environment-clock.ts';
+import { KeyedBatchLoader } from '../batch-loader.ts';
+import { currentRecorder } from '../cache/dependency-recorder.ts';
+import { loadClock } from '../environment-clock.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
-import { monthStart } from '../events/tables.ts';
-import { currentNotes } from '../kept/noting.ts';
+import { toMonthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
-import { offsetsText, type SliceState } from '../progress/slice-state.ts';
+import { type SliceState, toOffsetsText } from '../progress/slice-state.ts';
 import type { Stores } from '../stores.ts';
-import { TogetherByKey } from '../together.ts';
-import { finished } from '../turns.ts';
-import { type Counting as CountingNow, countingNow, isSameCounter } from './counter.ts';
-import type { UsageRead } from './running-usage.ts';
-import { consistently, type Doubt, type Snapshot, type SnapshotRead } from './snapshot.ts';
-import type { Clipped, UsageAsked } from './usage-asked.ts';
-import { type CellsRead, cellsOf, type Reading, rawWanted, remember } from './usage-cells.ts';
-import { feedOf } from './usage-feed.ts';
+import { runYielding } from '../time-slicer.ts';
+import { type CurrentCounting as CountingNow, isSameCounter, loadCurrentCounting } from './counter.ts';
+import type { UsageRead } from './live-usage.ts';
+import { type Doubt, readConsistently, type Snapshot, type SnapshotRead } from './snapshot.ts';
+import { type CellsRead, cacheRead, loadUsageCells, toRawEventsQuery, type UsageReadPlan } from './usage-cells.ts';
+import { getUsageFeed } from './usage-feed.ts';
 import { countAnswer } from './usage-metrics.ts';
+import type { ClippedRanges, MeterUsageQuery } from './usage-query.ts';
 
 export type UsageOfKey = {
   /** The customer with by_customer, the key with key_of, '' otherwise. */
@@ -55,83 +55,98 @@ export type UsageReport = {
   readonly from: 'buckets' | 'raw';
 };
 
-export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked): Promise<UsageReport> {
-  if (asked.start_us > asked.end_us)
+export async function readUsageReport(stores: Stores, scope: Scope, query: MeterUsageQuery): Promise<UsageReport> {
+  if (query.start_us > query.end_us)
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
-  currentNotes()?.asking(scope.tenant_id, scope.environment_id, asked);
+  currentRecorder()?.recordUsageQuery(scope.tenant_id, scope.environment_id, query);
   for (let tries = 0; tries < CHANGES_MAX; tries++) {
     // Before the progress is read: the answer is then at least as fresh as it says.
-    const as_of = await freshness(stores, scope, asked.now_ms ?? Date.now());
-    const report = await countedBy({ stores, scope, asked, began: await countingNow(stores, scope, asked) });
+    const as_of = await loadFreshness(stores, scope, query.now_ms ?? Date.now());
+    const report = await countedBy({
+      stores,
+      scope,
+      query: query,
+      began: await loadCurrentCounting(stores, scope, query),
+    });
     if (report) return { ...report, as_of };
   }
-  throw unavailable(`usage of meter ${asked.meter.id} (it is being changed again and again)`);
+  throw unavailable(`usage of meter ${query.meter.id} (it is being changed again and again)`);
 }
 
 /** A meter that changes during the question is asked for anew so many times. */
 const CHANGES_MAX = 20;
 
-type Asking = { stores: Stores; scope: Scope; asked: UsageAsked; began: CountingNow };
+type UsageReadContext = { stores: Stores; scope: Scope; query: MeterUsageQuery; began: CountingNow };
 
 /** Null when the meter was changed meanwhile. */
-async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | null> {
-  const counting = await countingOf(asking);
+async function countedBy(asking: UsageReadContext): Promise<Omit<UsageReport, 'as_of'> | null> {
+  const counting = await buildCounting(asking);
   const { parts, wants_raw } = counting;
   const { meter } = counting.question;
-  const answer = await consistently(readingOf(asking, counting));
+  const answer = await readConsistently(buildSnapshotRead(asking, counting));
   if (answer === null) return null;
   const { value: found, snapshot, stood_still, stands_at } = answer;
   countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
   // What is kept of it goes on from there.
-  if (stands_at && currentNotes()) await feedOf(asking.stores.postgres)?.bring(stands_at);
-  for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
-  noteRead(asking, counting, { cells: found[0]!.cells, progress: stands_at });
-  const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
+  if (stands_at && currentRecorder()) await getUsageFeed(asking.stores.postgres)?.bring(stands_at);
+  for (const { stored } of found) if (stored) cacheRead(asking.stores, stood_still, stored);
+  recordRead(asking, counting, { cells: found[0]!.cells, progress: stands_at });
+  const answers = await Promise.all(parts.map((part, index) => buildAnswer(meter, part, found[index]!.cells)));
   return {
-    usage: usageOf(answers),
-    high_water: offsetsText(snapshot.before),
+    usage: listUsage(answers),
+    high_water: toOffsetsText(snapshot.before),
     meter_version: asking.began.counter.version,
     from: wants_raw ? 'raw' : 'buckets',
   };
 }
 
-/** For whoever keeps what is made of it (storage/kept). */
-function noteRead(
-  { scope, asked, began: { counter } }: Asking,
-  { question }: Counting,
+/** For whoever keeps what is made of it (storage/cache). */
+function recordRead(
+  { scope, query, began: { counter } }: UsageReadContext,
+  { question }: UsageCounting,
   read: Pick<UsageRead, 'cells' | 'progress'>,
 ): void {
   const has_rows = counter.has_buckets && counter.stop === undefined;
-  currentNotes()?.read({ ...scope, asked, meter: question.meter, meter_version: counter.version, has_rows, ...read });
+  currentRecorder()?.read({
+    ...scope,
+    query: query,
+    meter: question.meter,
+    meter_version: counter.version,
+    has_rows,
+    ...read,
+  });
 }
 
 /** How a question is counted: by what, and cut into which parts. */
-type Counting = {
-  readonly question: Omit<Reading, 'asked' | 'plan' | 'snapshot' | 'progress'>;
-  readonly parts: readonly Part[];
+type UsageCounting = {
+  readonly question: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress'>;
+  readonly parts: readonly UsagePart[];
   /** There are no rows for it. */
   readonly wants_raw: boolean;
 };
 
-async function countingOf({ stores, scope, asked, began: { counter } }: Asking): Promise<Counting> {
+async function buildCounting({ stores, scope, query, began: { counter } }: UsageReadContext): Promise<UsageCounting> {
   const meter = compiled(counter.definition);
   return {
-    question: { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop },
-    parts: await partsOf(meter, asked),
-    wants_raw: !counter.has_buckets || asked.only !== undefined || asked.key_of !== undefined,
+    question: { stores, scope, meter, meter_version: counter.version, grid: toGrid(query), stop: counter.stop },
+    parts: await planParts(meter, query),
+    wants_raw: !counter.has_buckets || query.only !== undefined || query.key_of !== undefined,
   };
 }
 
-function readingOf({ stores, scope, asked, began }: Asking, counting: Counting): SnapshotRead<CellsRead[]> {
+function buildSnapshotRead(
+  { stores, scope, query, began }: UsageReadContext,
+  counting: UsageCounting,
+): SnapshotRead<CellsRead[]> {
   const { question, parts, wants_raw } = counting;
   const { counter } = began;
   const read = (isRaw: boolean) => (snapshot: Snapshot, progress?: readonly SliceState[]) =>
     Promise.all(
       parts.map((part) => {
-        const plan = isRaw ? planRawOnly(part.plan, asked) : limitDailyRollups(part.plan, snapshot.days_before);
+        const plan = isRaw ? planRawOnly(part.plan, query) : limitDailyRollups(part.plan, snapshot.days_before);
         // Where a stopped meter stopped is not of the moment of the progress.
-        const of_moment = counter.stop === undefined ? progress : undefined;
-        return cellsOf({ ...question, ...part, plan, snapshot, progress: of_moment });
+        const current_progress = counter.stop === undefined ? progress : undefined;
+        return loadUsageCells({ ...question, ...part, plan, snapshot, progress: current_progress });
       }),
     );
   let first: readonly SliceState[] | null = began.progress;
@@ -140,60 +155,60 @@ function readingOf({ stores, scope, asked, began }: Asking, counting: Counting):
       const known = first;
       first = null;
       if (known) return known;
-      const now = await countingNow(stores, scope, asked);
+      const now = await loadCurrentCounting(stores, scope, query);
       return isSameCounter(counter, now.counter) ? now.progress : null;
     },
     read: read(wants_raw),
-    certaintyOf: ([first, ...others]) => (others.length === 0 ? first!.certainty : 'open'),
+    deriveCertainty: ([first, ...others]) => (others.length === 0 ? first!.certainty : 'open'),
     readRaw: read(true),
     rowsReadAt: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
-    matters: async (doubts, found) => !wants_raw && mayBeTorn(asked, counting, { doubts, found }),
+    matters: async (doubts, found) => !wants_raw && mayBeTorn(query, counting, { doubts, found }),
   };
 }
 
-type Doubted = { readonly doubts: readonly Doubt[]; readonly found: readonly CellsRead[] };
+type DoubtedRead = { readonly doubts: readonly Doubt[]; readonly found: readonly CellsRead[] };
 
 /** Whether what is in doubt has events of the question, which may be in what was found, or not, or in part. */
 async function mayBeTorn(
-  asked: UsageAsked,
-  { question, parts }: Counting,
-  { doubts, found }: Doubted,
+  query: MeterUsageQuery,
+  { question, parts }: UsageCounting,
+  { doubts, found }: DoubtedRead,
 ): Promise<boolean> {
-  if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
+  if (doubts.some(({ is_wide }) => is_wide) && spansMonths(query)) return true;
   const [part] = parts;
   // What is read by one statement is of one moment; a second one must not see more than the first.
-  const { raw_ranges } = parts.length > 1 ? planRawOnly(part!.plan, asked) : found[0]!;
+  const { raw_ranges } = parts.length > 1 ? planRawOnly(part!.plan, query) : found[0]!;
   if (raw_ranges.length === 0) return false;
   const { places } = found[0]!;
-  if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isOf(doubt, place)));
+  if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isDoubtedPlace(doubt, place)));
   const snapshot = { before: new Map(), days_before: 0 };
   const plan = { ...part!.plan, raw_ranges };
-  const wanted = { ...rawWanted({ ...question, asked, plan, snapshot, progress: undefined }), doubts };
+  const wanted = { ...toRawEventsQuery({ ...question, query: query, plan, snapshot, progress: undefined }), doubts };
   return (await countRawEvents(question.stores.clickhouse, wanted)) > 0;
 }
 
-function isOf(doubt: Doubt, { partition, offset }: LogPlace): boolean {
+function isDoubtedPlace(doubt: Doubt, { partition, offset }: LogPlace): boolean {
   return partition === doubt.partition && offset >= doubt.from && offset < doubt.to;
 }
 
-function isOfSeveralMonths({ start_us, end_us }: UsageAsked): boolean {
-  return monthStart(start_us) !== monthStart(end_us - 1);
+function spansMonths({ start_us, end_us }: MeterUsageQuery): boolean {
+  return toMonthStart(start_us) !== toMonthStart(end_us - 1);
 }
 
-type Part = {
-  readonly asked: UsageAsked;
+type UsagePart = {
+  readonly query: MeterUsageQuery;
   readonly plan: SegmentPlan;
   readonly wants: Wants;
 };
 
 /** Distinct values of windows cannot be added up: their total is a second part of the question. */
-async function partsOf(meter: CompiledMeter, asked: UsageAsked): Promise<Part[]> {
-  const part = async (of: UsageAsked, wantsTotal: boolean): Promise<Part> => {
+async function planParts(meter: CompiledMeter, query: MeterUsageQuery): Promise<UsagePart[]> {
+  const part = async (of: MeterUsageQuery, wantsTotal: boolean): Promise<UsagePart> => {
     const { start_us, end_us, window_size, windows_from_us, bounds } = of;
-    const planning = planSegments(meter, { start_us, end_us, window_size, windows_from_us, grid: gridOf(of) });
-    const plan = await finished(planning, bounds);
+    const planning = planSegments(meter, { start_us, end_us, window_size, windows_from_us, grid: toGrid(of) });
+    const plan = await runYielding(planning, bounds);
     return {
-      asked: of,
+      query: of,
       plan,
       wants: {
         total: wantsTotal,
@@ -204,29 +219,29 @@ async function partsOf(meter: CompiledMeter, asked: UsageAsked): Promise<Part[]>
       },
     };
   };
-  if (asked.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [await part(asked, true)];
-  return [await part(asked, false), await part({ ...asked, window_size: undefined }, true)];
+  if (query.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [await part(query, true)];
+  return [await part(query, false), await part({ ...query, window_size: undefined }, true)];
 }
 
-function answerOf(
+function buildAnswer(
   meter: CompiledMeter,
-  { asked, plan, wants }: Part,
+  { query, plan, wants }: UsagePart,
   cells: readonly PlacedCell[],
 ): Promise<UsageByKey> {
-  const { start_us, end_us, bounds } = asked;
+  const { start_us, end_us, bounds } = query;
   // One answer is there also where nothing was counted.
-  const keys = asked.by_customer || asked.key_of ? [] : [''];
-  return finished(usageByKey({ meter, start_us, end_us, plan, cells, keys, wants }), bounds);
+  const keys = query.by_customer || query.key_of ? [] : [''];
+  return runYielding(usageByKey({ meter, start_us, end_us, plan, cells, keys, wants }), bounds);
 }
 
-function usageOf(answers: readonly UsageByKey[]): UsageOfKey[] {
+function listUsage(answers: readonly UsageByKey[]): UsageOfKey[] {
   const windows = new Map(answers.flatMap((answer) => [...answer.windows]));
   return answers.flatMap(({ totals }) =>
     [...totals].map(([key, total]) => ({ key, total, windows: windows.get(key) ?? [] })),
   );
 }
 
-function gridOf({ timezone, billing_anchor_ms }: UsageAsked) {
+function toGrid({ timezone, billing_anchor_ms }: MeterUsageQuery) {
   return { timezone: timezone ?? 'UTC', billing_anchor: billing_anchor_ms ?? null };
 }
 
@@ -245,10 +260,10 @@ function compiled(definition: MeterDefinition): CompiledMeter {
 }
 
 /** The shape in which billing asks: customers that are one, one range, the buckets for prices that apply per bucket. */
-export type UsageQuestion = {
+export type BilledUsageQuery = {
   readonly meter: Pick<Meter, 'id'>;
   readonly external_customer_ids: readonly string[];
-  readonly clipped?: Clipped | undefined;
+  readonly clipped?: ClippedRanges | undefined;
   readonly start_ms: Milliseconds;
   readonly end_ms: Milliseconds;
   /** IANA zone that aligns the meter's own buckets; UTC when absent. */
@@ -257,7 +272,7 @@ export type UsageQuestion = {
   readonly now_ms?: Milliseconds;
 };
 
-export type UsageAnswer = {
+export type BilledUsage = {
   /** The meter's value over the whole range, exact; may be negative (the billed quantity is floored by billing). */
   readonly quantity: Decimal;
   readonly event_count: number;
@@ -274,13 +289,13 @@ export type UsageAnswer = {
 };
 
 /** The question to the microsecond. */
-export function askedBy({ start_ms, end_ms, now_ms, ...question }: UsageQuestion) {
+export function toUsageQuery({ start_ms, end_ms, now_ms, ...question }: BilledUsageQuery) {
   const now = now_ms === undefined ? {} : { now_ms };
   return { ...question, start_us: toUs(start_ms), end_us: toUs(end_ms), ...now };
 }
 
-export async function readUsage(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageAnswer> {
-  const report = await askUsage(stores, scope, askedBy(question));
+export async function readUsage(stores: Stores, scope: Scope, question: BilledUsageQuery): Promise<BilledUsage> {
+  const report = await readUsageReport(stores, scope, toUsageQuery(question));
   const { total } = report.usage[0]!;
   const { as_of, high_water, meter_version } = report;
   return {
@@ -295,14 +310,14 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
   };
 }
 
-const LAG = new TogetherByKey<EventLog, void, readonly PartitionLag[]>(async (log, asked) => {
+const LAG = new KeyedBatchLoader<EventLog, void, readonly PartitionLag[]>(async (log, query) => {
   const lag = await log.lag();
-  return asked.map(() => lag);
+  return query.map(() => lag);
 });
 
 /** Whether everything that came in by this instant of the machine's clock is in the stores. */
 export async function isCountedUntil({ log }: Pick<Stores, 'log'>, at_us: Microseconds): Promise<boolean> {
-  const lag = await LAG.ask(log);
+  const lag = await LAG.load(log);
   return lag.every(({ oldest_unprocessed_at_us: oldest_us }) => oldest_us === null || oldest_us > at_us);
 }
 
@@ -311,8 +326,8 @@ export async function isCountedUntil({ log }: Pick<Stores, 'log'>, at_us: Micros
  * say nothing about when events came in: it is as fresh as its clock once everything is there that came in before the clock was
  * moved, and else as it was before that (docs/rules/clock.md, "Complete").
  */
-export async function freshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
-  const [lag, clock] = await Promise.all([LAG.ask(stores.log), clockOf(stores.postgres, scope)]);
+export async function loadFreshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
+  const [lag, clock] = await Promise.all([LAG.load(stores.log), loadClock(stores.postgres, scope)]);
   const unprocessed = lag.map(({ oldest_unprocessed_at_us: at }) => at ?? Number.POSITIVE_INFINITY);
   if (!clock) return formatUs(Math.min(toUs(nowMs), ...unprocessed));
   const isThere = Math.min(...unprocessed) > toUs(clock.advanced_at_ms);

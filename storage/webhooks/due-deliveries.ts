@@ -20,7 +20,7 @@ export type DueDelivery = Scope & {
   readonly failure_count: number;
 };
 
-export type Wanted = {
+export type DueDeliveriesQuery = {
   readonly now: Date;
   readonly lease: string;
   readonly limit: number;
@@ -28,9 +28,9 @@ export type Wanted = {
   readonly limit_each: number;
   readonly limit_environment: number;
   readonly limit_tenant: number;
-  readonly in_hand: Counts;
+  readonly in_hand: DeliveryCounts;
   /** Who had fewer in this run comes first. */
-  readonly served: Counts;
+  readonly served: DeliveryCounts;
   /** Without endpoints of ours deliveries are for the managed service, and with them none is. */
   readonly has_targets: boolean;
   /** Those that have not failed, in the order of the events; or those that have, the newest first. */
@@ -40,16 +40,16 @@ export type Wanted = {
 };
 
 /** By the keys of a delivery. */
-export type Counts = Readonly<Record<string, number>>;
+export type DeliveryCounts = Readonly<Record<string, number>>;
 
-export function environmentKey({ tenant_id, environment_id }: Scope): string {
+export function toEnvironmentKey({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
 /** Under which it is counted: its tenant, its environment, and its endpoint. */
-export function keysOf({ tenant_id, environment_id, endpoint_id }: DueDelivery): string[] {
+export function listDeliveryKeys({ tenant_id, environment_id, endpoint_id }: DueDelivery): string[] {
   const endpoint = endpoint_id === null ? [] : [endpoint_id];
-  return [tenant_id, environmentKey({ tenant_id, environment_id }), ...endpoint];
+  return [tenant_id, toEnvironmentKey({ tenant_id, environment_id }), ...endpoint];
 }
 
 /**
@@ -60,7 +60,7 @@ export function keysOf({ tenant_id, environment_id, endpoint_id }: DueDelivery):
  * Who has something is found by going through an index from one endpoint to the next, and of each are read as many as it may have: how many wait
  * does not matter. A first try is due as soon as it is there, whatever the instant of the run.
  */
-export async function takeDue(database: Database, wanted: Wanted): Promise<DueDelivery[]> {
+export async function takeDue(database: Database, wanted: DueDeliveriesQuery): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;
   const direction = which === 'first' ? 'asc' : 'desc';
   // As the indexes have it, which are of these alone.
@@ -176,7 +176,7 @@ export async function giveUpOld(database: Database, { told_before, has_targets, 
 }
 
 /** How many are neither taken nor given up. */
-export async function waitingDeliveries(database: Database): Promise<number> {
+export async function countWaitingDeliveries(database: Database): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::integer as count from webhook_deliveries where delivery_status = 'pending'`,
   );

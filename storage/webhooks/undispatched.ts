@@ -17,7 +17,7 @@ export type UndispatchedEvent = Scope &
  * The next environments with such events, in the order of their ids. The index is gone through from one to the next: however many events
  * one has, it costs one step.
  */
-export async function waitingEnvironments(
+export async function listWaitingEnvironments(
   transaction: Transaction,
   { after, limit }: { after: Scope | null; limit: number },
 ): Promise<Scope[]> {
@@ -38,7 +38,7 @@ export async function waitingEnvironments(
 }
 
 /** Of one environment so many at most. */
-export type Share = Scope & { readonly limit: number };
+export type EnvironmentShare = Scope & { readonly limit: number };
 
 /**
  * Locked, in the order in which they happened. One that somebody else has locked is left for later, and with it what happened to its record
@@ -46,7 +46,7 @@ export type Share = Scope & { readonly limit: number };
  */
 export async function takeUndispatched(
   transaction: Transaction,
-  shares: readonly Share[],
+  shares: readonly EnvironmentShare[],
 ): Promise<UndispatchedEvent[]> {
   const { rows } = await transaction.raw(
     `with share as (
@@ -87,7 +87,7 @@ export async function markDispatched(transaction: Transaction, ids: readonly str
 export type ListeningEndpoint = Scope & { readonly id: string; readonly event_names: readonly string[] };
 
 /** The enabled endpoints of these environments; none of them is deleted or disabled until the transaction ends. */
-export async function listeningEndpoints(
+export async function listListeningEndpoints(
   transaction: Transaction,
   scopes: readonly Scope[],
 ): Promise<ListeningEndpoint[]> {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
 import { createTestClock } from '../../actions/test-clocks/create-test-clock.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
@@ -178,7 +178,7 @@ describe('test clocks', () => {
 
     it('the subscription is refused that did not know of the clock of another process', async () => {
       const { environment_id, subscribe } = await place('Second');
-      const elsewhere = connectPostgres(urlOf(api.services.postgres));
+      const elsewhere = connectPostgres(readUrl(api.services.postgres));
       const wanted = { frozen_time: START, name: null, metadata: null };
       const author = { user_id: '', now: api.services.clock() };
       await createTestClock({ postgres: elsewhere }, { ...api.scope, environment_id }, { wanted, author });

@@ -22,7 +22,7 @@ import { FarthingError } from '../../core/error.ts';
 import { applyReceipt } from '../../core/invoice/payment-status.ts';
 import { checkShape } from '../../core/reservation/request.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { finalInvoice } from '../support/final-invoice.ts';
@@ -55,7 +55,7 @@ describe('chaos: credits', function () {
   before(async () => {
     api = await startTestApi({ now: author.now });
     const { services } = api;
-    processes = [0, 1].map(() => ({ ...services, postgres: connectPostgres(urlOf(services.postgres)) }));
+    processes = [0, 1].map(() => ({ ...services, postgres: connectPostgres(readUrl(services.postgres)) }));
   });
   after(async () => {
     clearInterval(cut);

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -18,7 +18,7 @@ describe('chaos: a backend of Postgres and kill -9', function () {
   let used = 0;
 
   before(async () => {
-    const usage_memory = new UsageMemory({ isFed: true });
+    const usage_memory = new UsageCache({ isFed: true });
     world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory, beside: true });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);

@@ -9,7 +9,7 @@ import { billDuePeriods, billPeriod } from '../../actions/billing/bill-period.ts
 import { billThreshold, billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { listDueWork } from '../../actions/billing/due-work.ts';
 import { startScheduler } from '../../scheduler/main.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
@@ -35,7 +35,7 @@ describe('scenario: many at once', () => {
     this.timeout(300_000);
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
     const { services } = world.api;
-    others = [1, 2].map(() => ({ ...services, postgres: connectPostgres(urlOf(services.postgres)) }));
+    others = [1, 2].map(() => ({ ...services, postgres: connectPostgres(readUrl(services.postgres)) }));
     await world.meter('calls');
     const ahead = (amount: string, display_name: string) => fixed(amount, { invoice_cadence: 'ADVANCE', display_name });
     const calls = usage('calls', '1', { display_name: 'calls' });

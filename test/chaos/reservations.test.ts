@@ -13,7 +13,7 @@ import { commitReservation, releaseReservation } from '../../actions/reservation
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { checkShape } from '../../core/reservation/request.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startApiProcess } from '../support/scheduler-process.ts';
 import { chanceOf } from '../support/seeds.ts';
@@ -42,7 +42,7 @@ describe('chaos: reservations', function () {
     const grant = { plan_id: world.id('plan Pro'), feature_id: feature.id, feature_type: 'metered' };
     await world.post('/entitlements', { ...grant, usage_limit: LIMIT });
     const { services } = world.api;
-    processes = [0, 1].map(() => ({ ...services, postgres: connectPostgres(urlOf(services.postgres)) }));
+    processes = [0, 1].map(() => ({ ...services, postgres: connectPostgres(readUrl(services.postgres)) }));
   });
   after(async () => {
     for (const { postgres } of processes) await postgres.destroy();

@@ -1,9 +1,9 @@
 /** Requests that are on their way when the clock of their environment is advanced (docs/rules/clock.md, "Advancing"). */
 import { expect } from 'chai';
 import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
-import { onBehalfOf } from '../../storage/caller.ts';
-import { clockOf } from '../../storage/environment-clock.ts';
+import { loadClock } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { runAs } from '../../storage/request-context.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -42,13 +42,13 @@ describe('scenario: writers beside an advance', () => {
 
   it('what has written comes before the advance', async () => {
     const { services, scope } = world.api;
-    const clock = await clockOf(services.postgres, scope);
+    const clock = await loadClock(services.postgres, scope);
     const { customer_id } = await world.subscription('acme');
     const writing = await services.postgres.transaction();
     const customer = await CustomerModel.fetch(scope, customer_id, { database: writing });
     const caller = { scope, user_id: 'user_1', secret_id: null, request_id: null, clock };
     const by = { by: { user_id: 'user_1', now: clock!.now }, database: writing };
-    await onBehalfOf(caller, () => CustomerModel.change(customer, { name: 'Acme' }, by));
+    await runAs(caller, () => CustomerModel.change(customer, { name: 'Acme' }, by));
     const advancing = world.askToAdvance('2031-01-03');
     await someoneWaits();
     expect((await world.testClock()).test_clock_status).to.equal('ready');

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkGrants } from '../../actions/alerts/grant-alerts.ts';
-import { holdAlertsOf } from '../../storage/alert-states.ts';
+import { lockAlerts } from '../../storage/alert-states.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
@@ -196,7 +196,7 @@ describe('scenario: alerts of grants', () => {
       const { services, scope } = world.api;
       let looked: Promise<number> | undefined;
       await services.postgres.transaction(async (transaction) => {
-        await holdAlertsOf(transaction, `grants ${world.id('subscription levels')}`);
+        await lockAlerts(transaction, `grants ${world.id('subscription levels')}`);
         looked = checkGrants(services, scope, { customer_id, now: world.now });
         await until('it waits', async () => {
           const waiting = `select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()`;

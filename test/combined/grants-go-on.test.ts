@@ -6,9 +6,9 @@ import { expect } from 'chai';
 import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
 import { gatherGrantedUsage } from '../../actions/entitlements/granted-usage.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { readUsageBehind } from '../../storage/usage/kept-histories.ts';
+import { readUsageSince } from '../../storage/usage/cached-histories.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -83,7 +83,7 @@ describe('scenario: grants that go on', () => {
       end_ms: end_ms!,
       now_ms: world.now.getTime(),
     };
-    const { read, known, keep } = await readUsageBehind<string>(services, scope, { key: 'test', question });
+    const { read, known, cache: keep } = await readUsageSince<string>(services, scope, { key: 'test', question });
     if (!known) {
       const [early] = read.usage.splitAt(at_ms!);
       const quantity = early.sumBetween({ start: start_ms!, end: end_ms! });
@@ -97,7 +97,7 @@ describe('scenario: grants that go on', () => {
   /** Of who knows what was, and of who has never asked. */
   const same = async (what: string): Promise<Answer> => {
     const { services } = world.api;
-    const postgres = connectPostgres(urlOf(services.postgres));
+    const postgres = connectPostgres(readUrl(services.postgres));
     try {
       const known = await told(services);
       expect(known, what).to.deep.equal(await told({ ...services, postgres }));

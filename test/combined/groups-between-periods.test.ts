@@ -3,7 +3,7 @@
  * real time"): whoever of the two ends, and when, and however late the scheduler comes to it.
  */
 import { expect } from 'chai';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { owedOf, usageWalletOf } from '../support/owed.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -155,7 +155,7 @@ async function monthsGoOn(world: World): Promise<void> {
 describe('scenario: usage of the child of a group, before the scheduler has come and behind', () => {
   for (const { what, terms = {}, child, cancelled, used, asked, owed } of CASES)
     it(`${what}: is owed by who is to pay for it`, async () => {
-      const world = await startWorld({ now: MARCH, usage_memory: new UsageMemory({ isFed: false }) });
+      const world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
       try {
         await world.meter('calls');
         await world.plan('Plain', [usage('calls', '1', terms === WEEKLY ? WEEKLY : {})]);
@@ -190,7 +190,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
   let world: World;
   let wallet: string;
   beforeEach(async () => {
-    world = await startWorld({ now: MARCH, usage_memory: new UsageMemory({ isFed: false }) });
+    world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
     await world.meter('calls');
     await world.plan('Plain', [usage('calls', '1')]);
     await world.plan('Fees', [usage('calls', '1'), fixed('7')]);

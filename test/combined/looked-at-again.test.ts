@@ -4,7 +4,7 @@ import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoice
 import { processDuePayments } from '../../actions/payments/due-payments.ts';
 import { cancelOverdue } from '../../actions/payments/end-overdue.ts';
 import { resumePayment } from '../../actions/payments/process-payment.ts';
-import { duePayments } from '../../storage/due-payments.ts';
+import { listDuePayments } from '../../storage/due-payments.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
@@ -104,7 +104,7 @@ describe('scenario: looked at again', () => {
     await world.subscribe('declined', 'Advance');
     world.at('2026-05-04T00:00:01Z');
     const { services, scope } = world.api;
-    const listed = await duePayments(services.postgres, { now: world.now, left: [], only: scope });
+    const listed = await listDuePayments(services.postgres, { now: world.now, left: [], only: scope });
     await processDuePayments(services, { now: world.now });
     const seen = async () => {
       const { payment_status, attempt_count, next_attempt_at } = await world.get(`/payments/${listed[0]!.id}`);

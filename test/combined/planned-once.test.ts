@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { ClockAdvancePlanCache } from '../../actions/billing/clock-advance-plan-cache.ts';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
-import { beginAdvance, holdAdvance } from '../../storage/test-clocks.ts';
+import { beginAdvance, lockAdvance } from '../../storage/test-clocks.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -49,7 +49,7 @@ describe('scenario: planned once', () => {
   const start = () => new Date(Date.UTC(2031, month, 1));
   const clock = () => world.api.services.postgres('test_clocks').where(world.api.scope);
   const heldBy = (worker: string, place: { tenant_id: string; environment_id: string; workflow_id: string }) =>
-    new ClockAdvancePlanCache((transaction) => holdAdvance(transaction, place, worker));
+    new ClockAdvancePlanCache((transaction) => lockAdvance(transaction, place, worker));
 
   /** The month ends for both: their drafts are in hand. The advance may go on for some more. */
   async function drafted(more = 0): Promise<void> {

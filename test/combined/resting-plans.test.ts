@@ -6,12 +6,12 @@ import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { planFromStores } from '../../actions/billing/gather-billing.ts';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
-import { purgeRecordChanges } from '../../storage/kept/look.ts';
-import { notedBy } from '../../storage/kept/noting.ts';
+import { purgeRecordChanges } from '../../storage/cache/change-feed.ts';
+import { runWithRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Database } from '../../storage/stores.ts';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -20,12 +20,12 @@ type Answer = any;
 
 const HOUR_MS = 3_600_000;
 const BOTH = ['acme', 'bravo'];
-/** Which ids tell a change (storage/kept/kept-answer.ts). */
+/** Which ids tell a change (storage/cache/cache-entry.ts). */
 const TOLD = /^(cust|subs|plan|price|meter|feat|addon|coupon|group|env)_[0-9A-Z]{26}$/;
 
 describe('scenario: resting plans', () => {
   let world: World;
-  let memory: UsageMemory;
+  let memory: UsageCache;
   let other: ReturnType<typeof connectPostgres>;
   let coupon_id: string;
   let feature_id: string;
@@ -39,9 +39,9 @@ describe('scenario: resting plans', () => {
   };
 
   before(async () => {
-    memory = new UsageMemory();
+    memory = new UsageCache();
     world = await startWorld({ now: '2031-01-01T00:00:00Z', usage_memory: memory });
-    other = connectPostgres(urlOf(world.api.services.postgres));
+    other = connectPostgres(readUrl(world.api.services.postgres));
     await world.meter('calls');
     await world.meter('other');
     const coupon = { name: 'A tenth', cadence: 'forever', type: 'percentage', percentage_off: '10' };
@@ -220,7 +220,7 @@ describe('scenario: resting plans', () => {
       ['acme'],
       ['11.7', '13'],
     ],
-    ['everything that was used is forgotten', async () => memory.running.forget(), BOTH, ['13', '13']],
+    ['everything that was used is forgotten', async () => memory.running.clear(), BOTH, ['13', '13']],
     [
       'nobody knows which records have changed',
       async () => {
@@ -274,10 +274,10 @@ describe('scenario: resting plans', () => {
         for (const name of ['id', 'subscription_id', 'entity_id'])
           if (TOLD.test(String(row[name]))) read.add(String(row[name]));
       },
-      madeOf(ids: Iterable<string>) {
+      dependsOn(ids: Iterable<string>) {
         for (const one of ids) made_of.add(one);
       },
-      asking() {},
+      recordUsageQuery() {},
       read() {},
     };
     const association = { ...scope(), id: `of ${nth}`, coupon_id, subscription_id: acme.id, start_date: at(1) };
@@ -285,7 +285,7 @@ describe('scenario: resting plans', () => {
     const period = { start: Date.parse(at(1)), end: START };
     const target = { subscription: acme, period, reference: 'period_end', now: world.now } as const;
     await services().postgres.transaction((transaction) =>
-      notedBy(notes, () => planFromStores(services(), transaction, target)),
+      runWithRecorder(notes, () => planFromStores(services(), transaction, target)),
     );
     // Of the customer only its name in events is read, and looked at by itself.
     const others = [world.id(`customer ${named('acme')}`)];

@@ -12,7 +12,7 @@ import { parquetReadObjects } from 'hyparquet';
 import S3rver from 's3rver';
 import { addDueExports } from '../../actions/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
-import { dueScheduledTasks } from '../../storage/due-exports.ts';
+import { listDueScheduledTasks } from '../../storage/due-exports.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -184,7 +184,11 @@ describe('scheduled exports', () => {
     };
     for (const nth of [1, 2, 3]) await copy(`many_${nth}`, 'tenant_many', `2019-01-0${nth}T00:00:00Z`);
     await copy('one', 'tenant_one', '2020-01-01T00:00:00Z');
-    const due = await dueScheduledTasks(postgres, { over_at: new Date('2020-06-01T00:00:00Z'), limit: 3, left: [] });
+    const due = await listDueScheduledTasks(postgres, {
+      over_at: new Date('2020-06-01T00:00:00Z'),
+      limit: 3,
+      left: [],
+    });
     expect(due.map((one) => one.id)).to.deep.equal(['many_1', 'one', 'many_2']);
     await postgres('scheduled_tasks').whereIn('tenant_id', ['tenant_many', 'tenant_one']).delete();
   });

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkSpend } from '../../actions/alerts/spend-alerts.ts';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { holdAlertsOf } from '../../storage/alert-states.ts';
+import { lockAlerts } from '../../storage/alert-states.ts';
 import { above, alertLog, eventsOf } from '../support/alerts.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -41,7 +41,7 @@ describe('scenario: alerts on spending, from period to period', () => {
     await world.settle();
     let hasEnded = false;
     const waiting = await services.postgres.transaction(async (transaction) => {
-      await holdAlertsOf(transaction, id);
+      await lockAlerts(transaction, id);
       const look = checkSpend(services, scope, { subscription_id: id, now: world.now });
       void look.finally(() => (hasEnded = true)).catch(() => undefined);
       await until('it waits, or has ended', async () => {

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { toPartition } from '../../core/event/identity.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
-import { shardOfEvent } from '../../storage/progress/corrections.ts';
+import { computeEventShard } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import type { ModelEntry, ModelEvent } from '../support/reference-model.ts';
 import { until } from '../support/until.ts';
@@ -54,7 +54,7 @@ describe('an import of five years, while the answer of an insert is awaited', fu
     const events: ModelEvent[] = [];
     while (events.length < MONTHS) {
       const event_id = `call-${made++}`;
-      if (toPartition(shardOfEvent(SCOPE, event_id), PARTITIONS) !== partition) continue;
+      if (toPartition(computeEventShard(SCOPE, event_id), PARTITIONS) !== partition) continue;
       const timestamp = new Date(Date.UTC(2020, 6 + events.length, 3, 4)).toISOString();
       events.push({ event_id, event_name: 'call', external_customer_id: 'acme', timestamp, properties: { n: '1.5' } });
     }

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { connectClickHouse, question } from '../../storage/clickhouse/clickhouse.ts';
+import { connectClickHouse, defineStatement } from '../../storage/clickhouse/clickhouse.ts';
 import { testStores } from '../support/stores.ts';
 
-const slowly = question({
+const slowly = defineStatement({
   name: 'slowly',
   sql: 'select sum(sleepEachRow(1)) as slept from numbers({seconds:UInt32}) settings max_block_size = 1',
   params: z.object({ seconds: z.int() }),
@@ -52,7 +52,7 @@ async function askNobody(): Promise<Unanswered> {
   const client = connectClickHouse(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
   const ask = (): Promise<Failed> => {
     const began = performance.now();
-    return slowly.ask(client, { seconds: 1 }).then(
+    return slowly.run(client, { seconds: 1 }).then(
       () => ({ error: undefined, took_ms: 0 }),
       (error: unknown) => ({ error, took_ms: performance.now() - began }),
     );
@@ -70,7 +70,7 @@ async function askNobody(): Promise<Unanswered> {
 async function askSlowly(): Promise<unknown> {
   const { clickhouse, close } = await (await testStores()).freshDatabase();
   try {
-    return await slowly.ask(clickhouse, { seconds: 20 });
+    return await slowly.run(clickhouse, { seconds: 20 });
   } finally {
     await close();
   }

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { buildApp } from '../../api/app.ts';
 import { connectPostgres, PROCESS_POOL } from '../../storage/postgres/postgres.ts';
-import { SILENT_WITHIN_MS } from '../../storage/silence.ts';
+import { SILENT_WITHIN_MS } from '../../storage/unresponsive-server.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Cut, cutTo } from '../support/cut.ts';
 import { until } from '../support/until.ts';

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
-import { taskFaults } from '../../storage/audit/tasks.ts';
+import { findTaskFaults } from '../../storage/audit/tasks.ts';
 import { purgeImportFiles } from '../../storage/imports/files.ts';
 import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';
 import type { EventLog } from '../../storage/log/log.ts';
@@ -558,7 +558,7 @@ describe('imports', () => {
     expect([await run(body), (await taskOf(body)).task_status]).to.deep.equal(['failed', 'PROCESSING']);
     const task = await taskOf(body);
     expect([await run(task), counts(await taskOf(task))]).to.deep.equal(['completed', ['COMPLETED', 2, 2, 2, 0]]);
-    const faults = await taskFaults(world.api.services.postgres, { ids: [body.id], limit: 10 });
+    const faults = await findTaskFaults(world.api.services.postgres, { ids: [body.id], limit: 10 });
     expect(faults).to.deep.equal([]);
   });
 

@@ -10,8 +10,8 @@ import { hearAccessChanges } from '../../api/http/access-changes.ts';
 import { makeHttpServer } from '../../process/http-server.ts';
 import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { newId } from '../../storage/new-id.ts';
-import { type Listener, listen } from '../../storage/postgres/listen.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { listen, type PostgresListener } from '../../storage/postgres/listen.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Cut, cutTo } from '../support/cut.ts';
 import { until } from '../support/until.ts';
@@ -21,12 +21,12 @@ const LONG_AGO = new Date('2026-01-01T00:00:00Z');
 describe('what changes for a key', () => {
   let api: TestApi;
   let second: { url: string; stop(): Promise<void> };
-  let changes: Listener;
+  let changes: PostgresListener;
   let way: Cut;
 
   before(async () => {
     api = await startTestApi();
-    const url = urlOf(api.services.postgres);
+    const url = readUrl(api.services.postgres);
     const services = { ...api.services, postgres: connectPostgres(url, { idle_timeout_ms: 500 }) };
     const address = new URL(url);
     way = await cutTo({ host: address.hostname, port: Number(address.port) });
@@ -120,7 +120,7 @@ describe('what changes for a key', () => {
   it('what is undone is not told, nor when a key was used', async () => {
     const heard: string[] = [];
     const { promise: begun, resolve } = withResolvers();
-    const url = urlOf(api.services.postgres);
+    const url = readUrl(api.services.postgres);
     const listener = listen(url, {
       channel: 'access_changed',
       heard: (one) => heard.push(one),

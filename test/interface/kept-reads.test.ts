@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { register } from 'prom-client';
 import { buildApp } from '../../api/app.ts';
 import { makeHttpServer } from '../../process/http-server.ts';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 describe('reads that are kept', () => {
@@ -16,7 +16,7 @@ describe('reads that are kept', () => {
 
   before(async () => {
     const config = { RATE_LIMIT_REQUESTS: '60' };
-    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory: new UsageMemory(), config });
+    world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory: new UsageCache(), config });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
     const meter_id = world.id('meter calls');

@@ -1,6 +1,6 @@
 /** `npm run audit` on Kafka: the log is asked where it begins and ends, and nothing is made for it. */
 import { expect } from 'chai';
-import { kafkaClient } from '../../storage/log/kafka/client.ts';
+import { createKafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 
@@ -43,7 +43,7 @@ describe('the audit on Kafka', function () {
   });
 
   it('ends with 1 where the log begins behind what the stores hold', async () => {
-    const admin = kafkaClient({ brokers: kafka.brokers.split(',') }).admin();
+    const admin = createKafkaClient({ brokers: kafka.brokers.split(',') }).admin();
     await admin.connect();
     const topic = (await admin.listTopics()).find((name) => /^cluster.*\.events$/.test(name))!;
     const { rows } = await cluster.database.postgres.raw(`select next_offset from slices where partition = 1`);

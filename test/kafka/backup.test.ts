@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
-import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
+import { type EmbeddedStack, startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
@@ -18,7 +18,11 @@ const TOPIC = 'backup';
 const NOWHERE = { postgres_url: 'postgres://nowhere', clickhouse_url: 'http://nowhere' };
 
 /** Two servers with a disk each, which are started and stopped one by one. */
-type Servers = { readonly postgres: Embedded; readonly clickhouse: Embedded; readonly database: FreshDatabase };
+type Servers = {
+  readonly postgres: EmbeddedStack;
+  readonly clickhouse: EmbeddedStack;
+  readonly database: FreshDatabase;
+};
 
 describe('a backup of the stores of several processes', function () {
   this.timeout(180_000);

@@ -1,7 +1,7 @@
 /** Dead letters are told on a topic of their own, with the bytes as they came, and can be replayed. */
 import { expect } from 'chai';
 import type { Consumer } from 'kafkajs';
-import { kafkaClient } from '../../storage/log/kafka/client.ts';
+import { createKafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { until } from '../support/until.ts';
@@ -19,7 +19,7 @@ describe('the topic of the dead letters', function () {
     kafka = await startKafka({ brokers: 1 });
     const settings = { KAFKA_DEAD_LETTER_TOPIC: TOPIC, KAFKA_DEAD_LETTER_RETENTION_HOURS: '5', SLICE_WAIT_MS: '20' };
     cluster = await startCluster({ kafka, partitions: 3, settings });
-    consumer = kafkaClient({ brokers: kafka.brokers.split(',') }).consumer({ groupId: 'who wants to know' });
+    consumer = createKafkaClient({ brokers: kafka.brokers.split(',') }).consumer({ groupId: 'who wants to know' });
     await consumer.connect();
     await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
     await consumer.run({
@@ -39,7 +39,7 @@ describe('the topic of the dead letters', function () {
   const letters = async () => (await cluster.request('GET', '/events/dead-letters')).body.items;
 
   it('has the retention that was asked for', async () => {
-    const admin = kafkaClient({ brokers: kafka.brokers.split(',') }).admin();
+    const admin = createKafkaClient({ brokers: kafka.brokers.split(',') }).admin();
     await admin.connect();
     const { resources } = await admin.describeConfigs({
       includeSynonyms: false,

@@ -1,6 +1,6 @@
 /** Partitions are added to a topic by `npm run partitions`, also when it is killed half-way, and every event still counts once. */
 import { expect } from 'chai';
-import { kafkaClient } from '../../storage/log/kafka/client.ts';
+import { createKafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { untilDailyRollups } from '../support/settled.ts';
@@ -68,7 +68,7 @@ describe('growing a topic', function () {
     await until('nobody reads', async () => (await readers()) === 0);
   };
   const readers = async () => {
-    const admin = kafkaClient({ brokers: kafka.brokers.split(',') }).admin();
+    const admin = createKafkaClient({ brokers: kafka.brokers.split(',') }).admin();
     await admin.connect();
     const { groups: known } = await admin.listGroups();
     const { groups } = await admin.describeGroups(known.map(({ groupId }) => groupId));
@@ -79,7 +79,7 @@ describe('growing a topic', function () {
   const grow = (to: number | string) => cluster.run('commands/partitions.ts', '--to', String(to));
   const partitionsMade = async () => {
     const { rows } = await cluster.database.postgres.raw('select partition_count from log_layout');
-    const admin = kafkaClient({ brokers: kafka.brokers.split(',') }).admin();
+    const admin = createKafkaClient({ brokers: kafka.brokers.split(',') }).admin();
     await admin.connect();
     const topic = (await admin.listTopics()).find((name) => /^cluster.*\.events$/.test(name))!;
     const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });

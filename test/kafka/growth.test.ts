@@ -1,6 +1,6 @@
 /** Events keep their places when partitions are added to a topic, and one store that was restored is refused as with any log. */
 import { openKafkaLog } from '../../storage/log/kafka/kafka.ts';
-import { layoutIn } from '../../storage/log/kafka/layout.ts';
+import { createLayoutReader } from '../../storage/log/kafka/layout.ts';
 import { growthContract } from '../storage/log/growth-contract.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { startMetering } from '../support/metering.ts';
@@ -28,7 +28,7 @@ describe('growing a topic, as any log', function () {
           append_timeout_ms: 3_000,
           session_timeout_ms: 6_000,
           linger_ms: 20,
-          layout: layoutIn(postgres),
+          layout: createLayoutReader(postgres),
         }),
     });
   });

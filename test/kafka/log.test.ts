@@ -5,10 +5,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { expect } from 'chai';
 import { recordCrc } from '../../storage/log/continuity.ts';
 import { KafkaAdmin } from '../../storage/log/kafka/admin.ts';
-import { shares } from '../../storage/log/kafka/assigner.ts';
-import { guardIdleConnections, kafkaClient, openSocket } from '../../storage/log/kafka/client.ts';
-import { type KafkaLogOptions, openKafkaLog, shared } from '../../storage/log/kafka/kafka.ts';
-import type { EventLog, PartitionBatch, Progress } from '../../storage/log/log.ts';
+import { computeShares } from '../../storage/log/kafka/assigner.ts';
+import { createKafkaClient, guardIdleConnections, openSocket } from '../../storage/log/kafka/client.ts';
+import { type KafkaLogOptions, openKafkaLog, shareInFlight } from '../../storage/log/kafka/kafka.ts';
+import type { ConsumerProgress, EventLog, PartitionBatch } from '../../storage/log/log.ts';
 import {
   entry,
   eventually,
@@ -40,7 +40,7 @@ function optionsFor(kafka: TestKafka, more: Partial<KafkaLogOptions> = {}): Kafk
 /** As retention does. */
 async function deleteBefore({ topic_prefix, ...options }: KafkaLogOptions, partition: number, offset: bigint) {
   const topic = `${topic_prefix}.events`;
-  const admin = kafkaClient(options).admin();
+  const admin = createKafkaClient(options).admin();
   await admin.connect();
   await admin.fetchTopicOffsets(topic); // kafkajs must have heard of the topic.
   await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(offset) }] });
@@ -48,7 +48,7 @@ async function deleteBefore({ topic_prefix, ...options }: KafkaLogOptions, parti
 }
 
 async function deleteTopic({ topic_prefix, ...options }: KafkaLogOptions): Promise<void> {
-  const admin = kafkaClient(options).admin();
+  const admin = createKafkaClient(options).admin();
   await admin.connect();
   await admin.deleteTopics({ topics: [`${topic_prefix}.events`] });
   await eventually(async () => expect(await admin.listTopics()).to.not.include(`${topic_prefix}.events`));
@@ -64,7 +64,7 @@ class BusyReader extends Reader {
     this.#work_ms = work_ms;
   }
 
-  override async process(batch: PartitionBatch): Promise<Progress> {
+  override async process(batch: PartitionBatch): Promise<ConsumerProgress> {
     const end = performance.now() + this.#work_ms;
     while (performance.now() < end) {
       const stretch = performance.now() + 100;
@@ -105,7 +105,7 @@ describe('the log on one broker', function () {
     const other = await openKafkaLog({ ...options, partition_count: 9 });
     expect([...logs, other].map((log) => log.partition_count)).to.deep.equal([5, 5, 5, 5]);
     await Promise.all([...logs, other].map((log) => log.close()));
-    const admin = kafkaClient(options).admin();
+    const admin = createKafkaClient(options).admin();
     await admin.connect();
     const { resources } = await admin.describeConfigs({
       includeSynonyms: false,
@@ -274,7 +274,7 @@ describe('the log on one broker', function () {
 
   it('leaves a connection once, however many questions on it fail', async () => {
     const options = optionsFor(kafka);
-    const admin = new KafkaAdmin(() => kafkaClient(options, { requestTimeout: 1_000 }));
+    const admin = new KafkaAdmin(() => createKafkaClient(options, { requestTimeout: 1_000 }));
     const warnings: Error[] = [];
     const warned = (warning: Error) => warnings.push(warning);
     process.on('warning', warned);
@@ -429,7 +429,7 @@ describe('the shares of a group', () => {
   ];
   for (const [what, claims, expected] of cases) {
     it(what, () => {
-      const given = shares(twelve, new Map(Object.entries(claims)));
+      const given = computeShares(twelve, new Map(Object.entries(claims)));
       expect(
         Object.fromEntries([...given].map(([member, share]) => [member, [...share].sort((a, b) => a - b)])),
       ).to.deep.equal(
@@ -445,7 +445,7 @@ describe('a shared question', () => {
   it('is asked once for all who wait, and again for who came while it was asked', async () => {
     let asked = 0;
     const answers: ((value: number) => void)[] = [];
-    const ask = shared(() => new Promise<number>((resolve) => (answers.push(resolve), asked++)));
+    const ask = shareInFlight(() => new Promise<number>((resolve) => (answers.push(resolve), asked++)));
     const tick = () => new Promise((resolve) => setImmediate(resolve));
     const first = [ask(), ask()];
     await tick();

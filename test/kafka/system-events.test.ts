@@ -1,7 +1,7 @@
 /** System events are told on a topic of their own: each after its commit, those of one record in order, none lost while Kafka is away. */
 import { expect } from 'chai';
 import type { Consumer } from 'kafkajs';
-import { kafkaClient } from '../../storage/log/kafka/client.ts';
+import { createKafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { until } from '../support/until.ts';
@@ -20,7 +20,7 @@ describe('the topic of the system events', function () {
     kafka = await startKafka({ brokers: 1 });
     const settings = { KAFKA_SYSTEM_EVENT_TOPIC: TOPIC };
     cluster = await startCluster({ kafka, partitions: 3, pipelines: 0, schedulers: 1, settings });
-    consumer = kafkaClient({ brokers: kafka.brokers.split(',') }).consumer({ groupId: 'who wants to know' });
+    consumer = createKafkaClient({ brokers: kafka.brokers.split(',') }).consumer({ groupId: 'who wants to know' });
     await consumer.connect();
     await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
     await consumer.run({

@@ -11,7 +11,7 @@ import { commitReservation } from '../../actions/reservations/end-reservation.ts
 import { FarthingError } from '../../core/error.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../storage/log/log.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -207,7 +207,7 @@ describe('laws of reservations', function () {
     feature = await world.post('/features', { name: 'Tokens', type: 'metered', meter_id: meter.id });
     const grant = { plan_id: world.id('plan Pro'), feature_id: feature.id, feature_type: 'metered' };
     await world.post('/entitlements', { ...grant, usage_limit: LIMIT });
-    const gone = connectPostgres(urlOf(world.api.services.postgres));
+    const gone = connectPostgres(readUrl(world.api.services.postgres));
     dead = await openEmbeddedLog(gone, { partition_count: 1, append_timeout_ms: 1000 });
     await gone.destroy();
   });

@@ -9,9 +9,9 @@ import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { computeLast } from '../../actions/invoices/compute-invoice.ts';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { finalizeReady } from '../../actions/invoices/finalize-invoice.ts';
-import { dueDrafts } from '../../storage/due-billing.ts';
+import { listDueDrafts } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { type Restless, startRestless, WHO } from '../support/restless.ts';
 import { samples } from '../support/samples.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -50,7 +50,7 @@ describe('laws of resting plans', function () {
   };
 
   before(async () => {
-    const memory = new UsageMemory();
+    const memory = new UsageCache();
     world = await startWorld({ now: '2031-01-01T00:00:00Z', usage_memory: memory });
     restless = await startRestless(world, memory);
     services().postgres.on('query', note);
@@ -106,7 +106,7 @@ describe('laws of resting plans', function () {
 
   async function isFinalAsPlanned(): Promise<void> {
     const only = scope();
-    const due = await dueDrafts(services().postgres, { now: world.now, delay_seconds: 7200, left: [], only });
+    const due = await listDueDrafts(services().postgres, { now: world.now, delay_seconds: 7200, left: [], only });
     const anew = await plannedAnew(due.map(({ id }) => id));
     planned = new Set();
     const report = await finalizeDueInvoices(services(), { now: world.now, delay_seconds: 7200, only });

@@ -14,7 +14,7 @@ import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { FarthingError } from '../../core/error.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
-import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Cut, cutTo } from '../support/cut.ts';
@@ -307,7 +307,7 @@ describe('laws of wallets', function () {
 
   before(async () => {
     api = await startTestApi({ now: new Date(START) });
-    const url = new URL(urlOf(api.services.postgres));
+    const url = new URL(readUrl(api.services.postgres));
     way = await cutTo({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
     url.port = String(way.port);

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { createTimeSlice } from '../../scheduler/time-slice.ts';
-import { noteTurn } from '../../storage/job-turns.ts';
+import { recordTurn } from '../../storage/fair-jobs.ts';
 import { addJob } from '../../storage/jobs.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
@@ -161,7 +161,7 @@ describe('long work of many tenants', () => {
     const mayGoOn = createTimeSlice(postgres, { line: mine, lane, slice_ms: 0 });
     const wait = (key: string, queue: string) =>
       addJob(postgres, { task: lane[0]!, payload: {}, key, queue, max_attempts: 1 });
-    await noteTurn(postgres, mine);
+    await recordTurn(postgres, mine);
     expect(await mayGoOn(), 'nobody waits').to.equal(true);
     await wait('begun', 'other');
     expect(await mayGoOn(), 'another waits').to.equal(false);

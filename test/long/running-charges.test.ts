@@ -11,7 +11,7 @@ import { loadRealTimeBalance } from '../../actions/wallets/real-time-balance.ts'
 import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
@@ -28,7 +28,7 @@ for (const beside of [false, true])
     let anew: Server;
 
     beforeEach(async () => {
-      world = await startWorld({ usage_memory: new UsageMemory({ isFed: beside }), beside });
+      world = await startWorld({ usage_memory: new UsageCache({ isFed: beside }), beside });
       anew = buildApp({ ...world.api.services, usage_memory: undefined }, routes).listen(0);
     });
     afterEach(async () => {

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { findThresholdCheck } from '../../actions/billing/next-threshold-check.ts';
 import { dispatchBatch } from '../../actions/webhooks/dispatch-events.ts';
 import { startScheduler } from '../../scheduler/main.ts';
-import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
+import { purgePublishedBefore } from '../../storage/system-events/unstreamed.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
@@ -157,7 +157,7 @@ describe('a year by the clock of an environment', () => {
       expect([told_at, next_attempt_at].map(Date.parse)).to.deep.equal([now.getTime(), now.getTime()]);
 
     await services.postgres('webhook_deliveries').update({ delivery_status: 'delivered', next_attempt_at: null });
-    const purge = (before: Date) => purgeToldBefore(services.postgres, { before, is_streamed: false });
+    const purge = (before: Date) => purgePublishedBefore(services.postgres, { before, is_streamed: false });
     expect(await purge(now), 'they are as old as the machine says').to.equal(0);
     expect(await purge(new Date(now.getTime() + 1))).to.equal(events.length);
   });

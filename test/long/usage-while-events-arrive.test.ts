@@ -7,8 +7,8 @@ import { register } from 'prom-client';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
-import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { readUsageReport, type UsageReport } from '../../storage/usage/usage.ts';
+import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import {
   instantText,
@@ -63,7 +63,7 @@ describe('usage while events arrive', function () {
     });
 
     it(`what is kept in memory (seed ${seed})`, async () => {
-      const usage_memory = new UsageMemory();
+      const usage_memory = new UsageCache();
       const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60, usage_memory });
       const before = await answersFromMemory();
       try {
@@ -189,7 +189,7 @@ async function askedOf(
   stores: Stores,
   { meter, question, ...now }: { meter: number; question: ModelQuestion; now_ms?: number },
 ): Promise<Asked> {
-  const report = await askUsage(stores, SCOPE, {
+  const report = await readUsageReport(stores, SCOPE, {
     meter: { id: `m${meter}` },
     external_customer_ids: question.customers ?? null,
     start_us: Date.parse(question.start) * 1000,

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { auditUsage } from '../../actions/audit/usage.ts';
-import { type CustomerRange, customerRanges } from '../../storage/events/customer-ranges.ts';
+import { type CustomerRange, listCustomerRanges } from '../../storage/events/customer-ranges.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const US_PER_DAY = 86_400_000_000;
@@ -41,7 +41,11 @@ describe('a back-fill in parts', () => {
   const ranges = async (day: number, events_max = PART_EVENTS) => {
     const bounds = { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
     const before = new Map([0, 1, 2].map((partition) => [partition, 1_000_000n]));
-    return customerRanges(metering.stores.clickhouse, { ...SCOPE, event_name: 'call', ...bounds, before }, events_max);
+    return listCustomerRanges(
+      metering.stores.clickhouse,
+      { ...SCOPE, event_name: 'call', ...bounds, before },
+      events_max,
+    );
   };
   const unusable = async () => {
     const rows = await metering.rows<{ event_id: string }>(

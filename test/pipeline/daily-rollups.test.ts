@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
-import { daysBefore, EVERY_DAY } from '../../storage/progress/slice-state.ts';
+import { EVERY_DAY, readDaysBefore } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
@@ -71,7 +71,7 @@ describe('daily rollups', () => {
     );
     return rows.map(({ day, n }) => [day, Number(n)]);
   };
-  const days = async () => daysBefore(await readProgress(metering.stores.postgres));
+  const days = async () => readDaysBefore(await readProgress(metering.stores.postgres));
 
   it('are made of the base rows of the days that were asked for, and change no answer', async () => {
     await send(0, 360);

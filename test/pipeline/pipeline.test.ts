@@ -8,7 +8,7 @@ import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts'
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
@@ -68,7 +68,7 @@ describe('pipeline', () => {
   const settled = () =>
     until('the pipeline is idle', () => isSettled(stores.postgres, () => isLogProcessed(stores.log)));
   const usage = async (meterId: string, start: string, end: string) => {
-    const report = await askUsage(stores, SCOPE, {
+    const report = await readUsageReport(stores, SCOPE, {
       meter: { id: meterId },
       external_customer_ids: ['acme'],
       start_us: US(start),

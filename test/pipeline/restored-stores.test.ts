@@ -4,7 +4,7 @@ import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { toPartition } from '../../core/event/identity.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
-import { requestCorrectionsAgain, shardOfEvent } from '../../storage/progress/corrections.ts';
+import { computeEventShard, requestCorrectionsAgain } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
@@ -94,7 +94,7 @@ describe('a store that was restored to an earlier moment', () => {
     const first = async () => (await postgres.raw(`select next_offset from slices where partition = 0`)).rows;
     const before = await first();
     const ids = Array.from({ length: 40 }, (_, n) => `f${n}`);
-    const elsewhere = ids.find((id) => toPartition(shardOfEvent(SCOPE, id), 4) !== 0)!;
+    const elsewhere = ids.find((id) => toPartition(computeEventShard(SCOPE, id), 4) !== 0)!;
     await metering.send([event(elsewhere, 1)]);
     await metering.settled();
     expect(await first()).to.deep.equal(before);

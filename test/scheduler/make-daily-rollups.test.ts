@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { makeDailyRollupsJob } from '../../scheduler/jobs/make-daily-rollups.ts';
-import { daysBefore } from '../../storage/progress/slice-state.ts';
+import { readDaysBefore } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { startMetering } from '../support/metering.ts';
 import { until } from '../support/until.ts';
@@ -13,7 +13,7 @@ describe('job make-day-rows, which makes daily rollups', () => {
       const run = async (now: string) => {
         const { asked } = (await job.run(new Date(now))).done;
         await metering.settled();
-        return { asked, made: new Date(daysBefore(await readProgress(metering.stores.postgres)) * 86_400_000) };
+        return { asked, made: new Date(readDaysBefore(await readProgress(metering.stores.postgres)) * 86_400_000) };
       };
       // Before its partitions are taken a pipeline has nothing to make them of.
       await until('partitions are taken', async () => (await readProgress(metering.stores.postgres)).length > 0);

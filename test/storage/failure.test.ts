@@ -2,8 +2,8 @@
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { expect } from 'chai';
 import { alreadyExists, FarthingError, invalid, notFound } from '../../core/error.ts';
-import { clickhouseFailure } from '../../storage/clickhouse/clickhouse.ts';
-import { failureOf, isAway } from '../../storage/failure.ts';
+import { toClickHouseFailure } from '../../storage/clickhouse/clickhouse.ts';
+import { classifyFailure, isUnavailable } from '../../storage/failure.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
@@ -39,12 +39,12 @@ describe('failureOf', () => {
     ['a statement that is none', 'selec 1', 'ours'],
     ['a statement that took too long', 'set local statement_timeout = 20; select pg_sleep(5)', 'away'],
   ] as const)
-    it(`Postgres: ${what} is ${failure}`, async () => expect(failureOf(await byPostgres(sql))).to.equal(failure));
+    it(`Postgres: ${what} is ${failure}`, async () => expect(classifyFailure(await byPostgres(sql))).to.equal(failure));
 
   it('Postgres: a session that is ended is away', async () => {
     // In a pool of its own: the next question of this one would meet the dead connection.
     const alone = connectPostgres(database.postgres_url, { pool_max: 1 });
-    expect(failureOf(await said(alone.raw('select pg_terminate_backend(pg_backend_pid())')))).to.equal('away');
+    expect(classifyFailure(await said(alone.raw('select pg_terminate_backend(pg_backend_pid())')))).to.equal('away');
     await alone.destroy();
   });
 
@@ -54,23 +54,23 @@ describe('failureOf', () => {
     const { rows } = await transaction.raw('select pg_backend_pid() as pid');
     await database.postgres.raw('select pg_terminate_backend(?)', [rows[0].pid]);
     for (const which of ['first', 'next'])
-      expect(failureOf(await said(transaction.raw('select 1'))), which).to.equal('away');
+      expect(classifyFailure(await said(transaction.raw('select 1'))), which).to.equal('away');
     await transaction.rollback().catch(() => {}); // There is nothing to roll back any more.
     await alone.destroy();
   });
 
   it('a model says the same through Objection', async () => {
     const nothing = CustomerModel.in({ tenant_id: 'a', environment_id: 'b' }, database.postgres);
-    expect(failureOf(await said(nothing.whereRaw(`'x'::int = 1`)))).to.equal('refused');
+    expect(classifyFailure(await said(nothing.whereRaw(`'x'::int = 1`)))).to.equal('refused');
   });
 
   it('Postgres that is not reached is away, and so is a pool without a free connection', async () => {
     const nobody = connectPostgres(`postgres://x@${NOBODY_LISTENS}/x`, { acquire_timeout_ms: 300 });
-    expect(isAway(await said(nobody.raw('select 1')))).to.equal(true);
+    expect(isUnavailable(await said(nobody.raw('select 1')))).to.equal(true);
     await nobody.destroy();
     const narrow = connectPostgres(database.postgres_url, { pool_max: 1, acquire_timeout_ms: 100 });
     const held = await narrow.transaction();
-    expect(isAway(await said(narrow.raw('select 1')))).to.equal(true);
+    expect(isUnavailable(await said(narrow.raw('select 1')))).to.equal(true);
     await held.rollback();
     await narrow.destroy();
   });
@@ -78,18 +78,20 @@ describe('failureOf', () => {
   it('ClickHouse that is not reached is away; a statement that is none is ours', async () => {
     const nobody = createClient({ url: `http://${NOBODY_LISTENS}`, log: { level: ClickHouseLogLevel.OFF } });
     const unreached = await said(nobody.query({ query: 'SELECT 1' }));
-    expect(failureOf(unreached)).to.equal('away');
-    expect(clickhouseFailure('a question', unreached)).to.include({ code: 'service_unavailable' });
+    expect(classifyFailure(unreached)).to.equal('away');
+    expect(toClickHouseFailure('a question', unreached)).to.include({ code: 'service_unavailable' });
     await nobody.close();
     const wrong = await said(database.clickhouse.query({ query: 'SELEC 1' }));
-    expect(failureOf(wrong)).to.equal('ours');
-    expect(clickhouseFailure('a question', wrong)).to.include({ code: 'database_error' });
+    expect(classifyFailure(wrong)).to.equal('ours');
+    expect(toClickHouseFailure('a question', wrong)).to.include({ code: 'database_error' });
   });
 
   it('ClickHouse that is too busy is away', async () => {
     const query = 'SELECT sum(cityHash64(number)) FROM numbers(100000000000)';
     const settings = { max_execution_time: 1 };
-    expect(failureOf(await said(database.clickhouse.query({ query, clickhouse_settings: settings })))).to.equal('away');
+    expect(classifyFailure(await said(database.clickhouse.query({ query, clickhouse_settings: settings })))).to.equal(
+      'away',
+    );
   });
 
   for (const [error, failure] of [
@@ -102,5 +104,6 @@ describe('failureOf', () => {
     [new Error('the connection was terminated by a fault of ours'), undefined],
     [undefined, undefined],
   ] as const)
-    it(`${String(error)} is ${failure ?? 'no failure of a store'}`, () => expect(failureOf(error)).to.equal(failure));
+    it(`${String(error)} is ${failure ?? 'no failure of a store'}`, () =>
+      expect(classifyFailure(error)).to.equal(failure));
 });

@@ -1,7 +1,7 @@
 /** The metric of waiting jobs counts jobs that could run, and none that wait on purpose (docs/decisions/0020-jobs.md). */
 import { expect } from 'chai';
-import { addJobInTurn, noteTurn } from '../../storage/job-turns.ts';
-import { jobWaits } from '../../storage/job-waits.ts';
+import { addJobFairly, recordTurn } from '../../storage/fair-jobs.ts';
+import { loadJobWaits } from '../../storage/job-waits.ts';
 import { addJob } from '../../storage/jobs.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 
@@ -23,7 +23,7 @@ describe('how long jobs wait', () => {
   const add = (task: string, key: string, queue: string) =>
     addJob(database.postgres, { task, key, queue, payload: {}, max_attempts: 3 });
   const stand = (tenant: string, key: string) =>
-    addJobInTurn(database.postgres, {
+    addJobFairly(database.postgres, {
       task: 'import',
       queue: `import:${tenant}`,
       key,
@@ -41,7 +41,7 @@ describe('how long jobs wait', () => {
   const end = (key: string) => sql(`delete from graphile_worker._private_jobs where key = '${key}'`);
   /** In whole minutes, of those that wait. */
   async function waits(): Promise<Record<string, number>> {
-    const all = (await jobWaits(database.postgres, TASKS)).map(
+    const all = (await loadJobWaits(database.postgres, TASKS)).map(
       ({ task, seconds }) => [task, Math.floor(seconds / 60)] as const,
     );
     expect(all.map(([task]) => task)).to.have.members(TASKS.map(({ task }) => task));
@@ -93,9 +93,9 @@ describe('how long jobs wait', () => {
     await stand('a', 'a3');
     await pass(90);
     expect(await waits()).to.deep.equal({ import: 180 });
-    await noteTurn(database.postgres, { task: 'import', queue: 'import:a' });
+    await recordTurn(database.postgres, { task: 'import', queue: 'import:a' });
     await end('a1');
-    await noteTurn(database.postgres, { task: 'import', queue: 'import:a' });
+    await recordTurn(database.postgres, { task: 'import', queue: 'import:a' });
     expect(await waits()).to.deep.equal({});
     await pass(20);
     expect(await waits()).to.deep.equal({ import: 20 });

@@ -8,7 +8,7 @@ import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { growLog } from '../../storage/log/grow.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
 import { startMetering } from '../support/metering.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
@@ -63,7 +63,7 @@ describe('growing the log', () => {
     await pipeline.stop();
   };
   const counted = async (stores: Stores) => {
-    const report = await askUsage(stores, SCOPE, {
+    const report = await readUsageReport(stores, SCOPE, {
       meter: METER,
       external_customer_ids: ['acme'],
       start_us: Date.UTC(2026, 2, 1) * 1000,

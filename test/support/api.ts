@@ -21,8 +21,8 @@ import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { bootstrap } from '../../storage/bootstrap.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { newId } from '../../storage/new-id.ts';
-import { aloneWith } from '../../storage/postgres/own-statements.ts';
-import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { trackOwnStatements } from '../../storage/postgres/own-statements.ts';
+import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { freshDatabase } from './stores.ts';
 
 export type TestAnswer = {
@@ -71,7 +71,7 @@ export async function startTestApi(
     config?: Record<string, string>;
     pipeline?: true;
     /** As in `npm start`, where API and pipeline are one process, and nobody else writes to Postgres. */
-    usage_memory?: UsageMemory;
+    usage_memory?: UsageCache;
     /** With `usage_memory`: as `npm run api`, beside others. */
     beside?: boolean;
   } = {},
@@ -79,7 +79,7 @@ export async function startTestApi(
   let now = new Date(options.now ?? '2026-03-15T12:00:00Z');
   const database = await freshDatabase();
   const { postgres, clickhouse } = database;
-  if (options.usage_memory && !options.beside) aloneWith(postgres, database.postgres_url);
+  if (options.usage_memory && !options.beside) trackOwnStatements(postgres, database.postgres_url);
   const config = readConfig(options.config ?? {});
   const log = await openEmbeddedLog(postgres, {
     partition_count: config.LOG_PARTITIONS ?? 1,

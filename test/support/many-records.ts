@@ -6,7 +6,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
 import type { Scope } from '../../core/scope.ts';
-import { urlOf } from '../../storage/postgres/postgres.ts';
+import { readUrl } from '../../storage/postgres/postgres.ts';
 
 export const MANY = 10_000;
 
@@ -463,7 +463,7 @@ const ALL: Record<string, string> = {
 
 /** The same in each of these scopes; then what the server does by itself after a while: statistics, and which pages all see. */
 export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promise<void> {
-  const client = new pg.Client({ connectionString: urlOf(postgres) });
+  const client = new pg.Client({ connectionString: readUrl(postgres) });
   await client.connect();
   try {
     // Stamps of triggers and references are as they are meant above.

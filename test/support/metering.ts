@@ -11,8 +11,8 @@ import type { EventLog } from '../../storage/log/log.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
-import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { readUsageReport } from '../../storage/usage/usage.ts';
+import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
 import { type FreshDatabase, freshDatabase } from './stores.ts';
 import { until } from './until.ts';
@@ -56,7 +56,7 @@ export type MeteringOptions = {
   /** Migrated; a fresh one when absent. Closed at the end. */
   database?: FreshDatabase;
   /** As a process has it in which API and pipeline are together. */
-  usage_memory?: UsageMemory;
+  usage_memory?: UsageCache;
   /** Another log than the embedded one. */
   open_log?: (postgres: Stores['postgres'], partition_count: number) => Promise<EventLog>;
 };
@@ -131,7 +131,7 @@ export async function startMetering({
       await until('the pipeline is idle', isIdle, SETTLED_WITHIN_MS);
     },
     usage: async (meter_id, customer, [start, end]) => {
-      const report = await askUsage(stores, SCOPE, {
+      const report = await readUsageReport(stores, SCOPE, {
         meter: { id: meter_id },
         external_customer_ids: [customer],
         start_us: Date.parse(start) * 1000,

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { urlOf } from '../../storage/postgres/postgres.ts';
+import { readUrl } from '../../storage/postgres/postgres.ts';
 
 export type Statement = { readonly sql: string; readonly bindings: readonly unknown[] };
 
@@ -39,7 +39,7 @@ export class StatementsOf {
    * not: the plans are those of a planner that would rather take any index.
    */
   static async open(postgres: Knex): Promise<StatementsOf> {
-    const beside = new pg.Client({ connectionString: urlOf(postgres) });
+    const beside = new pg.Client({ connectionString: readUrl(postgres) });
     await beside.connect();
     await beside.query('set enable_seqscan = off');
     return new StatementsOf(postgres, beside);

@@ -3,8 +3,8 @@
  * cannot be is refused, and changes nothing.
  */
 import { expect } from 'chai';
-import { purgeRecordChanges } from '../../storage/kept/look.ts';
-import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { purgeRecordChanges } from '../../storage/cache/change-feed.ts';
+import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { until } from './until.ts';
 import { fixed, tiers, usage, type World } from './world.ts';
 
@@ -40,7 +40,7 @@ export type Deed = {
 
 export type Restless = Awaited<ReturnType<typeof startRestless>>;
 
-export async function startRestless(world: World, memory: UsageMemory) {
+export async function startRestless(world: World, memory: UsageCache) {
   const sent: string[] = [];
   let nth = 0;
   let month = 0;
@@ -314,7 +314,7 @@ export async function startRestless(world: World, memory: UsageMemory) {
       await purgeRecordChanges(services().postgres);
       await purgeRecordChanges(services().postgres);
     },
-    'usage is forgotten': async () => memory.running.forget(),
+    'usage is forgotten': async () => memory.running.clear(),
   };
 
   await offered();

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Services } from '../../api/services.ts';
-import { urlOf } from '../../storage/postgres/postgres.ts';
+import { readUrl } from '../../storage/postgres/postgres.ts';
 import { testStores } from './stores.ts';
 
 /** How soon the jobs of one that died are taken over, for tests. */
@@ -25,7 +25,7 @@ async function startOn({ postgres, clickhouse, config }: Services, script: strin
   const [database] = await (await clickhouse.query(question)).json<{ name: string }>();
   const clickhouse_url = new URL((await testStores()).clickhouse_url);
   clickhouse_url.pathname = `/${database?.name}`;
-  const args = [urlOf(postgres), clickhouse_url.href, now.toISOString(), config.EXPORT_DIRECTORY ?? ''];
+  const args = [readUrl(postgres), clickhouse_url.href, now.toISOString(), config.EXPORT_DIRECTORY ?? ''];
   const file = join(import.meta.dirname, script);
   const child = spawn(process.execPath, ['--import', './process/typescript.mjs', file, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -10,7 +10,7 @@ import type { Knex } from 'knex';
 import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { processStart } from '../../storage/embedded/process-start.ts';
-import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
+import { type EmbeddedStack, startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { atEnd } from './at-end.ts';
 import { isInMemory, storeDirectory } from './store-directory.ts';
@@ -101,7 +101,7 @@ function copyStrategy(dir: string): CopyStrategy {
 type CopyStrategy = 'file_copy' | 'wal_log';
 
 /** The databases of tests are copies of one that was migrated once in each store. */
-async function prepare({ postgres_url, clickhouse_url }: Embedded, strategy: CopyStrategy) {
+async function prepare({ postgres_url, clickhouse_url }: EmbeddedStack, strategy: CopyStrategy) {
   const run = randomBytes(4).toString('hex');
   const template = `test_${run}_template`;
   const root = connectPostgres(postgres_url, { idle_timeout_ms: 500 });

@@ -23,8 +23,8 @@ import { routes } from '../../api/resources.ts';
 import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
-import { feedUsage } from '../../storage/usage/usage-feed.ts';
-import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import type { UsageCache } from '../../storage/usage/usage-cache.ts';
+import { startUsageFeed } from '../../storage/usage/usage-feed.ts';
 import { startTestApi, type TestApi } from './api.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
 import { until } from './until.ts';
@@ -68,7 +68,7 @@ export async function startWorld(
     now?: string;
     test_clock?: boolean;
     config?: Record<string, string>;
-    usage_memory?: UsageMemory;
+    usage_memory?: UsageCache;
     beside?: boolean;
   } = {},
 ): Promise<World> {
@@ -80,7 +80,7 @@ export async function startWorld(
     ...(options.usage_memory ? { usage_memory: options.usage_memory, beside: options.beside ?? false } : {}),
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
-  if (options.beside) feedUsage(api.services.postgres, options.usage_memory!);
+  if (options.beside) startUsageFeed(api.services.postgres, options.usage_memory!);
   const world = new World(api, options);
   await world.resumePipeline();
   if (options.test_clock) await world.startTestClock();

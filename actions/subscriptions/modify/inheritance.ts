@@ -7,7 +7,7 @@ import { type ChangedResources, toChangedSubscriptions } from '../../../core/sub
 import { checkCanHaveInherited, checkDistinct } from '../../../core/subscription/hierarchy.ts';
 import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
-import { childrenOf, SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { toScope } from '../../billing/billable-items.ts';
 import { emit } from '../../system-events/emit.ts';
@@ -102,7 +102,7 @@ async function loadLeavingSubscriptions(
   external_ids: readonly string[],
 ) {
   checkDistinct(toParamsField(REMOVED), external_ids);
-  const inheritedSubscriptions = await childrenOf(
+  const inheritedSubscriptions = await buildChildrenQuery(
     subscription,
     { parents: [subscription], type: 'INHERITED' },
     database,

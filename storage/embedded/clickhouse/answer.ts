@@ -6,18 +6,18 @@ import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, Gzip } from 'node:zlib';
 import { StatementError } from '../../clickhouse/tokens.ts';
-import type { Engine, Surroundings, Written } from './engine.ts';
+import type { Engine, Surroundings, WriteCounts } from './engine.ts';
 import type { Request } from './request.ts';
 import type { Spool } from './spool.ts';
 import { insertFromFile, readIntoFile, withoutFormat } from './statement.ts';
 
-export interface Served {
+export interface AnswerContext {
   engine: Engine;
   spool: Spool;
 }
 
 /** Runs the statement of a request and answers as a server does. */
-export async function answer(request: Request, response: ServerResponse, served: Served): Promise<void> {
+export async function answerRequest(request: Request, response: ServerResponse, served: AnswerContext): Promise<void> {
   const { statement } = request;
   response.setHeader('X-ClickHouse-Query-Id', request.query_id);
   response.setHeader('X-ClickHouse-Timezone', 'UTC');
@@ -28,7 +28,7 @@ export async function answer(request: Request, response: ServerResponse, served:
   const in_pieces = statement.streams && (CUTTABLE.has(format) || isCuttableCustom(request, format));
   if (!in_pieces) return answerFromFile(request, response, { ...served, format });
   const { ending, ...cut } = withoutEnding(request, format);
-  if (request.waits_for_end) return answerHeld(cut.request, response, { ...served, format, ending });
+  if (request.waits_for_end) return answerBuffered(cut.request, response, { ...served, format, ending });
   return answerStream(cut.request, response, { ...served, format, ending });
 }
 
@@ -65,7 +65,11 @@ const CUTTABLE = new Set([
   'Native',
 ]);
 
-async function answerInsert(request: Request, response: ServerResponse, { engine, spool }: Served): Promise<void> {
+async function answerInsert(
+  request: Request,
+  response: ServerResponse,
+  { engine, spool }: AnswerContext,
+): Promise<void> {
   const { statement, surroundings } = request;
   const write = (sql: string, of = surroundings) => engine.with(of, (connection) => connection.write(sql));
   if (statement.data_start === undefined) return finishInsert(response, await write(statement.text));
@@ -81,7 +85,7 @@ async function answerInsert(request: Request, response: ServerResponse, { engine
   finishInsert(response, written);
 }
 
-function finishInsert(response: ServerResponse, { rows, bytes }: Written): void {
+function finishInsert(response: ServerResponse, { rows, bytes }: WriteCounts): void {
   response.setHeader('X-ClickHouse-Summary', summary({ written_rows: rows, written_bytes: bytes }));
   response.end();
 }
@@ -99,14 +103,14 @@ function summary(known: Record<string, number>): string {
   return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, value]) => [name, String(value)])));
 }
 
-async function answerSmall(request: Request, response: ServerResponse, { engine }: Served): Promise<void> {
+async function answerSmall(request: Request, response: ServerResponse, { engine }: AnswerContext): Promise<void> {
   const format = request.statement.format ?? request.default_format;
   const bytes = await engine.with(request.surroundings, (connection) => connection.run(request.statement.text, format));
   beginAnswer(response, { format, summary: {} });
   response.end(bytes);
 }
 
-interface ReadOptions extends Served {
+interface ReadOptions extends AnswerContext {
   format: string;
 }
 
@@ -123,14 +127,14 @@ async function answerShort(request: Request, response: ServerResponse, { engine,
   const { statement, surroundings } = request;
   // A stream is what tells these apart from statements that change something.
   if (!statement.streams) return false;
-  const asked = Number(surroundings.settings.find(([name]) => name === 'max_result_bytes')?.[1] ?? 0);
-  const bytes_max = asked > 0 ? Math.min(asked, HELD_BYTES_MAX) : HELD_BYTES_MAX;
+  const requested_bytes = Number(surroundings.settings.find(([name]) => name === 'max_result_bytes')?.[1] ?? 0);
+  const bytes_max = requested_bytes > 0 ? Math.min(requested_bytes, BUFFERED_BYTES_MAX) : BUFFERED_BYTES_MAX;
   const settings: [string, string][] = [
     ...surroundings.settings,
     ['max_result_bytes', String(bytes_max)],
     ['result_overflow_mode', 'throw'],
   ];
-  const read = untilGone({ ...request, surroundings: { ...surroundings, settings } }, response);
+  const read = abortWhenClosed({ ...request, surroundings: { ...surroundings, settings } }, response);
   try {
     const bytes = await engine.with(read, (connection) => connection.run(withoutFormat(statement), format));
     beginAnswer(response, { format, summary: {} });
@@ -149,7 +153,7 @@ async function answerFromFile(request: Request, response: ServerResponse, option
   const { engine, spool, format } = options;
   const path = spool.resultPath();
   try {
-    const read = untilGone(request, response);
+    const read = abortWhenClosed(request, response);
     const sql = readIntoFile(request.statement, { path, format });
     await engine.with(read, (connection) => connection.run(sql, format));
     beginAnswer(response, { format, summary: {} });
@@ -165,18 +169,18 @@ async function answerFromFile(request: Request, response: ServerResponse, option
 }
 
 /** As much of an answer as is kept in memory until the statement has ended; what is longer goes to the disk. */
-const HELD_BYTES_MAX = 4 * 1024 * 1024;
+const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
 
-async function answerHeld(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
+async function answerBuffered(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
   const { engine, spool, format, ending } = options;
   let [held, bytes]: [Uint8Array[], number] = [[], 0];
   let file: FileHandle | undefined;
   try {
-    await engine.with(untilGone(request, response), async (connection) => {
+    await engine.with(abortWhenClosed(request, response), async (connection) => {
       for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
         held.push(piece);
         bytes += piece.length;
-        if (bytes <= HELD_BYTES_MAX) continue;
+        if (bytes <= BUFFERED_BYTES_MAX) continue;
         file ??= await openUnnamed(spool.resultPath());
         await file.appendFile(Buffer.concat(held));
         [held, bytes] = [[], 0];
@@ -212,7 +216,7 @@ async function answerStream(request: Request, response: ServerResponse, options:
     return gzipped(request, response);
   };
   try {
-    await engine.with(untilGone(request, response), async (connection) => {
+    await engine.with(abortWhenClosed(request, response), async (connection) => {
       for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
         if (response.destroyed) return;
         out ??= begin();
@@ -228,9 +232,9 @@ async function answerStream(request: Request, response: ServerResponse, options:
 }
 
 /** The connection ends without the mark of a complete body, so that nobody can take the rows so far for all of them. */
-function breakOff(out: Writable, response: ServerResponse, last_words: string): void {
+function breakOff(out: Writable, response: ServerResponse, error_text: string): void {
   const hangUp = () => response.write('', () => response.socket?.destroySoon());
-  out.write(last_words, () => (out instanceof Gzip ? out.flush(hangUp) : hangUp()));
+  out.write(error_text, () => (out instanceof Gzip ? out.flush(hangUp) : hangUp()));
 }
 
 /** Waits until the reader has taken what was written, or has gone. */
@@ -248,11 +252,11 @@ function roomIn(out: Writable, response: ServerResponse): Promise<void> {
 }
 
 /** When the caller goes away nobody wants the result of a read. */
-function untilGone({ surroundings }: Request, response: ServerResponse): Surroundings {
-  const gone = new AbortController();
-  response.on('close', () => gone.abort());
-  if (response.destroyed) gone.abort();
-  return { ...surroundings, signal: gone.signal };
+function abortWhenClosed({ surroundings }: Request, response: ServerResponse): Surroundings {
+  const closed = new AbortController();
+  response.on('close', () => closed.abort());
+  if (response.destroyed) closed.abort();
+  return { ...surroundings, signal: closed.signal };
 }
 
 function beginAnswer(

@@ -6,19 +6,19 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';
 import { StatementError } from '../../clickhouse/tokens.ts';
-import { answer, answerFailure, type Served } from './answer.ts';
+import { type AnswerContext, answerFailure, answerRequest } from './answer.ts';
 import { type EngineOptions, openEngine } from './engine.ts';
 import { type Credentials, isAuthorised, readRequest } from './request.ts';
 import { openSpool } from './spool.ts';
 
-export interface ServerOptions extends EngineOptions, Credentials {}
+export interface EmbeddedClickHouseOptions extends EngineOptions, Credentials {}
 
 /** How long statements may still run after the parent has gone. */
 const LAST_STATEMENTS_MS = 5_000;
 
 createInterface({ input: process.stdin }).once('line', (line) => {
   try {
-    serve(JSON.parse(line) as ServerOptions);
+    serve(JSON.parse(line) as EmbeddedClickHouseOptions);
   } catch (error) {
     process.stdout.write(`failed ${(error as Error).message}\n`, () => process.exit(1));
   }
@@ -26,9 +26,9 @@ createInterface({ input: process.stdin }).once('line', (line) => {
 process.stdout.on('error', () => {}); // Nobody reads any more: the end of the input says the same.
 process.stderr.on('error', () => {});
 
-function serve(options: ServerOptions): void {
+function serve(options: EmbeddedClickHouseOptions): void {
   const engine = openEngine(options);
-  const served: Served = { engine, spool: openSpool(options.dir) };
+  const served: AnswerContext = { engine, spool: openSpool(options.dir) };
   const server = createServer(
     { maxHeaderSize: 4 * 1024 * 1024, keepAliveTimeout: 10_000, requestTimeout: 0 },
     (request, response) => {
@@ -41,7 +41,7 @@ function serve(options: ServerOptions): void {
     const { port } = server.address() as { port: number };
     process.stdout.write(`ready ${port}\n`);
   });
-  const finish = once(() => {
+  const finish = callOnce(() => {
     server.close();
     // What the engine has not written by then it recovers from, as after a crash.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_STATEMENTS_MS).unref();
@@ -55,7 +55,7 @@ function serve(options: ServerOptions): void {
   process.on('SIGINT', finish);
 }
 
-function once(work: () => void): () => void {
+function callOnce(work: () => void): () => void {
   let done = false;
   return () => {
     if (!done) work();
@@ -63,8 +63,8 @@ function once(work: () => void): () => void {
   };
 }
 
-interface HandleOptions extends Served {
-  options: ServerOptions;
+interface HandleOptions extends AnswerContext {
+  options: EmbeddedClickHouseOptions;
 }
 
 async function handle(request: IncomingMessage, response: ServerResponse, served: HandleOptions): Promise<void> {
@@ -77,5 +77,5 @@ async function handle(request: IncomingMessage, response: ServerResponse, served
   if (!isAuthorised(request, served.options)) {
     throw new StatementError(516, 'AUTHENTICATION_FAILED', 'Authentication failed: password is incorrect');
   }
-  await answer(await readRequest(request), response, served);
+  await answerRequest(await readRequest(request), response, served);
 }

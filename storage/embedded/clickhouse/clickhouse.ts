@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { ServerOptions } from './clickhouse-server.ts';
-import { type Child, type Part, type PartOptions, startChild } from './part.ts';
+import type { EmbeddedClickHouseOptions } from './clickhouse-server.ts';
+import { type Child, type ChildServer, type PartOptions, startChild } from './part.ts';
 
 export interface ClickHouseServerOptions extends PartOptions {
   /** Statements that run at the same time. */
@@ -22,7 +22,7 @@ const TAKEOVER_MS = 8_000;
  * Starts the real ClickHouse engine as a process of its own, because one process alone may own the directory. It speaks
  * ClickHouse's HTTP interface on loopback, so product code uses the standard client and cannot tell it from a server.
  */
-export async function startClickHouse(options: ClickHouseServerOptions): Promise<Part> {
+export async function startClickHouse(options: ClickHouseServerOptions): Promise<ChildServer> {
   mkdirSync(options.dir, { recursive: true, mode: 0o700 });
   const credentials = { username: 'farthing', password: randomBytes(24).toString('hex') };
   const { child, port } = await startServer(
@@ -45,7 +45,7 @@ export async function startClickHouse(options: ClickHouseServerOptions): Promise
 }
 
 async function startServer(
-  options: ServerOptions,
+  options: EmbeddedClickHouseOptions,
   { log, lock_fd }: PartOptions,
 ): Promise<{ child: Child; port: number }> {
   const until = performance.now() + TAKEOVER_MS;
@@ -59,7 +59,7 @@ async function startServer(
     });
     if (line.startsWith('ready ')) return { child, port: Number(line.slice('ready '.length)) };
     await endProcess(child);
-    const locked = child.lastLines().some((said) => said.includes('Cannot lock file'));
+    const locked = child.lastLines().some((logged) => logged.includes('Cannot lock file'));
     if (locked && performance.now() < until) continue;
     if (locked) throw inUse(options.dir);
     throw new Error(`ClickHouse could not be started in ${options.dir}: ${child.lastLines().join('; ')}`);

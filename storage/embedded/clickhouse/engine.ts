@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Session } from 'chdb';
-import { quoted, quotedName } from '../../clickhouse/literals.ts';
+import { quoteName, quoteText } from '../../clickhouse/literals.ts';
 import { StatementError } from '../../clickhouse/tokens.ts';
 
 export interface EngineOptions {
@@ -24,23 +24,23 @@ export interface Surroundings {
   signal?: AbortSignal;
 }
 
-export interface Connection {
+export interface EngineConnection {
   /** Runs a statement with a small answer. */
   run(sql: string, format: string): Promise<Uint8Array>;
   /** Runs an insert and tells what it wrote. */
-  write(sql: string): Promise<Written>;
+  write(sql: string): Promise<WriteCounts>;
   /** Runs a read; the answer comes in pieces. Breaking off ends the statement. */
   stream(sql: string, format: string): AsyncGenerator<Uint8Array>;
 }
 
-export interface Written {
+export interface WriteCounts {
   rows: number;
   bytes: number;
 }
 
 export interface Engine {
   version: string;
-  with<Result>(surroundings: Surroundings, work: (connection: Connection) => Promise<Result>): Promise<Result>;
+  with<Result>(surroundings: Surroundings, work: (connection: EngineConnection) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
   rmSync(join(data, 'tmp'), { recursive: true, force: true });
   const keeper = openSession(data, [`--config-file=${config}`]);
   const slots = createSlots(connections, queue_ms);
-  const already = settingsOf(keeper);
+  const already = readSettings(keeper);
   return {
     version: asking(() => keeper.query('SELECT version()', 'TabSeparated')).trim(),
     with: async (surroundings, work) => {
@@ -82,14 +82,14 @@ async function inSession<Result>(
     already,
     surroundings,
   }: { keeper: Session; already: ReadonlyMap<string, string>; surroundings: Surroundings },
-  work: (connection: Connection) => Promise<Result>,
+  work: (connection: EngineConnection) => Promise<Result>,
 ): Promise<Result> {
   const { session, sql } = prepared(data, surroundings, already);
   const release = endOnAbort(keeper, surroundings);
   try {
     for (const statement of sql) asking(() => session.query(statement));
     surroundings.signal?.throwIfAborted();
-    return await work(connectionOf(session));
+    return await work(toConnection(session));
   } finally {
     release();
     session.close();
@@ -100,7 +100,7 @@ async function inSession<Result>(
 function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
   let timer: NodeJS.Timeout | undefined;
   const kill = () => {
-    keeper.queryAsync(`KILL QUERY WHERE Settings['log_comment'] = ${quoted(id)} ASYNC`).catch(() => {});
+    keeper.queryAsync(`KILL QUERY WHERE Settings['log_comment'] = ${quoteText(id)} ASYNC`).catch(() => {});
   };
   const onAbort = () => {
     kill();
@@ -144,7 +144,7 @@ function openSession(data: string, args: string[]): Session {
 }
 
 /** What a new connection is set to: to set it again would cost a tenth of a small statement. */
-function settingsOf(keeper: Session): ReadonlyMap<string, string> {
+function readSettings(keeper: Session): ReadonlyMap<string, string> {
   const rows = asking(() => keeper.query('SELECT name, value FROM system.settings', 'TabSeparated')).split('\n');
   return new Map(rows.map((row) => row.split('\t') as [string, string]));
 }
@@ -154,17 +154,17 @@ function settingsOf(keeper: Session): ReadonlyMap<string, string> {
  * what must be said to it first. Settings are arguments of the connection, which it reads in a tenth of the time of a SET; but
  * it passes over names that it does not know, and does not say which value was wrong: those are for a SET to refuse.
  */
-function prepared(data: string, surroundings: Surroundings, already: ReadonlyMap<string, string>): Prepared {
+function prepared(data: string, surroundings: Surroundings, already: ReadonlyMap<string, string>): PreparedStatements {
   const { database, settings, params } = surroundings;
-  const asked = settings.map(named(/^[A-Za-z_][A-Za-z0-9_.]*$/));
-  const all = new Map([...OWN_SETTINGS, ['log_comment', surroundings.id] as const, ...asked]);
+  const assignments = settings.map(named(/^[A-Za-z_][A-Za-z0-9_.]*$/));
+  const all = new Map([...OWN_SETTINGS, ['log_comment', surroundings.id] as const, ...assignments]);
   const changed = [...all].filter(([name, value]) => already.get(name) !== value);
   const [known, unknown] = [
     changed.filter(([name]) => already.has(name)),
     changed.filter(([name]) => !already.has(name)),
   ];
   const bound = params.map(named(/^[A-Za-z0-9_]+$/)).map(([name, value]) => [`param_${name}`, value] as const);
-  const use = database === undefined || database === DATABASE_OF_OPENING ? [] : [`USE ${quotedName(database)}`];
+  const use = database === undefined || database === INITIAL_DATABASE ? [] : [`USE ${quoteName(database)}`];
   try {
     const session = openSession(
       data,
@@ -176,7 +176,7 @@ function prepared(data: string, surroundings: Surroundings, already: ReadonlyMap
   }
 }
 
-type Prepared = { session: Session; sql: readonly string[] };
+type PreparedStatements = { session: Session; sql: readonly string[] };
 
 const OWN_SETTINGS: readonly (readonly [string, string])[] = [
   ['max_query_size', String(256 * 1024 * 1024)],
@@ -186,10 +186,12 @@ const OWN_SETTINGS: readonly (readonly [string, string])[] = [
 ];
 
 /** A connection begins in this database. */
-const DATABASE_OF_OPENING = 'default';
+const INITIAL_DATABASE = 'default';
 
 function assignment(values: readonly (readonly [string, string])[]): string[] {
-  return values.length === 0 ? [] : [`SET ${values.map(([name, value]) => `${name} = ${quoted(value)}`).join(', ')}`];
+  return values.length === 0
+    ? []
+    : [`SET ${values.map(([name, value]) => `${name} = ${quoteText(value)}`).join(', ')}`];
 }
 
 function named(pattern: RegExp): (entry: [string, string]) => [string, string] {
@@ -199,7 +201,7 @@ function named(pattern: RegExp): (entry: [string, string]) => [string, string] {
   };
 }
 
-function connectionOf(session: Session): Connection {
+function toConnection(session: Session): EngineConnection {
   return {
     run: (sql, format) => awaiting(async () => (await session.queryAsync(sql, { format })).bytes()),
     write: (sql) => awaiting(() => countingWrite(session, sql)),
@@ -218,7 +220,7 @@ function connectionOf(session: Session): Connection {
  * How many rows a statement wrote is told by the package's call for raw inserts only. It runs a beginning and a payload as
  * one text: the whole statement is the beginning, and a line end is the payload.
  */
-async function countingWrite(session: Session, sql: string): Promise<Written> {
+async function countingWrite(session: Session, sql: string): Promise<WriteCounts> {
   const connection = (session as unknown as { connection: unknown }).connection;
   const { rowsWritten, bytesWritten } = await native.InsertRawAsyncConnection(
     connection,
@@ -287,16 +289,16 @@ function createSlots(width: number, queue_ms: number) {
       };
       if (taken < width) return Promise.resolve(taking());
       return new Promise((resolve, reject) => {
-        const turn = () => {
+        const proceed = () => {
           clearTimeout(timer);
           resolve(taking());
         };
         const timer = setTimeout(() => {
-          waiting.splice(waiting.indexOf(turn), 1);
+          waiting.splice(waiting.indexOf(proceed), 1);
           const why = `Too many simultaneous queries: waited ${queue_ms} ms for one of ${width} connections`;
           reject(new StatementError(202, 'TOO_MANY_SIMULTANEOUS_QUERIES', why));
         }, queue_ms);
-        waiting.push(turn);
+        waiting.push(proceed);
       });
     },
     drain: (): Promise<void> => (taken === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),

@@ -20,7 +20,7 @@ export interface PartOptions {
 }
 
 /** A server that we started as a child process and that product code reaches by its URL only. */
-export interface Part {
+export interface ChildServer {
   url: string;
   pid: number;
   stop(): Promise<void>;
@@ -59,18 +59,18 @@ export interface ChildOptions {
 }
 
 /** Three pipes, and the lock. */
-export function stdioWith(lock_fd: number | undefined): ('pipe' | number)[] {
+export function buildStdio(lock_fd: number | undefined): ('pipe' | number)[] {
   return ['pipe', 'pipe', 'pipe', ...(lock_fd === undefined ? [] : [lock_fd])];
 }
 
-const KEPT_LINES = 20;
+const RETAINED_LINES = 20;
 
 /**
  * Starts a server process in a process group of its own, so that Ctrl-C in the terminal reaches only us and we can
  * drain before the stores go away.
  */
 export function startChild({ name, command, args, env, log, lock_fd, ...user }: ChildOptions): Child {
-  const stdio = stdioWith(lock_fd);
+  const stdio = buildStdio(lock_fd);
   const child = spawn(command, args, {
     cwd: '/',
     env,
@@ -95,7 +95,7 @@ export function startChild({ name, command, args, env, log, lock_fd, ...user }: 
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       lines.push(line);
-      if (lines.length > KEPT_LINES) lines.shift();
+      if (lines.length > RETAINED_LINES) lines.shift();
       log(line);
       for (const listener of line_listeners) listener(line);
     });
@@ -138,8 +138,8 @@ export function startChild({ name, command, args, env, log, lock_fd, ...user }: 
       withTimeout<string>(timeout_ms, (ok, no) => {
         line_listeners.add((line) => pattern.test(line) && ok(line));
         onExit((how) => no(new Error(how.detail.replace(`${name} `, ''))));
-        const said = lines.find((line) => pattern.test(line));
-        if (said !== undefined) ok(said);
+        const ready_line = lines.find((line) => pattern.test(line));
+        if (ready_line !== undefined) ok(ready_line);
       }),
   };
 }

@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { StatementError } from '../../clickhouse/tokens.ts';
 import type { Surroundings } from './engine.ts';
-import { parseStatement, type Statement } from './statement.ts';
+import { type ParsedStatement, parseStatement } from './statement.ts';
 
 export interface Request {
   query_id: string;
   surroundings: Surroundings;
-  statement: Statement;
+  statement: ParsedStatement;
   /** The data of an insert: what stands in the text behind FORMAT, then the body. */
   data: AsyncIterable<Buffer>;
   /** FORMAT of the answer when the statement names none. */
@@ -59,7 +59,7 @@ export async function readRequest(incoming: IncomingMessage): Promise<Request> {
   const query_id = parameters.get('query_id') || randomUUID();
   return {
     query_id,
-    surroundings: surroundingsOf(parameters, incoming),
+    surroundings: parseSurroundings(parameters, incoming),
     statement,
     data,
     default_format: parameters.get('default_format') ?? header(incoming, 'x-clickhouse-format') ?? 'TabSeparated',
@@ -81,7 +81,7 @@ export function isAuthorised(incoming: IncomingMessage, { username, password }: 
   return timingSafeEqual(digest(given), digest(`${username}:${password}`));
 }
 
-function surroundingsOf(parameters: URLSearchParams, incoming: IncomingMessage): Surroundings {
+function parseSurroundings(parameters: URLSearchParams, incoming: IncomingMessage): Surroundings {
   const entries = [...parameters];
   const settings = entries.filter(([name]) => !INTERFACE_PARAMETERS.has(name) && !name.startsWith('param_'));
   const params = entries.flatMap(([name, value]): [string, string][] =>
@@ -117,11 +117,11 @@ async function readStatement(query: string, body: AsyncIterable<Buffer>) {
 }
 
 /** One character per byte: positions are then byte offsets, whatever the data behind the statement are. */
-function parseBytes(bytes: Buffer): Statement {
+function parseBytes(bytes: Buffer): ParsedStatement {
   return parseStatement(bytes.toString('latin1'));
 }
 
-function inUtf8(statement: Statement): Statement {
+function inUtf8(statement: ParsedStatement): ParsedStatement {
   const shift = (span: { start: number; end: number }) => ({
     start: utf8(statement.text.slice(0, span.start)).length,
     end: utf8(statement.text.slice(0, span.end)).length,

@@ -1,12 +1,12 @@
-import { quoted } from '../../clickhouse/literals.ts';
-import { StatementError, type Token, tokenise } from '../../clickhouse/tokens.ts';
+import { quoteText } from '../../clickhouse/literals.ts';
+import { type SqlToken, StatementError, tokenize } from '../../clickhouse/tokens.ts';
 
 /**
  * What the served engine must know of a statement before it runs it. The engine's own multi-statement mode is never relied
  * on: data in the text of an insert would end at the first blank line and the rest would run as SQL, so data goes through a
  * file and only one statement is let through.
  */
-export interface Statement {
+export interface ParsedStatement {
   kind: 'read' | 'insert' | 'other';
   /** True for the reads whose result the engine can give piece by piece. */
   streams?: boolean;
@@ -23,12 +23,12 @@ export interface Statement {
 }
 
 /** The text is read one character per byte, so positions are byte offsets and data behind an insert may be binary. */
-export function parseStatement(sql: string): Statement {
-  const tokens = tokenise(sql);
+export function parseStatement(sql: string): ParsedStatement {
+  const tokens = tokenize(sql);
   const first = tokens.next();
   if (first.done) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: empty query');
-  let opening: Token | undefined = first.value;
-  while (opening?.text === '(') opening = tokens.next().value as Token | undefined;
+  let opening: SqlToken | undefined = first.value;
+  while (opening?.text === '(') opening = tokens.next().value as SqlToken | undefined;
   const word = opening?.word ?? '';
   if (word === 'INSERT') return parseInsert(sql, tokens);
   const statement = parseOther(sql, { kind: READS.has(word) ? 'read' : 'other', tokens: [...tokens] });
@@ -39,27 +39,27 @@ const SELECTS = new Set(['SELECT', 'WITH', 'FROM']);
 const READS = new Set([...SELECTS, 'SHOW', 'DESC', 'DESCRIBE', 'EXISTS', 'EXPLAIN']);
 
 /** The same insert that takes its data from a file. */
-export function insertFromFile(statement: Statement, { path, format }: { path: string; format: string }): string {
+export function insertFromFile(statement: ParsedStatement, { path, format }: { path: string; format: string }): string {
   const { text, input } = statement;
-  if (!input) return `${text}\nSELECT * FROM file(${quoted(path)}, ${quoted(format)})`;
-  const file = `file(${quoted(path)}, ${quoted(format)}, ${input.structure})`;
+  if (!input) return `${text}\nSELECT * FROM file(${quoteText(path)}, ${quoteText(format)})`;
+  const file = `file(${quoteText(path)}, ${quoteText(format)}, ${input.structure})`;
   return text.slice(0, input.start) + file + text.slice(input.end);
 }
 
 /** The same read that writes its result to a file in that format. */
-export function readIntoFile(statement: Statement, { path, format }: { path: string; format: string }): string {
+export function readIntoFile(statement: ParsedStatement, { path, format }: { path: string; format: string }): string {
   const { text, format_span } = statement;
-  const clause = `\nINTO OUTFILE ${quoted(path)} FORMAT ${format}\n`;
+  const clause = `\nINTO OUTFILE ${quoteText(path)} FORMAT ${format}\n`;
   return format_span ? text.slice(0, format_span.start) + clause + text.slice(format_span.end) : text + clause;
 }
 
 /** The same read without FORMAT. */
-export function withoutFormat({ text, format_span }: Statement): string {
+export function withoutFormat({ text, format_span }: ParsedStatement): string {
   return format_span ? `${text.slice(0, format_span.start)} ${text.slice(format_span.end)}` : text;
 }
 
-function parseOther(sql: string, { kind, tokens }: { kind: 'read' | 'other'; tokens: Token[] }): Statement {
-  const text = sql.slice(0, endOfStatement(sql, tokens));
+function parseOther(sql: string, { kind, tokens }: { kind: 'read' | 'other'; tokens: SqlToken[] }): ParsedStatement {
+  const text = sql.slice(0, findStatementEnd(sql, tokens));
   const own = tokens.filter((token) => token.end <= text.length);
   if (own.some((token, at) => token.depth === 0 && token.word === 'INTO' && own[at + 1]?.word === 'OUTFILE')) {
     throw new StatementError(1, 'UNSUPPORTED_METHOD', 'INTO OUTFILE is not allowed');
@@ -76,11 +76,11 @@ function parseOther(sql: string, { kind, tokens }: { kind: 'read' | 'other'; tok
   return { kind, text, format: name.text, format_span: { start: keyword.start, end: name.end } };
 }
 
-function parseInsert(sql: string, tokens: Iterator<Token>): Statement {
-  const seen: Token[] = [];
-  let input: Statement['input'];
+function parseInsert(sql: string, tokens: Iterator<SqlToken>): ParsedStatement {
+  const seen: SqlToken[] = [];
+  let input: ParsedStatement['input'];
   let selects = false;
-  const next = (): Token | undefined => {
+  const next = (): SqlToken | undefined => {
     const { value, done } = tokens.next();
     if (done) return undefined;
     seen.push(value);
@@ -96,13 +96,13 @@ function parseInsert(sql: string, tokens: Iterator<Token>): Statement {
     if (top && token.word === 'FORMAT' && (!selects || input)) return dataInsert(sql, { keyword: token, next, input });
   }
   for (let rest = next(); rest; rest = next());
-  const text = sql.slice(0, endOfStatement(sql, seen));
+  const text = sql.slice(0, findStatementEnd(sql, seen));
   if (input) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: input() needs FORMAT and data');
   return { kind: 'insert', text };
 }
 
 /** Passes INSERT INTO [TABLE | FUNCTION] name[.name], because a table may be called "format". */
-function skipTarget(next: () => Token | undefined): Token | undefined {
+function skipTarget(next: () => SqlToken | undefined): SqlToken | undefined {
   let token = next();
   while (token && ['INTO', 'TABLE', 'FUNCTION'].includes(token.word)) token = next();
   token = next();
@@ -113,7 +113,7 @@ function skipTarget(next: () => Token | undefined): Token | undefined {
   return token;
 }
 
-function inputCall(keyword: Token, next: () => Token | undefined): Statement['input'] {
+function inputCall(keyword: SqlToken, next: () => SqlToken | undefined): ParsedStatement['input'] {
   if (next()?.text !== '(') return undefined;
   const structure = next();
   const close = next();
@@ -122,12 +122,12 @@ function inputCall(keyword: Token, next: () => Token | undefined): Statement['in
 }
 
 interface DataInsert {
-  keyword: Token;
-  next: () => Token | undefined;
-  input: Statement['input'];
+  keyword: SqlToken;
+  next: () => SqlToken | undefined;
+  input: ParsedStatement['input'];
 }
 
-function dataInsert(sql: string, { keyword, next, input }: DataInsert): Statement {
+function dataInsert(sql: string, { keyword, next, input }: DataInsert): ParsedStatement {
   const name = next();
   if (!name?.word) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: FORMAT needs the name of a format');
   // Blanks up to and with one line end belong to the statement; from there on every byte is data.
@@ -137,22 +137,22 @@ function dataInsert(sql: string, { keyword, next, input }: DataInsert): Statemen
 }
 
 interface ValuesInsert {
-  keyword: Token;
-  seen: Token[];
-  next: () => Token | undefined;
+  keyword: SqlToken;
+  seen: SqlToken[];
+  next: () => SqlToken | undefined;
 }
 
 /** Values in the text may hold bound parameters, so they stay there; without any the data are in the body. */
-function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): Statement {
+function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): ParsedStatement {
   const already = seen.length;
   for (let token = next(); token; token = next());
-  const end = endOfStatement(sql, seen);
+  const end = findStatementEnd(sql, seen);
   if (seen.length > already && (seen[already]?.start ?? end) < end) return { kind: 'insert', text: sql.slice(0, end) };
   return { kind: 'insert', text: sql.slice(0, keyword.start), format: 'Values', data_start: sql.length };
 }
 
 /** A real server refuses a second statement; the engine would run it. */
-function endOfStatement(sql: string, tokens: Token[]): number {
+function findStatementEnd(sql: string, tokens: SqlToken[]): number {
   const at = tokens.findIndex((token) => token.text === ';');
   const semicolon = tokens[at];
   if (!semicolon) return sql.length;

@@ -17,10 +17,17 @@ import { platform } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { syncDirectory } from '../../sync-directory.ts';
-import { type Child, type Log, type Part, type PartOptions, startChild, stdioWith } from '../clickhouse/part.ts';
-import { endLeftOver, markOf } from '../left-over.ts';
+import {
+  buildStdio,
+  type Child,
+  type ChildServer,
+  type Log,
+  type PartOptions,
+  startChild,
+} from '../clickhouse/part.ts';
+import { endLeftOver, readProcessMark } from '../left-over.ts';
 import { findPostgresBinaries, type PostgresBinaries } from './binaries.ts';
-import { chooseUser, commandAs, type RunAs } from './user.ts';
+import { buildCommandAs, chooseUser, type RunAs } from './user.ts';
 
 const USER = 'farthing';
 const DATABASE = 'farthing';
@@ -31,13 +38,13 @@ const STOP_MS = 30_000;
  * Starts the real Postgres on the loopback interface, on a free port, with its data in `dir`; initialises it the first
  * time. What a killed predecessor left is stopped, recovered and used again.
  */
-export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise<Part> {
+export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise<ChildServer> {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const home = realpathSync(dir);
   const binaries = findPostgresBinaries();
   const run_as = chooseUser(home, binaries);
   const data = join(home, 'data');
-  const password = passwordOf(home, run_as);
+  const password = loadPassword(home, run_as);
   if (!existsSync(data)) initialise(home, { binaries, run_as, lock_fd });
   await stopLeftOver(data, log);
 
@@ -62,7 +69,7 @@ export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise
  * A random password in a file that only the server's user may read; the server listens on loopback, but so may others. On the
  * disk before the server knows it: without it nobody gets in after a power loss.
  */
-function passwordOf(home: string, run_as: RunAs): string {
+function loadPassword(home: string, run_as: RunAs): string {
   const file = join(home, 'password');
   if (!existsSync(file)) {
     writeFileSync(`${file}.new`, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
@@ -95,19 +102,21 @@ function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptio
     '--builtin-locale=C.UTF-8',
     '--data-checksums',
   ];
-  const initdb = commandAs(run_as, binaries.initdb, args);
+  const initdb = buildCommandAs(run_as, binaries.initdb, args);
   try {
     execFileSync(initdb.command, initdb.args, {
       cwd: '/',
       env: SERVER_ENV,
-      stdio: stdioWith(lock_fd),
+      stdio: buildStdio(lock_fd),
       uid: run_as.uid,
       gid: run_as.gid,
     });
   } catch (error) {
-    const said = String((error as { stderr?: Buffer }).stderr ?? error).trim();
-    const hint = /could not look up effective user/.test(said) ? ' (it needs a user with a name in /etc/passwd)' : '';
-    throw new Error(`Postgres could not be initialised in ${home}: ${said}${hint}`, { cause: error });
+    const error_text = String((error as { stderr?: Buffer }).stderr ?? error).trim();
+    const hint = /could not look up effective user/.test(error_text)
+      ? ' (it needs a user with a name in /etc/passwd)'
+      : '';
+    throw new Error(`Postgres could not be initialised in ${home}: ${error_text}${hint}`, { cause: error });
   }
   renameSync(draft, join(home, 'data'));
   syncDirectory(home);
@@ -121,7 +130,7 @@ function giveTo(path: string, { owner }: RunAs): void {
 /** The server gets no variable of ours: no PG* setting may change it and no secret may leak into it. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', LANG: 'C', LC_ALL: 'C', TZ: 'UTC' };
 
-interface ServerOptions {
+interface EmbeddedPostgresOptions {
   data: string;
   binaries: PostgresBinaries;
   run_as: RunAs;
@@ -133,7 +142,7 @@ interface ServerOptions {
  * Between choosing the free port and binding it somebody else may take it: then another one is tried. Backends whose server
  * was killed go when they notice, which may take them a while: then it is tried again.
  */
-async function startServer(options: ServerOptions): Promise<{ child: Child; port: number }> {
+async function startServer(options: EmbeddedPostgresOptions): Promise<{ child: Child; port: number }> {
   const until = performance.now() + READY_MS;
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
@@ -152,7 +161,7 @@ async function startServer(options: ServerOptions): Promise<{ child: Child; port
   }
 }
 
-function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: ServerOptions): Child {
+function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: EmbeddedPostgresOptions): Child {
   const settings = {
     listen_addresses: '127.0.0.1',
     port,
@@ -171,7 +180,7 @@ function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: Ser
     log_checkpoints: 'off',
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const server = commandAs(run_as, binaries.postgres, ['-D', data, ...options]);
+  const server = buildCommandAs(run_as, binaries.postgres, ['-D', data, ...options]);
   return startChild({ name: 'Postgres', ...server, env: SERVER_ENV, log, lock_fd, uid: run_as.uid, gid: run_as.gid });
 }
 
@@ -227,8 +236,8 @@ async function stopLeftOver(data: string, log: Log): Promise<void> {
   if (!existsSync(file)) return;
   const pid = Number.parseInt(readFileSync(file, 'utf8'), 10);
   if (!(pid > 0) || !isAlive(pid)) return;
-  if (!isServerOf(pid, data)) return rmSync(file, { force: true });
-  await endLeftOver(markOf(pid), { name: 'Postgres', signals: ENDING, log });
+  if (!isServerProcess(pid, data)) return rmSync(file, { force: true });
+  await endLeftOver(readProcessMark(pid), { name: 'Postgres', signals: ENDING, log });
 }
 
 /** A fast shutdown writes out what is dirty, which takes long under load; after an immediate one the next start recovers. */
@@ -246,7 +255,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function isServerOf(pid: number, data: string): boolean {
+function isServerProcess(pid: number, data: string): boolean {
   try {
     if (platform() !== 'linux') {
       return execFileSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).includes(data);

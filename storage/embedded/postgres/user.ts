@@ -24,7 +24,7 @@ export function chooseUser(dir: string, binaries: PostgresBinaries): RunAs {
   const owner = statSync(dir);
   const uid = owner.uid === 0 ? NOBODY : owner.uid;
   const gid = owner.uid === 0 ? NOBODY : owner.gid;
-  if (owner.uid === 0) giveAway(dir, uid, gid);
+  if (owner.uid === 0) changeOwner(dir, uid, gid);
 
   const plain: RunAs = { uid, gid, prefix: [], owner: { uid, gid } };
   if (canRun(plain, dir, binaries)) return plain;
@@ -40,13 +40,13 @@ export function chooseUser(dir: string, binaries: PostgresBinaries): RunAs {
 const DAC_OVERRIDE = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
 
 /** Everything in the directory was written by us as root or is empty: the server must own what it reads. */
-function giveAway(path: string, uid: number, gid: number): void {
+function changeOwner(path: string, uid: number, gid: number): void {
   chownSync(path, uid, gid);
   for (const entry of readdirSync(path)) {
     const below = join(path, entry);
     const stat = lstatSync(below);
     if (stat.isSymbolicLink()) continue;
-    if (stat.isDirectory()) giveAway(below, uid, gid);
+    if (stat.isDirectory()) changeOwner(below, uid, gid);
     else chownSync(below, uid, gid);
   }
 }
@@ -54,12 +54,16 @@ function giveAway(path: string, uid: number, gid: number): void {
 /** Tries it for real: enter and write the directory, read the shared files, load the program with its libraries. */
 function canRun(run_as: RunAs, dir: string, { postgres, share }: PostgresBinaries): boolean {
   const script = 'cd "$1" && test -w . && test -r "$2" && exec "$3" --version';
-  const { command, args } = commandAs(run_as, '/bin/sh', ['-c', script, 'sh', dir, share, postgres]);
+  const { command, args } = buildCommandAs(run_as, '/bin/sh', ['-c', script, 'sh', dir, share, postgres]);
   return spawnSync(command, args, { uid: run_as.uid, gid: run_as.gid, cwd: '/', stdio: 'ignore' }).status === 0;
 }
 
 /** The command line that runs a program as that user; `uid` and `gid` are for the caller to set. */
-export function commandAs({ prefix }: RunAs, program: string, args: string[]): { command: string; args: string[] } {
+export function buildCommandAs(
+  { prefix }: RunAs,
+  program: string,
+  args: string[],
+): { command: string; args: string[] } {
   const [first, ...before] = prefix;
   return first === undefined ? { command: program, args } : { command: first, args: [...before, program, ...args] };
 }

@@ -5,8 +5,8 @@
  */
 import type { Knex } from 'knex';
 import type { LogEntry, LogRecord } from '../log.ts';
-import { rowsOf } from '../stored-records.ts';
-import type { Place, SegmentFiles } from './segment-files.ts';
+import { loadRecordRows } from '../stored-records.ts';
+import type { SegmentFiles, SegmentPlace } from './segment-files.ts';
 
 /** Measured: below this a group is durable sooner, and at no more cost, with its bytes in Postgres. */
 const INLINE_BYTES_MAX = 32 * 1024;
@@ -32,16 +32,16 @@ export class EmbeddedAppender {
   }
 }
 
-type Rows = {
+type AppendRows = {
   entries: readonly LogEntry[];
-  places: readonly Place[] | null;
+  places: readonly SegmentPlace[] | null;
   /** Parsed and planned once per connection. Not through a pooler, which would lend the connection to others meanwhile. */
   is_named: boolean;
 };
 
 /** Offsets are taken under the row locks of their partitions, in the order of the partitions. */
-async function insertRows(postgres: Knex, { entries, places, is_named }: Rows): Promise<LogRecord[]> {
-  const ordinals = ordinalsOf(entries);
+async function insertRows(postgres: Knex, { entries, places, is_named }: AppendRows): Promise<LogRecord[]> {
+  const ordinals = computeOrdinals(entries);
   const values = [
     entries.map((entry) => entry.partition),
     ordinals,
@@ -52,23 +52,23 @@ async function insertRows(postgres: Knex, { entries, places, is_named }: Rows): 
     entries.map((entry) => (entry.made_ids === null ? null : JSON.stringify(entry.made_ids))),
     entries.map((entry) => entry.event_count),
     ...(places ? placed(places) : inRows(entries)),
-    traceparentsOf(entries),
+    listTraceparents(entries),
   ];
   const question = { text: INSERT, values };
-  const rows = await rowsOf(postgres, is_named ? { ...question, name: 'farthing_append' } : question);
+  const rows = await loadRecordRows(postgres, is_named ? { ...question, name: 'farthing_append' } : question);
   if (rows[0]?.[2] !== entries.length) throw new Error('the event log has no such partition');
   const firsts = new Map((rows as [number, string, number][]).map(([partition, first]) => [partition, BigInt(first)]));
   return entries.map((entry, index) => ({ ...entry, offset: firsts.get(entry.partition)! + BigInt(ordinals[index]!) }));
 }
 
 /** None at all where nothing is traced: a list that ends early is filled up with nulls. */
-function traceparentsOf(entries: readonly LogEntry[]): (string | null)[] | null {
+function listTraceparents(entries: readonly LogEntry[]): (string | null)[] | null {
   const isTraced = entries.some((entry) => entry.traceparent !== undefined);
   return isTraced ? entries.map((entry) => entry.traceparent ?? null) : null;
 }
 
 /** The how manieth of its partition each entry is. */
-function ordinalsOf(entries: readonly LogEntry[]): number[] {
+function computeOrdinals(entries: readonly LogEntry[]): number[] {
   const counts = new Map<number, number>();
   return entries.map(({ partition }) => {
     const ordinal = counts.get(partition) ?? 0;
@@ -77,7 +77,7 @@ function ordinalsOf(entries: readonly LogEntry[]): number[] {
   });
 }
 
-function placed(places: readonly Place[]): unknown[] {
+function placed(places: readonly SegmentPlace[]): unknown[] {
   return [
     places.map((place) => place.segment),
     places.map((place) => place.position),

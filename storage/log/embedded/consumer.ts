@@ -7,9 +7,9 @@ import { PartitionStopped, pauseAfter } from '../continuity.ts';
 import type { LogRecord, PartitionHandler } from '../log.ts';
 import { RecentRecords } from '../recent-records.ts';
 import { EmbeddedLeases } from './leases.ts';
-import { checkPlace, type Kept, readBatch } from './reader.ts';
+import { checkPlace, type LogSource, readBatch } from './reader.ts';
 
-type Options = {
+type EmbeddedConsumerOptions = {
   id: string;
   lease_ms: number;
   alive_ms?: number;
@@ -17,7 +17,7 @@ type Options = {
   batch_events_max: number;
   linger_ms: number;
 };
-type Held = {
+type AssignedPartition = {
   readonly partition: number;
   read_from: bigint;
   committed: bigint;
@@ -31,14 +31,14 @@ type Held = {
 const TRICKLE_EVENTS = 1_000;
 const IDLE_WAIT_MS = 250;
 /** Records behind the committed offset that stay for a look back; the archive is the raw events in ClickHouse. */
-const KEPT_RECORDS = 1_000;
+const RETAINED_RECORDS = 1_000;
 
 export class EmbeddedConsumer {
-  readonly #kept: Kept;
+  readonly #kept: LogSource;
   readonly #handler: PartitionHandler;
-  readonly #options: Options;
+  readonly #options: EmbeddedConsumerOptions;
   readonly #leases: EmbeddedLeases;
-  readonly #held = new Map<number, Held>();
+  readonly #held = new Map<number, AssignedPartition>();
   /** The loop of each partition: a new one begins when the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
   /** Who waits for records, and who waits for time to pass: only the end wakes those. */
@@ -47,11 +47,11 @@ export class EmbeddedConsumer {
   #stopping = false;
   #keeper: Promise<void> | null = null;
 
-  constructor(kept: Kept, handler: PartitionHandler, options: Options) {
-    this.#kept = kept;
+  constructor(source: LogSource, handler: PartitionHandler, options: EmbeddedConsumerOptions) {
+    this.#kept = source;
     this.#handler = handler;
     this.#options = options;
-    this.#leases = new EmbeddedLeases(kept.postgres, options);
+    this.#leases = new EmbeddedLeases(source.postgres, options);
   }
 
   async start(): Promise<void> {
@@ -111,19 +111,19 @@ export class EmbeddedConsumer {
     );
   }
 
-  #lose(held: Held): void {
+  #lose(held: AssignedPartition): void {
     held.lost = true;
     this.#held.delete(held.partition);
     wake(this.#waiting);
     wake(this.#pausing);
   }
 
-  #owns(held: Held): boolean {
+  #owns(held: AssignedPartition): boolean {
     return !held.lost && this.#leases.holds(held.partition);
   }
 
   /** The life of one partition with us: assigned, batches, revoked. After a failure it begins again where the stores are. */
-  async #run(held: Held): Promise<void> {
+  async #run(held: AssignedPartition): Promise<void> {
     let assigned = false;
     let failures = 0;
     while (!this.#stopping && !held.lost) {
@@ -147,7 +147,7 @@ export class EmbeddedConsumer {
     await this.#handler.revoked(held.partition);
   }
 
-  async #startWhereTheStoresAre(held: Held): Promise<void> {
+  async #startWhereTheStoresAre(held: AssignedPartition): Promise<void> {
     const place = await this.#handler.assigned(held.partition);
     await checkPlace(this.#kept, held.partition, place);
     held.read_from = place.next_offset;
@@ -155,7 +155,7 @@ export class EmbeddedConsumer {
     if (place.next_offset > held.committed) await this.#commit(held, place.next_offset);
   }
 
-  async #takeBatch(held: Held): Promise<void> {
+  async #takeBatch(held: AssignedPartition): Promise<void> {
     const began = performance.now();
     const records = await this.#read(held);
     if (records.length > 0) {
@@ -168,7 +168,7 @@ export class EmbeddedConsumer {
     }
   }
 
-  async #read({ partition, read_from, recent }: Held): Promise<LogRecord[]> {
+  async #read({ partition, read_from, recent }: AssignedPartition): Promise<LogRecord[]> {
     const { batch_events_max } = this.#options;
     const known = recent.take(read_from, batch_events_max);
     return known.length > 0
@@ -180,7 +180,7 @@ export class EmbeddedConsumer {
    * Small batches cost as much as large ones: a trickle is gathered for a moment, one that does not end for twice as long, and a
    * full batch is followed at once.
    */
-  async #linger(held: Held, records: readonly LogRecord[], began: number): Promise<void> {
+  async #linger(held: AssignedPartition, records: readonly LogRecord[], began: number): Promise<void> {
     const events = records.reduce((total, record) => total + record.event_count, 0);
     const isLarge = events >= this.#options.batch_events_max / 2 || records.length >= BATCH_RECORDS_MAX / 2;
     const linger_ms = this.#options.linger_ms * (held.trickles ? 2 : 1);
@@ -189,7 +189,7 @@ export class EmbeddedConsumer {
     if (!isLarge && rest > 0 && !this.#stopping) await sleep(rest, this.#pausing);
   }
 
-  async #handOver(held: Held, records: LogRecord[]): Promise<void> {
+  async #handOver(held: AssignedPartition, records: LogRecord[]): Promise<void> {
     const { stored_until, read_from } = await this.#handler.process({
       partition: held.partition,
       records,
@@ -201,7 +201,7 @@ export class EmbeddedConsumer {
   }
 
   /** What is only read, and held back by the handler, stays: a crash would find it nowhere else. */
-  async #commit(held: Held, stored_until: bigint): Promise<void> {
+  async #commit(held: AssignedPartition, stored_until: bigint): Promise<void> {
     const { postgres, segments } = this.#kept;
     await postgres.raw(`update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`, [
       String(stored_until),
@@ -210,7 +210,7 @@ export class EmbeddedConsumer {
     ]);
     await postgres.raw(`delete from log_records where partition = ? and "offset" < ?`, [
       held.partition,
-      String(stored_until - BigInt(KEPT_RECORDS)),
+      String(stored_until - BigInt(RETAINED_RECORDS)),
     ]);
     held.committed = stored_until;
     await segments?.removeSometimes().catch((error) => this.#handler.noticed?.(held.partition, error));

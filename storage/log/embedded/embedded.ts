@@ -8,9 +8,9 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { unavailable } from '../../../core/error.ts';
 import type { Scope } from '../../../core/scope.ts';
-import { forEverybody } from '../../caller.ts';
+import { runAsSystem } from '../../request-context.ts';
 import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from '../log.ts';
-import { RECORD_COLUMNS, recordsOf, rowsOf } from '../stored-records.ts';
+import { loadLogRecords, loadRecordRows, RECORD_COLUMNS } from '../stored-records.ts';
 import { EmbeddedAppender } from './appender.ts';
 import { EmbeddedConsumer } from './consumer.ts';
 import { openSegmentFiles, type SegmentFiles } from './segment-files.ts';
@@ -39,9 +39,9 @@ export type EmbeddedLogOptions = {
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 
-export type RecordsAsked = Scope & { partition: number; from: bigint; containing: Buffer; limit: number };
+export type RecordsQuery = Scope & { partition: number; from: bigint; containing: Buffer; limit: number };
 
-type Waiting = {
+type QueuedAppend = {
   entries: readonly LogEntry[];
   bytes: number;
   resolve(offsets: readonly bigint[]): void;
@@ -72,7 +72,7 @@ export class EmbeddedLog implements EventLog {
   readonly #segments: SegmentFiles | null;
   readonly #appender: EmbeddedAppender;
   readonly #options: EmbeddedLogOptions;
-  readonly #queue: Waiting[] = [];
+  readonly #queue: QueuedAppend[] = [];
   #queuedBytes = 0;
   #flushing: Promise<void> | null = null;
   readonly #consumers = new Set<EmbeddedConsumer>();
@@ -91,12 +91,12 @@ export class EmbeddedLog implements EventLog {
     if (this.#queuedBytes + bytes > (this.#options.queued_bytes_max ?? QUEUED_BYTES_MAX))
       return Promise.reject(unavailable('the event log (its queue is full)'));
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { entries, bytes, resolve, reject, done: false };
+      const waiting: QueuedAppend = { entries, bytes, resolve, reject, done: false };
       this.#queue.push(waiting);
       this.#queuedBytes += bytes;
       this.#giveUpLater(waiting);
       // It takes what others have left, too, and wakes the pipeline.
-      this.#flushing ??= forEverybody(() => this.#flush());
+      this.#flushing ??= runAsSystem(() => this.#flush());
     });
   }
 
@@ -120,14 +120,14 @@ export class EmbeddedLog implements EventLog {
   }
 
   async lag(): Promise<PartitionLag[]> {
-    const asked = async () =>
+    const loadRows = async () =>
       this.#postgres.raw(
         `select p.partition, p.next_offset as end_offset, p.committed_offset,
               (select r.received_at_us from log_records r
                 where r.partition = p.partition and r."offset" >= p.committed_offset order by r."offset" limit 1) as oldest
          from log_partitions p order by p.partition`,
       );
-    const { rows } = await forEverybody(asked);
+    const { rows } = await runAsSystem(loadRows);
     return rows.map((row: Record<string, string>) => ({
       partition: Number(row.partition),
       end_offset: BigInt(row.end_offset!),
@@ -138,12 +138,12 @@ export class EmbeddedLog implements EventLog {
   }
 
   /** Records of one tenant and environment that may hold the text, in order: those whose bytes are in files were not looked into. */
-  async records({ partition, from, limit, containing, ...scope }: RecordsAsked): Promise<LogRecord[]> {
+  async records({ partition, from, limit, containing, ...scope }: RecordsQuery): Promise<LogRecord[]> {
     const text = `select ${RECORD_COLUMNS} from log_records
        where partition = $1 and "offset" >= $2 and kind = 'events' and tenant_id = $3 and environment_id = $4
          and (body is null or position($5::bytea in body) > 0 or made_ids is not null) order by "offset" limit $6`;
     const values = [partition, String(from), scope.tenant_id, scope.environment_id, containing, limit];
-    return recordsOf(partition, await rowsOf(this.#postgres, { text, values }), this.#segments);
+    return loadLogRecords(partition, await loadRecordRows(this.#postgres, { text, values }), this.#segments);
   }
 
   async ping(): Promise<void> {
@@ -164,8 +164,8 @@ export class EmbeddedLog implements EventLog {
     }
   }
 
-  #takeGroup(): Waiting[] {
-    const group: Waiting[] = [];
+  #takeGroup(): QueuedAppend[] {
+    const group: QueuedAppend[] = [];
     let bytes = 0;
     while (this.#queue.length > 0 && (group.length === 0 || bytes + this.#queue[0]!.bytes <= GROUP_BYTES_MAX)) {
       const next = this.#queue.shift()!;
@@ -175,7 +175,7 @@ export class EmbeddedLog implements EventLog {
     return group;
   }
 
-  async #commitGroup(group: Waiting[]): Promise<void> {
+  async #commitGroup(group: QueuedAppend[]): Promise<void> {
     try {
       const entries = group.flatMap((waiting) => waiting.entries);
       const records = await this.#appender.append(entries);
@@ -190,7 +190,7 @@ export class EmbeddedLog implements EventLog {
     }
   }
 
-  #settle(waiting: Waiting, answer: () => void): void {
+  #settle(waiting: QueuedAppend, answer: () => void): void {
     this.#queuedBytes -= waiting.bytes;
     if (waiting.done) return;
     waiting.done = true;
@@ -198,7 +198,7 @@ export class EmbeddedLog implements EventLog {
   }
 
   /** After the bound the caller hears 503; what is not yet on its way is taken out of the queue. */
-  #giveUpLater(waiting: Waiting): void {
+  #giveUpLater(waiting: QueuedAppend): void {
     const timer = setTimeout(() => {
       if (waiting.done) return;
       waiting.done = true;

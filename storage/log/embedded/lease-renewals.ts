@@ -15,7 +15,11 @@ export type Holder = {
 };
 
 /** What the thread says of a holder: its leases were renewed for the first time, or they are renewed no more, and why. */
-type Said = { readonly key: number; readonly ended: boolean; readonly failure?: { readonly message: string } };
+type LeaseThreadMessage = {
+  readonly key: number;
+  readonly ended: boolean;
+  readonly failure?: { readonly message: string };
+};
 
 /** A connection that answers nothing is broken off by the thread after so long; a thread that says nothing itself is ended. */
 const STOPPED_WITHIN_MS = 2_000;
@@ -26,14 +30,14 @@ let current: LeaseThread | null = null;
 
 /** Resolves when they were renewed for the first time. Whoever could not start is not renewed for later either. */
 export async function startRenewing(holder: Holder): Promise<void> {
-  await goOnRenewing(holder).catch((error) => {
+  await continueRenewing(holder).catch((error) => {
     holders.delete(holder);
     throw error;
   });
 }
 
 /** While they are renewed there is nothing to do. */
-export async function goOnRenewing(holder: Holder): Promise<void> {
+export async function continueRenewing(holder: Holder): Promise<void> {
   holders.add(holder);
   if (current?.ending) await current.ending;
   if (!holders.has(holder)) return; // It was stopped meanwhile.
@@ -51,7 +55,7 @@ class LeaseThread {
   /** Set when it did not do as it was told. */
   ending: Promise<unknown> | null = null;
   readonly #worker: Worker;
-  readonly #renewals = new Map<Holder, Renewal>();
+  readonly #renewals = new Map<Holder, PendingRenewal>();
   #keys = 0;
   #waiting = 0;
 
@@ -63,7 +67,7 @@ class LeaseThread {
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
     let why = new Error('the thread that renews leases has ended');
-    this.#worker.on('message', (said: Said) => this.#hear(said));
+    this.#worker.on('message', (reply: LeaseThreadMessage) => this.#hear(reply));
     this.#worker.once('error', (error: Error) => (why = error));
     this.#worker.once('exit', () => {
       if (current === this) current = null;
@@ -86,14 +90,14 @@ class LeaseThread {
     clearTimeout(late);
   }
 
-  #begin(holder: Holder): Renewal {
-    const renewal = new Renewal(++this.#keys);
+  #begin(holder: Holder): PendingRenewal {
+    const renewal = new PendingRenewal(++this.#keys);
     this.#renewals.set(holder, renewal);
     this.#worker.postMessage({ key: renewal.key, holder });
     return renewal;
   }
 
-  #hear({ key, ended, failure }: Said): void {
+  #hear({ key, ended, failure }: LeaseThreadMessage): void {
     const [holder, renewal] = [...this.#renewals].find(([, each]) => each.key === key) ?? [];
     if (!holder || !renewal) return;
     if (ended) this.#end(holder, failure ? Object.assign(new Error(failure.message), failure) : new Error('stopped'));
@@ -120,7 +124,7 @@ class LeaseThread {
   }
 }
 
-class Renewal {
+class PendingRenewal {
   readonly key: number;
   readonly first: Promise<void>;
   readonly over: Promise<Error>;

@@ -9,8 +9,8 @@
  * its leases are over when it goes on.
  */
 import type { Knex } from 'knex';
-import { urlOf } from '../../postgres/postgres.ts';
-import { goOnRenewing, type Holder, startRenewing, stopRenewing } from './lease-renewals.ts';
+import { readUrl } from '../../postgres/postgres.ts';
+import { continueRenewing, type Holder, startRenewing, stopRenewing } from './lease-renewals.ts';
 
 export type LeaseOptions = {
   readonly id: string;
@@ -25,7 +25,7 @@ const BEAT_MS = 1_000;
 
 /** In the shared memory, in nanoseconds of the monotonic clock: when we last showed life, and behind it the end of each lease. */
 const BEAT = 0;
-const leaseOf = (partition: number) => partition + 1;
+const toLeaseKey = (partition: number) => partition + 1;
 
 export class EmbeddedLeases {
   readonly #postgres: Knex;
@@ -37,9 +37,9 @@ export class EmbeddedLeases {
   constructor(postgres: Knex, options: LeaseOptions) {
     this.#postgres = postgres;
     this.#options = options;
-    this.#shared = new BigInt64Array(new SharedArrayBuffer(8 * leaseOf(options.partition_count)));
+    this.#shared = new BigInt64Array(new SharedArrayBuffer(8 * toLeaseKey(options.partition_count)));
     const { id, lease_ms, alive_ms = ALIVE_MS } = options;
-    this.#holder = { url: urlOf(postgres), id, lease_ms, alive_ms, shared: this.#shared };
+    this.#holder = { url: readUrl(postgres), id, lease_ms, alive_ms, shared: this.#shared };
   }
 
   /** Resolves when the thread has renewed for the first time, and others count us among the consumers. */
@@ -50,12 +50,12 @@ export class EmbeddedLeases {
   }
 
   holds(partition: number): boolean {
-    return process.hrtime.bigint() < Atomics.load(this.#shared, leaseOf(partition));
+    return process.hrtime.bigint() < Atomics.load(this.#shared, toLeaseKey(partition));
   }
 
   /** What this side has to do now and then; leases are renewed without it. */
   async tend(): Promise<void> {
-    await goOnRenewing(this.#holder);
+    await continueRenewing(this.#holder);
     await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);
   }
 
@@ -74,7 +74,7 @@ export class EmbeddedLeases {
   async takeFree(most: number, except: readonly number[]): Promise<number[]> {
     if (most <= 0) return [];
     const { id, lease_ms, partition_count } = this.#options;
-    const asked = process.hrtime.bigint();
+    const started_ns = process.hrtime.bigint();
     const { rows } = await this.#postgres.raw(
       `update log_partitions set owner = :id, lease_until = now() + :lease_ms * interval '1 millisecond'
         where partition in (select partition from log_partitions
@@ -86,7 +86,7 @@ export class EmbeddedLeases {
     );
     const taken: number[] = rows.map(({ partition }: { partition: number }) => partition).sort(byNumber);
     for (const partition of taken)
-      Atomics.store(this.#shared, leaseOf(partition), asked + BigInt(lease_ms) * 1_000_000n);
+      Atomics.store(this.#shared, toLeaseKey(partition), started_ns + BigInt(lease_ms) * 1_000_000n);
     return taken;
   }
 

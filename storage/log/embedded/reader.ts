@@ -4,20 +4,27 @@
  */
 import type { Knex } from 'knex';
 import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from '../batch-limits.ts';
-import { checkBounds, checkContinues, checkSameLog, PartitionStopped, recordCrc, untilHole } from '../continuity.ts';
+import {
+  checkBounds,
+  checkContinues,
+  checkSameLog,
+  PartitionStopped,
+  recordCrc,
+  takeUntilHole,
+} from '../continuity.ts';
 import type { LogRecord, StoredPlace } from '../log.ts';
-import { RECORD_COLUMNS, recordsOf, rowsOf } from '../stored-records.ts';
+import { loadLogRecords, loadRecordRows, RECORD_COLUMNS } from '../stored-records.ts';
 import { SegmentDamaged, type SegmentFiles } from './segment-files.ts';
 
-export type Kept = { readonly postgres: Knex; readonly segments: SegmentFiles | null };
+export type LogSource = { readonly postgres: Knex; readonly segments: SegmentFiles | null };
 
 /** Whether this log goes on where the stores are; throws when it does not. */
-export async function checkPlace({ postgres }: Kept, partition: number, place: StoredPlace): Promise<void> {
+export async function checkPlace({ postgres }: LogSource, partition: number, place: StoredPlace): Promise<void> {
   const text = `select p.next_offset, r.body, r.crc32, r.partition is not null
                   from log_partitions p
                   left join log_records r on r.partition = p.partition and r."offset" = $2::bigint - 1
                  where p.partition = $1`;
-  const [row] = await rowsOf(postgres, { text, values: [partition, String(place.next_offset)] });
+  const [row] = await loadRecordRows(postgres, { text, values: [partition, String(place.next_offset)] });
   if (!row) throw new PartitionStopped(partition, 'the event log does not have it');
   const [end, body, crc, is_there] = row as [string, Buffer | null, string | null, boolean];
   checkBounds(partition, place, { low: 0n, end: BigInt(end) });
@@ -27,18 +34,18 @@ export async function checkPlace({ postgres }: Kept, partition: number, place: S
 
 /** The next records, as many as hold about so many events; none at the end of the log. */
 export async function readBatch(
-  { postgres, segments }: Kept,
+  { postgres, segments }: LogSource,
   { partition, from, events_max }: { partition: number; from: bigint; events_max: number },
 ): Promise<LogRecord[]> {
   const values = [partition, String(from), events_max];
-  const rows = await rowsOf(postgres, { text: NEXT_RECORDS, values });
+  const rows = await loadRecordRows(postgres, { text: NEXT_RECORDS, values });
   const found = rows.filter((row) => row[0] !== null).map((row) => ({ row, offset: BigInt(row[0] as string) }));
   if (found.length === 0) checkAtEnd(partition, from, BigInt(rows[0]![COLUMNS] as string));
   checkContinues(partition, from, found.slice(0, 1));
   try {
-    return await recordsOf(
+    return await loadLogRecords(
       partition,
-      untilHole(found).map(({ row }) => row),
+      takeUntilHole(found).map(({ row }) => row),
       segments,
     );
   } catch (error) {

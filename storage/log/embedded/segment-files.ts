@@ -14,7 +14,7 @@ import type { Knex } from 'knex';
 import { syncDirectory } from '../../sync-directory.ts';
 
 /** Where the bytes of a record stand, and their checksum. */
-export type Place = {
+export type SegmentPlace = {
   readonly segment: string;
   readonly position: number;
   readonly length: number;
@@ -72,10 +72,10 @@ export class SegmentFiles {
   }
 
   /** Resolves when the bytes are on the disk. One call after the other, never two at once. */
-  async write(bodies: readonly Buffer[]): Promise<Place[]> {
+  async write(bodies: readonly Buffer[]): Promise<SegmentPlace[]> {
     const bytes = bodies.reduce((total, body) => total + body.length, 0);
     const current = await this.#withRoomFor(bytes);
-    const places = placesOf(bodies, current);
+    const places = computePlaces(bodies, current);
     try {
       await writeAll(current, bodies);
       await current.file.datasync();
@@ -88,7 +88,7 @@ export class SegmentFiles {
   }
 
   /** The bytes at these places in their order; throws when one of them is not as it was written. */
-  async read(places: readonly Place[]): Promise<Buffer[]> {
+  async read(places: readonly SegmentPlace[]): Promise<Buffer[]> {
     const open_files = new Map<string, FileHandle>();
     const bodies: Buffer[] = [];
     try {
@@ -162,7 +162,7 @@ export class SegmentFiles {
   }
 }
 
-function placesOf(bodies: readonly Buffer[], { segment, position }: Current): Place[] {
+function computePlaces(bodies: readonly Buffer[], { segment, position }: Current): SegmentPlace[] {
   let at = position;
   return bodies.map((body) => {
     const place = { segment, position: at, length: body.length, crc32: crc32(body) };
@@ -186,7 +186,7 @@ async function writeAll({ file, position }: Current, bodies: readonly Buffer[]):
   }
 }
 
-async function readAt(file: FileHandle, { segment, position, length, crc32: expected }: Place): Promise<Buffer> {
+async function readAt(file: FileHandle, { segment, position, length, crc32: expected }: SegmentPlace): Promise<Buffer> {
   const body = Buffer.allocUnsafe(length);
   const { bytesRead } = length === 0 ? { bytesRead: 0 } : await file.read(body, 0, length, position);
   if (bytesRead !== length || crc32(body) !== expected) {

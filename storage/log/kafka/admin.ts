@@ -85,7 +85,7 @@ export class KafkaAdmin {
 
   async ping(topic: string, partitionCount: number): Promise<void> {
     const made = await this.#partitionsOf(topic);
-    if (made !== partitionCount) throw otherCount(partitionCount, made);
+    if (made !== partitionCount) throw toPartitionCountFailure(partitionCount, made);
   }
 
   async #partitionsOf(topic: string): Promise<number> {
@@ -167,7 +167,7 @@ export class KafkaAdmin {
 }
 
 /** A topic with more partitions than are in use takes no events, so that none goes where it is not looked for (grow.ts). */
-export function otherCount(used: number, made: number): FarthingError {
+export function toPartitionCountFailure(used: number, made: number): FarthingError {
   return unavailable(
     `the event log (its topic has ${made} partitions, ${used} are in use: finish with npm run partitions)`,
   );

@@ -10,7 +10,7 @@
 import type { IHeaders, Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
 import { FarthingError, unavailable } from '../../../core/error.ts';
 import type { LogEntry } from '../log.ts';
-import { otherCount } from './admin.ts';
+import { toPartitionCountFailure } from './admin.ts';
 
 export type AppenderOptions = {
   readonly topic: string;
@@ -44,11 +44,11 @@ type Append = {
   settled: boolean;
   settle(error?: unknown): void;
 };
-type Item = { readonly append: Append; readonly entry: LogEntry; readonly index: number };
+type AppendItem = { readonly append: Append; readonly entry: LogEntry; readonly index: number };
 
 export class KafkaAppender {
   readonly #options: AppenderOptions;
-  readonly #queue: Item[][] = [];
+  readonly #queue: AppendItem[][] = [];
   readonly #sending = new Set<Promise<void>>();
   #queuedBytes = 0;
   #failures = 0;
@@ -143,8 +143,8 @@ export class KafkaAppender {
     }
   }
 
-  #takeGroup(): Item[][] {
-    const group: Item[][] = [];
+  #takeGroup(): AppendItem[][] {
+    const group: AppendItem[][] = [];
     const perPartition = new Map<number, number>();
     let bytes = 0;
     let messages = 0;
@@ -167,22 +167,22 @@ export class KafkaAppender {
   }
 
   /** Sends until every entry is durable or nobody waits for it. */
-  async #sendGroup(items: Item[]): Promise<void> {
+  async #sendGroup(items: AppendItem[]): Promise<void> {
     let left = items;
     for (let tries = 0; left.length > 0; tries++) {
       if (tries > 0) await pause(Math.min(1_000, 50 * 2 ** Math.min(tries, 5)));
       left = left.filter(({ append }) => !append.settled);
       // An append alone may be too large for one request: its partitions then go one after the other.
-      for (const part of partsOf(left)) left = without(left, await this.#trySend(part));
+      for (const part of splitIntoRequests(left)) left = without(left, await this.#trySend(part));
     }
   }
 
   /** One try; answers what has become durable. */
-  async #trySend(items: readonly Item[]): Promise<ReadonlySet<Item>> {
-    const durable = new Set<Item>();
+  async #trySend(items: readonly AppendItem[]): Promise<ReadonlySet<AppendItem>> {
+    const durable = new Set<AppendItem>();
     try {
       const producer = await this.#connected();
-      const messages = items.map(({ entry }) => messageOf(entry, this.#options.partition_count));
+      const messages = items.map(({ entry }) => toMessage(entry, this.#options.partition_count));
       const answers = await producer.sendBatch({
         acks: -1,
         timeout: this.request_timeout_ms,
@@ -221,7 +221,7 @@ export class KafkaAppender {
       metadataMaxAge: COUNT_SEEN_WITHIN_MS,
       createPartitioner: () => (choice) => {
         const { length } = choice.partitionMetadata;
-        if (length !== partition_count) throw otherCount(partition_count, length);
+        if (length !== partition_count) throw toPartitionCountFailure(partition_count, length);
         return choice.message.partition!;
       },
       retry: { retries: 0, initialRetryTime: 50, maxRetryTime: 500 },
@@ -243,7 +243,7 @@ export class KafkaAppender {
   }
 
   /** Nothing of these was sent, and nothing will be. */
-  #refuse(items: readonly Item[], error: FarthingError): void {
+  #refuse(items: readonly AppendItem[], error: FarthingError): void {
     for (const { append } of items) append.settle(error);
     this.#options.otherCountSeen();
   }
@@ -262,10 +262,10 @@ function firstOffset({ baseOffset, offset }: RecordMetadata): bigint {
   return BigInt(baseOffset ?? offset!);
 }
 
-function partsOf(items: readonly Item[]): Item[][] {
+function splitIntoRequests(items: readonly AppendItem[]): AppendItem[][] {
   const bytes = items.reduce((total, { entry }) => total + entry.body.length, 0);
   if (bytes <= GROUP_BYTES_MAX) return items.length > 0 ? [[...items]] : [];
-  const byPartition = new Map<number, Item[][]>();
+  const byPartition = new Map<number, AppendItem[][]>();
   for (const item of items) {
     const parts = byPartition.get(item.entry.partition) ?? [[]];
     byPartition.set(item.entry.partition, parts);
@@ -277,12 +277,12 @@ function partsOf(items: readonly Item[]): Item[][] {
   return [...byPartition.values()].flat();
 }
 
-function without(items: readonly Item[], gone: ReadonlySet<Item>): Item[] {
+function without(items: readonly AppendItem[], gone: ReadonlySet<AppendItem>): AppendItem[] {
   return gone.size === 0 ? [...items] : items.filter((item) => !gone.has(item));
 }
 
 /** One message per entry: the bytes as they came are the value, the rest stands in headers. */
-function messageOf(entry: LogEntry, partition_count: number): Message {
+function toMessage(entry: LogEntry, partition_count: number): Message {
   const headers: IHeaders = {
     kind: entry.kind,
     tenant_id: entry.tenant_id,

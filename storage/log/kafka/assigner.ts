@@ -6,20 +6,20 @@
 import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
 
 /** `held` answers what this member reads now: it tells the leader of the group when it joins. `count` are in use (grow.ts). */
-export function keepingAssigner(held: () => readonly number[], count: number): PartitionAssigner {
+export function buildStickyAssigner(assigned: () => readonly number[], count: number): PartitionAssigner {
   return ({ cluster }) => ({
     name: 'FarthingKeepingAssigner',
     version: 0,
     protocol({ topics }) {
-      const userData = Buffer.from(JSON.stringify(held()));
+      const userData = Buffer.from(JSON.stringify(assigned()));
       return { name: this.name, metadata: AssignerProtocol.MemberMetadata.encode({ version: 0, topics, userData }) };
     },
     async assign({ members, topics }) {
       const [topic] = topics as readonly string[];
       const made = cluster.findTopicPartitionMetadata(topic!).map(({ partitionId }) => partitionId);
       const partitions = made.filter((partition) => partition < count);
-      const claims = new Map(members.map(({ memberId, memberMetadata }) => [memberId, claimOf(memberMetadata)]));
-      return [...shares(partitions, claims)].map(([memberId, share]) => ({
+      const claims = new Map(members.map(({ memberId, memberMetadata }) => [memberId, parseClaim(memberMetadata)]));
+      return [...computeShares(partitions, claims)].map(([memberId, share]) => ({
         memberId,
         memberAssignment: AssignerProtocol.MemberAssignment.encode({
           version: 0,
@@ -32,7 +32,7 @@ export function keepingAssigner(held: () => readonly number[], count: number): P
 }
 
 /** Shares differ by one at most; a partition that two claim goes to the first by name. */
-export function shares(
+export function computeShares(
   partitions: readonly number[],
   claims: ReadonlyMap<string, readonly number[]>,
 ): Map<string, number[]> {
@@ -58,7 +58,7 @@ export function shares(
   return given;
 }
 
-function claimOf(metadata: Buffer): number[] {
+function parseClaim(metadata: Buffer): number[] {
   const decoded = AssignerProtocol.MemberMetadata.decode(metadata);
   const text = decoded?.userData.toString('utf8') ?? '';
   return text === '' ? [] : (JSON.parse(text) as number[]);

@@ -30,7 +30,7 @@ const KEEP_ALIVE_DELAY_MS = 60_000;
 
 export type SaslMechanism = 'plain' | 'scram-sha-256' | 'scram-sha-512';
 
-export function kafkaClient(connection: KafkaConnection, options: Partial<KafkaConfig> = {}): Kafka {
+export function createKafkaClient(connection: KafkaConnection, options: Partial<KafkaConfig> = {}): Kafka {
   const { logger, sasl } = connection;
   return new Kafka({
     clientId: 'farthing',
@@ -43,7 +43,7 @@ export function kafkaClient(connection: KafkaConnection, options: Partial<KafkaC
     // Left to itself kafkajs waits up to half a minute before it looks again whether a broker is back.
     retry: { retries: 3, initialRetryTime: 100, maxRetryTime: 500 },
     logLevel: logger ? logLevel.INFO : logLevel.NOTHING,
-    logCreator: () => (line) => logger && say(logger, line),
+    logCreator: () => (line) => logger && logKafkaLine(logger, line),
     ...options,
   });
 }
@@ -64,7 +64,10 @@ export const openSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
 };
 
 /** kafkajs cries "error" at every retry; what is really lost is thrown, so its words are one step quieter here. */
-function say(logger: Logger, { level, namespace, log: { message, timestamp: _, ...facts } }: KafkaLogLine): void {
+function logKafkaLine(
+  logger: Logger,
+  { level, namespace, log: { message, timestamp: _, ...facts } }: KafkaLogLine,
+): void {
   const line = { kafka: namespace, ...facts };
   if (level === logLevel.ERROR) logger.warn(line, message);
   else if (level === logLevel.WARN) logger.info(line, message);

@@ -2,7 +2,7 @@
 import type { Consumer } from 'kafkajs';
 import type { Logger } from 'pino';
 
-type Options = {
+type KafkaCommitsOptions = {
   readonly topic: string;
   readonly logger: Logger | undefined;
   /** The one of this moment. */
@@ -12,13 +12,13 @@ type Options = {
 };
 
 export class KafkaCommits {
-  readonly #options: Options;
+  readonly #options: KafkaCommitsOptions;
   readonly #uncommitted = new Map<number, bigint>();
   /** Whose commits count no more are not in it. */
   readonly #ours = new Set<number>();
   #committing: Promise<void> | null = null;
 
-  constructor(options: Options) {
+  constructor(options: KafkaCommitsOptions) {
     this.#options = options;
   }
 
@@ -30,13 +30,13 @@ export class KafkaCommits {
     });
   }
 
-  forget(partition: number): void {
+  discard(partition: number): void {
     this.#ours.delete(partition);
     this.#uncommitted.delete(partition);
   }
 
   /** Resolves when nothing is on its way. */
-  async settled(): Promise<void> {
+  async waitForCommits(): Promise<void> {
     await this.#committing;
   }
 

@@ -14,10 +14,10 @@ import type { Logger } from 'pino';
 import { checkBounds, checkSameLog, PartitionStopped, pauseAfter, recordCrc } from '../continuity.ts';
 import type { LogRecord, PartitionHandler } from '../log.ts';
 import type { PartitionBounds } from './admin.ts';
-import { keepingAssigner } from './assigner.ts';
+import { buildStickyAssigner } from './assigner.ts';
 import { KafkaCommits } from './commits.ts';
 import { KafkaEnds } from './ends.ts';
-import { recordsFrom } from './records.ts';
+import { parseRecords } from './records.ts';
 
 export type KafkaConsumerOptions = {
   readonly topic: string;
@@ -36,7 +36,7 @@ export type KafkaConsumerOptions = {
   onFatal(error: Error): void;
 };
 
-type Held = {
+type KafkaAssignedPartition = {
   readonly partition: number;
   stored_until: bigint;
   read_from: bigint;
@@ -63,7 +63,7 @@ const UNWATCHED_MS_MAX = 2_000;
 export class KafkaConsumer {
   readonly #handler: PartitionHandler;
   readonly #options: KafkaConsumerOptions;
-  readonly #held = new Map<number, Held>();
+  readonly #held = new Map<number, KafkaAssignedPartition>();
   /** The loop of each partition: a new one begins when the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
   readonly #commits: KafkaCommits;
@@ -100,7 +100,7 @@ export class KafkaConsumer {
       sessionTimeout: session_timeout_ms,
       heartbeatInterval: Math.floor(session_timeout_ms / 6),
       rebalanceTimeout: 2 * session_timeout_ms,
-      partitionAssigners: [keepingAssigner(() => [...this.#held.keys()], partition_count)],
+      partitionAssigners: [buildStickyAssigner(() => [...this.#held.keys()], partition_count)],
       allowAutoTopicCreation: false,
       minBytes: linger_ms > 0 ? FETCH_BYTES_MIN : 1,
       maxWaitTimeInMs: Math.max(10, linger_ms),
@@ -132,7 +132,7 @@ export class KafkaConsumer {
     this.#stopping = true;
     this.#wake();
     await Promise.all(this.#loops.values());
-    await this.#commits.settled();
+    await this.#commits.waitForCommits();
     const consumer = this.#consumer;
     this.#consumer = null;
     await consumer?.disconnect().catch(() => {});
@@ -182,12 +182,12 @@ export class KafkaConsumer {
       held.check = held.before !== null;
       if (held.take) this.#fetchFrom(held);
     }
-    this.#ends.look();
+    this.#ends.check();
   }
 
   #begin(partition: number): void {
     const place = { stored_until: 0n, read_from: 0n, before: null, check: false, stale: 0 };
-    const held: Held = { partition, ...place, lost: false, take: null, fail: null };
+    const held: KafkaAssignedPartition = { partition, ...place, lost: false, take: null, fail: null };
     this.#held.set(partition, held);
     const before = this.#loops.get(partition) ?? Promise.resolve();
     const loop: Promise<void> = before
@@ -198,10 +198,10 @@ export class KafkaConsumer {
     this.#loops.set(partition, loop);
   }
 
-  #lose(held: Held): void {
+  #lose(held: KafkaAssignedPartition): void {
     held.lost = true;
     this.#held.delete(held.partition);
-    this.#commits.forget(held.partition);
+    this.#commits.discard(held.partition);
     held.take?.(null);
     this.#wake();
   }
@@ -237,12 +237,12 @@ export class KafkaConsumer {
     }
   }
 
-  #owns(held: Held): boolean {
+  #owns(held: KafkaAssignedPartition): boolean {
     return !held.lost && performance.now() < this.#aliveUntil;
   }
 
   /** The life of one partition with us: assigned, batches, revoked. A failed batch is tried again from where the stores are. */
-  async #run(held: Held): Promise<void> {
+  async #run(held: KafkaAssignedPartition): Promise<void> {
     let assigned = false;
     let failures = 0;
     while (!this.#stopping && !held.lost) {
@@ -271,7 +271,7 @@ export class KafkaConsumer {
     await this.#handler.revoked(held.partition);
   }
 
-  async #startWhereTheStoresAre(held: Held): Promise<void> {
+  async #startWhereTheStoresAre(held: KafkaAssignedPartition): Promise<void> {
     const { partition } = held;
     const place = await this.#handler.assigned(partition);
     // Behind it: who adds partitions keeps others from taking one before it looks whether somebody has (grow.ts).
@@ -286,7 +286,7 @@ export class KafkaConsumer {
     if (place.next_offset === bounds.end && !held.check) this.#handler.caughtUp?.(partition);
   }
 
-  #nextRecords(held: Held): Promise<LogRecord[] | null> {
+  #nextRecords(held: KafkaAssignedPartition): Promise<LogRecord[] | null> {
     if (held.lost || this.#stopping) return Promise.resolve(null);
     return new Promise((resolve, reject) => {
       const done = () => {
@@ -305,7 +305,7 @@ export class KafkaConsumer {
     });
   }
 
-  #fetchFrom({ partition, read_from, check }: Held): void {
+  #fetchFrom({ partition, read_from, check }: KafkaAssignedPartition): void {
     const { topic } = this.#options;
     this.#tell((consumer) => {
       consumer.seek({ topic, partition, offset: String(check ? read_from - 1n : read_from) });
@@ -342,13 +342,18 @@ export class KafkaConsumer {
   }
 
   /** What the loop waits for of a fetch; nothing of one that was on its way to another place. */
-  #recordsFor(held: Held, { partition, messages, highWatermark }: EachBatchPayload['batch']): LogRecord[] {
+  #recordsFor(
+    held: KafkaAssignedPartition,
+    { partition, messages, highWatermark }: EachBatchPayload['batch'],
+  ): LogRecord[] {
     const { read_from, before, check } = held;
     const from = check ? read_from - 1n : read_from;
     // Fetched before we wanted to see the record before.
     const isStale = check && !messages.some(({ offset }) => BigInt(offset) === from);
     const { partition_count } = this.#options;
-    const found = isStale ? [] : recordsFrom(messages, { partition, partition_count, from, processed_from: read_from });
+    const found = isStale
+      ? []
+      : parseRecords(messages, { partition, partition_count, from, processed_from: read_from });
     if (found.length === 0) {
       if (++held.stale <= STALE_FETCHES_MAX) return [];
       throw new Error(
@@ -363,7 +368,7 @@ export class KafkaConsumer {
     return found.slice(1);
   }
 
-  async #handOver(held: Held, records: LogRecord[]): Promise<void> {
+  async #handOver(held: KafkaAssignedPartition, records: LogRecord[]): Promise<void> {
     const began = performance.now();
     const { stored_until, read_from } = await this.#handler.process({
       partition: held.partition,

@@ -4,7 +4,7 @@
  */
 import type { Kafka, Message, Producer } from 'kafkajs';
 import { unavailable } from '../../../core/error.ts';
-import type { DeadLetter } from '../log.ts';
+import type { LogDeadLetter } from '../log.ts';
 
 export type DeadLetterOptions = {
   readonly topic: string;
@@ -25,8 +25,8 @@ export class KafkaDeadLetters {
   }
 
   /** Resolves when all are durable; called again after a failure it sends all again. */
-  async send(letters: readonly DeadLetter[]): Promise<void> {
-    for (const messages of requestsOf(letters)) await this.#sendSome(messages);
+  async send(letters: readonly LogDeadLetter[]): Promise<void> {
+    for (const messages of splitDeadLetters(letters)) await this.#sendSome(messages);
   }
 
   async close(): Promise<void> {
@@ -65,12 +65,12 @@ export class KafkaDeadLetters {
 }
 
 /** The letters of one request come from one partition, so that one answer speaks for all of them. */
-function requestsOf(letters: readonly DeadLetter[]): Message[][] {
+function splitDeadLetters(letters: readonly LogDeadLetter[]): Message[][] {
   const requests: Message[][] = [];
   let bytes = 0;
-  let last: DeadLetter | undefined;
+  let last: LogDeadLetter | undefined;
   for (const letter of letters) {
-    const message = messageOf(letter);
+    const message = toDeadLetterMessage(letter);
     const size = (message.value as Buffer).length;
     const isFull = bytes + size > REQUEST_BYTES_MAX || requests.at(-1)?.length === REQUEST_LETTERS_MAX;
     if (last === undefined || last.partition !== letter.partition || isFull) {
@@ -84,7 +84,7 @@ function requestsOf(letters: readonly DeadLetter[]): Message[][] {
   return requests;
 }
 
-function messageOf(letter: DeadLetter): Message {
+function toDeadLetterMessage(letter: LogDeadLetter): Message {
   return {
     key: letter.event_id === '' ? null : letter.event_id,
     value: Buffer.from(letter.body),

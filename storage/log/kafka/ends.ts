@@ -6,32 +6,32 @@ import { checkBounds } from '../continuity.ts';
 import type { PartitionBounds } from './admin.ts';
 
 /** A partition whose loop waits for records. */
-export type Waiting = {
+export type WaitingPartition = {
   readonly partition: number;
   readonly stored_until: bigint;
   readonly read_from: bigint;
   readonly fail: ((error: Error) => void) | null;
 };
 
-type Options = {
+type KafkaEndsOptions = {
   bounds(): Promise<readonly PartitionBounds[]>;
   /** Those who wait now; null when the consumer is stopping. */
-  waiting(): readonly Waiting[] | null;
+  waiting(): readonly WaitingPartition[] | null;
 };
 
-type Short = { readonly of: Waiting; readonly read_from: bigint; readonly error: Error };
+type Short = { readonly of: WaitingPartition; readonly read_from: bigint; readonly error: Error };
 
 const PAUSE_MS = 1_000;
 
 export class KafkaEnds {
-  readonly #options: Options;
+  readonly #options: KafkaEndsOptions;
   #looking = false;
 
-  constructor(options: Options) {
+  constructor(options: KafkaEndsOptions) {
     this.#options = options;
   }
 
-  look(): void {
+  check(): void {
     if (this.#looking) return;
     this.#looking = true;
     void this.#look().finally(() => {
@@ -65,7 +65,7 @@ export class KafkaEnds {
 }
 
 function tooShort(
-  { of, read_from, stored_until }: { of: Waiting; read_from: bigint; stored_until: bigint },
+  { of, read_from, stored_until }: { of: WaitingPartition; read_from: bigint; stored_until: bigint },
   bounds: PartitionBounds | undefined,
 ): Short[] {
   try {

@@ -3,10 +3,18 @@
  * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
  */
 import { notAllowed, unavailable } from '../../../core/error.ts';
-import type { DeadLetter, EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag, ToldEvent } from '../log.ts';
+import type {
+  EventLog,
+  LogConsumer,
+  LogDeadLetter,
+  LogEntry,
+  PartitionHandler,
+  PartitionLag,
+  PublishedSystemEvent,
+} from '../log.ts';
 import { KafkaAdmin } from './admin.ts';
 import { COUNT_SEEN_WITHIN_MS, KafkaAppender } from './appender.ts';
-import { type KafkaConnection, kafkaClient } from './client.ts';
+import { createKafkaClient, type KafkaConnection } from './client.ts';
 import { KafkaConsumer } from './consumer.ts';
 import { KafkaDeadLetters } from './dead-letters.ts';
 import type { LogLayout } from './layout.ts';
@@ -42,16 +50,22 @@ export type KafkaLogOptions = KafkaConnection & {
 const SESSION_TIMEOUT_MS = 9_000;
 const OPEN_TIMEOUT_MS = 60_000;
 const READ_TIMEOUT_MS = 10_000;
-const ASK_TIMEOUT_MS = 2_500;
+const ADMIN_TIMEOUT_MS = 2_500;
 
 export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> {
-  const admin = new KafkaAdmin(() => kafkaClient(options, { requestTimeout: ASK_TIMEOUT_MS }));
+  const admin = new KafkaAdmin(() => createKafkaClient(options, { requestTimeout: ADMIN_TIMEOUT_MS }));
   const { partition_count, replication, retention_hours } = options;
-  const wanted = { topic: topicOf(options), partition_count, replication, retention_hours };
+  const wanted = { topic: buildTopicName(options), partition_count, replication, retention_hours };
   try {
     const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms);
-    await untilAnswered(() => admin.prepareTopic({ ...wanted, ...deadLettersOf(options) }), options.open_timeout_ms);
-    await untilAnswered(() => admin.prepareTopic({ ...wanted, ...systemEventsOf(options) }), options.open_timeout_ms);
+    await untilAnswered(
+      () => admin.prepareTopic({ ...wanted, ...buildDeadLetterTopic(options) }),
+      options.open_timeout_ms,
+    );
+    await untilAnswered(
+      () => admin.prepareTopic({ ...wanted, ...buildSystemEventTopic(options) }),
+      options.open_timeout_ms,
+    );
     const used = (await options.layout?.claim(made)) ?? made;
     if (used > made)
       throw new Error(
@@ -68,19 +82,19 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> 
   }
 }
 
-function topicOf({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>): string {
+function buildTopicName({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>): string {
   return `${topic_prefix}.events`;
 }
 
 /** As many partitions as the log when it is made, so that neither has to wait for the other. */
-function deadLettersOf(options: KafkaLogOptions): { topic: string; retention_hours: number } {
+function buildDeadLetterTopic(options: KafkaLogOptions): { topic: string; retention_hours: number } {
   return {
     topic: options.dead_letter_topic ?? `${options.topic_prefix}.dead-letters`,
     retention_hours: options.dead_letter_retention_hours ?? options.retention_hours,
   };
 }
 
-function systemEventsOf(options: KafkaLogOptions): { topic: string; retention_hours: number } {
+function buildSystemEventTopic(options: KafkaLogOptions): { topic: string; retention_hours: number } {
   return {
     topic: options.system_event_topic ?? `${options.topic_prefix}.system-events`,
     retention_hours: options.system_event_retention_hours ?? options.retention_hours,
@@ -103,7 +117,7 @@ export class KafkaLog implements EventLog {
   constructor(options: KafkaLogOptions, admin: KafkaAdmin) {
     this.partition_count = options.partition_count;
     this.#options = options;
-    this.#topic = topicOf(options);
+    this.#topic = buildTopicName(options);
     this.#group = `${options.topic_prefix}.pipeline`;
     this.#admin = admin;
     this.#appender = new KafkaAppender({
@@ -113,22 +127,22 @@ export class KafkaLog implements EventLog {
       ...(options.queued_bytes_max === undefined ? {} : { queued_bytes_max: options.queued_bytes_max }),
       otherCountSeen: () => void this.#checkLayout().catch(() => {}),
       client: (requestTimeout) =>
-        kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
+        createKafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
     });
     this.#deadLetters = new KafkaDeadLetters({
-      topic: deadLettersOf(options).topic,
+      topic: buildDeadLetterTopic(options).topic,
       timeout_ms: options.append_timeout_ms,
-      client: () => kafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
+      client: () => createKafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
     });
     this.#systemEvents = new KafkaSystemEvents({
-      topic: systemEventsOf(options).topic,
+      topic: buildSystemEventTopic(options).topic,
       timeout_ms: options.append_timeout_ms,
-      client: () => kafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
+      client: () => createKafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
     });
-    this.#lag = shared(() =>
+    this.#lag = shareInFlight(() =>
       admin.lag(this.#topic, { groupId: this.#group, partition_count: options.partition_count }),
     );
-    this.#ping = shared(() => admin.ping(this.#topic, options.partition_count));
+    this.#ping = shareInFlight(() => admin.ping(this.#topic, options.partition_count));
   }
 
   /** Bytes of appends that are not durable yet. */
@@ -154,7 +168,7 @@ export class KafkaLog implements EventLog {
       linger_ms: options.linger_ms ?? 250,
       batch_bytes_max: options.batch_bytes_max ?? 8 * 1024 * 1024,
       logger: options.logger,
-      client: () => kafkaClient(options, { requestTimeout: READ_TIMEOUT_MS }),
+      client: () => createKafkaClient(options, { requestTimeout: READ_TIMEOUT_MS }),
       bounds: () => this.#admin.bounds(this.#topic),
       checkLayout: () => this.#checkLayout(),
       onFatal: (error) => this.#fatal(error),
@@ -175,11 +189,11 @@ export class KafkaLog implements EventLog {
     };
   }
 
-  tellDeadLetters(letters: readonly DeadLetter[]): Promise<void> {
+  publishDeadLetters(letters: readonly LogDeadLetter[]): Promise<void> {
     return this.#deadLetters.send(letters);
   }
 
-  tellSystemEvents(events: readonly ToldEvent[]): Promise<void> {
+  publishSystemEvents(events: readonly PublishedSystemEvent[]): Promise<void> {
     return this.#systemEvents.send(events);
   }
 
@@ -231,7 +245,7 @@ export class KafkaLog implements EventLog {
  * Any number of askers cost one question at a time: who comes while one is asked waits for the next, so that no answer is
  * older than its asking.
  */
-export function shared<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+export function shareInFlight<Answer>(query: () => Promise<Answer>): () => Promise<Answer> {
   let asking: Promise<unknown> = Promise.resolve();
   let next: Promise<Answer> | null = null;
   return () => {
@@ -239,7 +253,7 @@ export function shared<Answer>(ask: () => Promise<Answer>): () => Promise<Answer
       .catch(() => {})
       .then(() => {
         next = null;
-        const answer = ask();
+        const answer = query();
         asking = answer;
         return answer;
       });
@@ -248,11 +262,11 @@ export function shared<Answer>(ask: () => Promise<Answer>): () => Promise<Answer
 }
 
 /** A cluster that starts when we do, or changes its leaders just then, is waited for. */
-async function untilAnswered<Answer>(ask: () => Promise<Answer>, patience_ms = OPEN_TIMEOUT_MS): Promise<Answer> {
+async function untilAnswered<Answer>(query: () => Promise<Answer>, patience_ms = OPEN_TIMEOUT_MS): Promise<Answer> {
   const until = performance.now() + patience_ms;
   for (;;) {
     try {
-      return await ask();
+      return await query();
     } catch (error) {
       if (performance.now() > until) throw error;
       await new Promise((resolve) => setTimeout(resolve, 500));

@@ -10,7 +10,7 @@ export type LogLayout = {
   read(): Promise<number>;
 };
 
-export function layoutIn(postgres: Database): LogLayout {
+export function createLayoutReader(postgres: Database): LogLayout {
   const read = async () => {
     const { rows } = await postgres.raw(`select partition_count from log_layout`);
     return rows[0].partition_count;
@@ -26,6 +26,6 @@ export function layoutIn(postgres: Database): LogLayout {
   };
 }
 
-export async function changeLayout(transaction: Database, partitionCount: number): Promise<void> {
+export async function updateLayout(transaction: Database, partitionCount: number): Promise<void> {
   await transaction.raw(`update log_layout set partition_count = ?`, [partitionCount]);
 }

@@ -1,9 +1,9 @@
 /** Messages of Kafka as records: what was fetched from a place on, in order and without a gap. */
 import type { KafkaMessage } from 'kafkajs';
-import { checkContinues, untilHole } from '../continuity.ts';
+import { checkContinues, takeUntilHole } from '../continuity.ts';
 import type { LogRecord } from '../log.ts';
 
-export type Wanted = {
+export type FetchedRange = {
   readonly partition: number;
   readonly partition_count: number;
   readonly from: bigint;
@@ -12,36 +12,36 @@ export type Wanted = {
 };
 
 /** Up to the first hole; none when the fetch was about an earlier place. Throws when the record at `from` is missing. */
-export function recordsFrom(
+export function parseRecords(
   messages: readonly KafkaMessage[],
-  { partition, partition_count, from, processed_from }: Wanted,
+  { partition, partition_count, from, processed_from }: FetchedRange,
 ): LogRecord[] {
   const wanted = messages.filter(({ offset }) => BigInt(offset) >= from);
   const stray = wanted.find(
-    (message) => BigInt(message.offset) >= processed_from && !isSpreadAsOurs(message, partition_count),
+    (message) => BigInt(message.offset) >= processed_from && !hasSamePartitionCount(message, partition_count),
   );
   if (stray) throw strayError(stray, { partition, partition_count });
-  const records = wanted.map((message) => recordOf(partition, message));
+  const records = wanted.map((message) => parseRecord(partition, message));
   checkContinues(partition, from, records.slice(0, 1));
-  return untilHole(records);
+  return takeUntilHole(records);
 }
 
 /** Spread over another number of partitions, an id would be looked for on the wrong one, and could count twice. */
-function isSpreadAsOurs({ headers }: KafkaMessage, partition_count: number): boolean {
+function hasSamePartitionCount({ headers }: KafkaMessage, partition_count: number): boolean {
   const count = headers?.partitions?.toString();
   return count === undefined || Number(count) === partition_count;
 }
 
 function strayError(
   { offset, headers }: KafkaMessage,
-  { partition, partition_count }: Pick<Wanted, 'partition' | 'partition_count'>,
+  { partition, partition_count }: Pick<FetchedRange, 'partition' | 'partition_count'>,
 ): Error {
   return new Error(
     `partition ${partition}: the record at offset ${offset} was spread over ${String(headers!.partitions)} partitions, but ${partition_count} are in use (docs/operations.md)`,
   );
 }
 
-function recordOf(partition: number, { offset, value, headers }: KafkaMessage): LogRecord {
+function parseRecord(partition: number, { offset, value, headers }: KafkaMessage): LogRecord {
   const header = (name: string) => headers?.[name]?.toString() ?? '';
   const made = header('made_ids');
   const record: LogRecord = {

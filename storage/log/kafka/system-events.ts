@@ -5,7 +5,7 @@
 import type { Kafka, Message, Producer } from 'kafkajs';
 import { unavailable } from '../../../core/error.ts';
 import { groupBy } from '../../../core/group-by.ts';
-import type { ToldEvent } from '../log.ts';
+import type { PublishedSystemEvent } from '../log.ts';
 
 export type SystemEventOptions = {
   readonly topic: string;
@@ -22,14 +22,14 @@ export class KafkaSystemEvents {
   }
 
   /** Resolves when all are durable; called again after a failure it sends all again. */
-  async send(events: readonly ToldEvent[]): Promise<void> {
+  async send(events: readonly PublishedSystemEvent[]): Promise<void> {
     const { topic, timeout_ms: timeout } = this.#options;
     const connecting = (this.#producer ??= this.#connect());
     try {
       const producer = await connecting;
       // One request after the other, and each of one record: kafkajs may resolve although a part never left (appender.ts), and
       // one answer then speaks for all that was sent.
-      for (const messages of requestsOf(events)) {
+      for (const messages of groupSystemEvents(events)) {
         const answers = await producer.send({ topic, messages, acks: -1, timeout });
         if (answers.length === 0 || answers.some(({ errorCode }) => errorCode !== 0))
           throw new Error('Kafka has not acknowledged the system events');
@@ -57,11 +57,11 @@ export class KafkaSystemEvents {
 }
 
 /** The events of each record together. */
-function requestsOf(events: readonly ToldEvent[]): Message[][] {
-  return [...groupBy(events, ({ entity_id }) => entity_id).values()].map((group) => group.map(messageOf));
+function groupSystemEvents(events: readonly PublishedSystemEvent[]): Message[][] {
+  return [...groupBy(events, ({ entity_id }) => entity_id).values()].map((group) => group.map(toSystemEventMessage));
 }
 
-function messageOf(event: ToldEvent): Message {
+function toSystemEventMessage(event: PublishedSystemEvent): Message {
   const { id, event_name, entity_type, entity_id, tenant_id, environment_id } = event;
   return {
     key: entity_id,

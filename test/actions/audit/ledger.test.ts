@@ -8,8 +8,8 @@ import { auditLogBounds } from '../../../actions/audit/ledger.ts';
 import { compareAllIdentityFiles } from '../../../commands/audit-identity-files.ts';
 import { toShardRange } from '../../../core/event/identity.ts';
 import { IdentityMemory, type ReadIdentities } from '../../../pipeline/identity/identity-memory.ts';
-import { eachIdentityHash, hashRangeOf } from '../../../storage/events/identities.ts';
-import { installationId } from '../../../storage/installation.ts';
+import { toHashRange, visitIdentityHashes } from '../../../storage/events/identities.ts';
+import { loadInstallationId } from '../../../storage/installation.ts';
 import { type Recorded, recordedEvent, startRecorded } from '../../support/recorded.ts';
 
 describe('audit of the ledger and of the log', () => {
@@ -172,13 +172,13 @@ describe('audit of the ledger and of the log', () => {
 
     const keep = async (partition: number, without = -1) => {
       const { postgres, clickhouse } = recorded.metering.stores;
-      const installation = await installationId(postgres);
+      const installation = await loadInstallationId(postgres);
       const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
       const next = BigInt(rows[0].next_offset);
       const shards = toShardRange(partition, 3);
       let taken = 0;
       const read: ReadIdentities = (ends, visit) =>
-        eachIdentityHash(clickhouse, { ...hashRangeOf(shards), partition, ...ends }, (high, low) =>
+        visitIdentityHashes(clickhouse, { ...toHashRange(shards), partition, ...ends }, (high, low) =>
           taken++ === without ? undefined : visit(high, low),
         );
       const place = { partition, partition_count: 3, installation };
@@ -188,7 +188,7 @@ describe('audit of the ledger and of the log', () => {
     };
     const held = async () => {
       const { postgres, clickhouse } = recorded.metering.stores;
-      return compareAllIdentityFiles(clickhouse, dir, await installationId(postgres));
+      return compareAllIdentityFiles(clickhouse, dir, await loadInstallationId(postgres));
     };
     const audited = async () => {
       const files = await held();

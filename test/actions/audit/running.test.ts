@@ -3,14 +3,14 @@ import { expect } from 'chai';
 import { auditRecords } from '../../../actions/audit/records.ts';
 import { reportOtherProcesses, sampleRunning } from '../../../actions/audit/running.ts';
 import { auditKept } from '../../../api/audit-kept.ts';
-import { keptIn } from '../../../storage/kept/kept-answers.ts';
-import { someHistories } from '../../../storage/usage/kept-histories.ts';
-import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
+import { getCache } from '../../../storage/cache/cached-answers.ts';
+import { sampleHistories } from '../../../storage/usage/cached-histories.ts';
+import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import { until } from '../../support/until.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
 
 describe('the audit of running periods', () => {
-  const usage_memory = new UsageMemory();
+  const usage_memory = new UsageCache();
   let world: World;
   let wallet: { id: string };
 
@@ -54,7 +54,7 @@ describe('the audit of running periods', () => {
   });
 
   it('finds an event that was taken in twice, tells it, and forgets what it was in', async () => {
-    const { line } = keptIn(usage_memory)
+    const { line } = getCache(usage_memory)
       .some(10, () => 0)
       .flatMap(({ lines }) => lines)[0]!;
     const at = world.now.getTime() * 1000;
@@ -111,7 +111,7 @@ describe('the audit of histories of grants that are kept', () => {
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
     return features.map(({ current_usage }: { current_usage: string }) => current_usage);
   };
-  const all = () => someHistories(world.api.services, { count: 100, events: 1_000_000, chance: () => 0 });
+  const all = () => sampleHistories(world.api.services, { count: 100, events: 1_000_000, chance: () => 0 });
   const sampled = async (): Promise<string[]> => {
     const found: string[] = [];
     const sampling = { chance: () => 0, now: world.now };
@@ -120,7 +120,7 @@ describe('the audit of histories of grants that are kept', () => {
   };
   /** Of the grant that lasts ten units more were used than were. */
   const breakOne = () => {
-    const [{ kept }] = all() as [ReturnType<typeof all>[number]];
+    const [{ history: kept }] = all() as [ReturnType<typeof all>[number]];
     const [{ last }] = kept.made as [{ last: [{ used: { plus(n: string): object } }] }];
     last[0].used = last[0].used.plus('10') as (typeof last)[0]['used'];
   };

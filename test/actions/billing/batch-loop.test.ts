@@ -1,14 +1,14 @@
 /** How a run works off what is due, and is seen to go on. */
 import { expect } from 'chai';
 import { runBatches } from '../../../actions/billing/batch-loop.ts';
-import type { Due } from '../../../storage/due-billing.ts';
+import type { DueRecord } from '../../../storage/due-billing.ts';
 
 const ROUND = 100;
-const due = (count: number): Due[] =>
+const due = (count: number): DueRecord[] =>
   Array.from({ length: count }, (_, index) => ({ id: `${index}`, tenant_id: 't', environment_id: 'e' }));
 
 /** Everything is done in transactions of so many; answers how far the run was each time that it told. */
-async function run(all: readonly Due[]): Promise<{ done: number; told: number[] }> {
+async function run(all: readonly DueRecord[]): Promise<{ done: number; told: number[] }> {
   const rest = [...all];
   const told: number[] = [];
   const done: string[] = [];

@@ -3,8 +3,8 @@ import { auditUsage, type UsageDifference } from '../../../actions/audit/usage.t
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
 import { toPartition } from '../../../core/event/identity.ts';
 import { relayControlMessages } from '../../../pipeline/control/relay.ts';
-import { storedContent, writeCorrections } from '../../../storage/events/corrections.ts';
-import { requestCorrectionsAgain, shardOfEvent } from '../../../storage/progress/corrections.ts';
+import { loadStoredContent, writeCorrections } from '../../../storage/events/corrections.ts';
+import { computeEventShard, requestCorrectionsAgain } from '../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import { until } from '../../support/until.ts';
 
@@ -210,7 +210,7 @@ describe('corrections meet the usage rows', () => {
     await metering.pause();
     await voided(4);
     const { postgres, clickhouse, log } = metering.stores;
-    const partition = toPartition(shardOfEvent(SCOPE, 'e4'), log.partition_count);
+    const partition = toPartition(computeEventShard(SCOPE, 'e4'), log.partition_count);
     // As a worker leaves it that dies between the delete and the insert.
     const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
     await postgres.raw(`update slices set gate = ?`, [`partition:${partition}`]);
@@ -255,7 +255,7 @@ describe('corrections meet the usage rows', () => {
     await metering.settled();
     await metering.pause();
     const { id } = await replaced(4, event(4, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
-    const { original } = (await storedContent(metering.stores.clickhouse, SCOPE, 'e4'))!;
+    const { original } = (await loadStoredContent(metering.stores.clickhouse, SCOPE, 'e4'))!;
     await writeCorrections(
       metering.stores.clickhouse,
       [
@@ -290,7 +290,7 @@ describe('corrections meet the usage rows', () => {
         SCOPE.tenant_id,
         SCOPE.environment_id,
         JSON.stringify({ type: 'correction', correction_id: correction.id }),
-        shardOfEvent(SCOPE, 'e2'),
+        computeEventShard(SCOPE, 'e2'),
       ],
     );
     await metering.settled();

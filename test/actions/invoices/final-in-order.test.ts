@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { finalizeDueInvoices } from '../../../actions/invoices/finalize-due-invoices.ts';
 import { copyCustomers } from '../../../bench/copied-customers.ts';
-import { dueDrafts } from '../../../storage/due-billing.ts';
+import { listDueDrafts } from '../../../storage/due-billing.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 const DRAFTS = 310;
@@ -25,7 +25,7 @@ describe('drafts that become final in groups', () => {
   const stores = () => world.api.services;
   const finalize = () => finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 });
   const inOrder = async () =>
-    (await dueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] })).map(({ id }) => id);
+    (await listDueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] })).map(({ id }) => id);
   async function found(): Promise<Map<string, Row>> {
     const rows: Row[] = await stores().postgres('invoices').select('id', 'invoice_number', 'invoice_status');
     return new Map(rows.map((row) => [row.id, row]));

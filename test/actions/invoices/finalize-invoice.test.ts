@@ -5,7 +5,7 @@ import { computeInvoice } from '../../../actions/invoices/compute-invoice.ts';
 import { finalizeInvoice } from '../../../actions/invoices/finalize-by-hand.ts';
 import { finalizeDueInvoices } from '../../../actions/invoices/finalize-due-invoices.ts';
 import { finalizeWithin } from '../../../actions/invoices/finalize-invoice.ts';
-import { dueDrafts, dueSubscriptions } from '../../../storage/due-billing.ts';
+import { listDueDrafts, listDueSubscriptions } from '../../../storage/due-billing.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 describe('billing when many run at once', () => {
@@ -98,24 +98,24 @@ describe('billing when many run at once', () => {
     const terms = { currency: 'usd', billing_period: 'MONTHLY', start_date: '2026-01-01T00:00:00Z' };
     const theirs = await made('/subscriptions', { customer_id, plan_id: entity_id, ...terms });
     world.at('2027-01-01');
-    const due = await dueSubscriptions(stores().postgres, { now: world.now, left: [] });
+    const due = await listDueSubscriptions(stores().postgres, { now: world.now, left: [] });
     expect(due.length).to.be.above(3);
     expect(new Set(due.slice(0, 2).map(({ tenant_id }) => tenant_id)))
       .to.include(other.tenant_id)
       .and.have.property('size', 2);
-    expect(await dueSubscriptions(stores().postgres, { now: world.now, left: due.map(({ id }) => id) })).to.deep.equal(
-      [],
-    );
+    expect(
+      await listDueSubscriptions(stores().postgres, { now: world.now, left: due.map(({ id }) => id) }),
+    ).to.deep.equal([]);
     const { failed } = await billDuePeriods(stores(), world.now);
     expect(failed).to.deep.equal([]);
     const shown = await world.api.request('GET', `/subscriptions/${theirs.id}`, { key });
     expect(shown.body.current_period_start).to.equal('2027-01-01T00:00:00Z');
 
-    const drafts = await dueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] });
+    const drafts = await listDueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] });
     expect(drafts.length).to.be.above(24);
     expect(new Set(drafts.slice(0, 2).map(({ tenant_id }) => tenant_id)).size, 'who comes first').to.equal(2);
     expect((await world.finalize()).waiting).to.deep.equal([]);
-    expect(await dueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] })).to.deep.equal([]);
+    expect(await listDueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] })).to.deep.equal([]);
   });
 
   it('a crash between the draft and the move of the period leaves neither', async () => {

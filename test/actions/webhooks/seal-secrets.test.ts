@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { changeEndpoint, rotateSecret } from '../../../actions/webhooks/change-endpoint.ts';
 import { sealSecrets } from '../../../actions/webhooks/seal-secrets.ts';
 import { sealSecretsJob } from '../../../scheduler/jobs/seal-secrets.ts';
-import { sealingWith } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const OLD = 'the key of these tests before this one and long enough';
@@ -32,12 +32,12 @@ describe('secrets of webhooks', () => {
     expect(row.secret)
       .to.match(/^sealed:/)
       .and.not.contain(secret.slice(6, 20));
-    expect(sealingWith([OLD]).open(row.secret)).to.equal(secret);
-    expect(sealingWith([OLD]).seal(secret)).to.not.equal(row.secret);
-    expect(() => sealingWith([NEW]).open(row.secret)).to.throw(/SECRETS_KEYS/);
-    expect(() => sealingWith([]).open(row.secret)).to.throw(/SECRETS_KEYS/);
+    expect(createSealer([OLD]).open(row.secret)).to.equal(secret);
+    expect(createSealer([OLD]).seal(secret)).to.not.equal(row.secret);
+    expect(() => createSealer([NEW]).open(row.secret)).to.throw(/SECRETS_KEYS/);
+    expect(() => createSealer([]).open(row.secret)).to.throw(/SECRETS_KEYS/);
     const damaged = `${row.secret.slice(0, -6)}AAAA==`;
-    expect(() => sealingWith([OLD]).open(damaged)).to.throw(/SECRETS_KEYS/);
+    expect(() => createSealer([OLD]).open(damaged)).to.throw(/SECRETS_KEYS/);
   });
 
   it('stay sealed when another takes their place', async () => {
@@ -45,7 +45,7 @@ describe('secrets of webhooks', () => {
     const path = `/webhooks/endpoints/${id}/secret/rotate`;
     const rotated = await api.request('POST', path, { body: { overlap_hours: 24 } });
     const row = await kept(id);
-    const { open } = sealingWith([OLD]);
+    const { open } = createSealer([OLD]);
     expect([open(row.secret), open(row.previous_secret)]).to.deep.equal([rotated.body.secret, secret]);
     expect(row.previous_secret).to.match(/^sealed:/);
   });
@@ -53,18 +53,18 @@ describe('secrets of webhooks', () => {
   it('that were kept as they are, or with another key, are sealed by the scheduler; then the old key is not needed', async () => {
     const { id, secret } = await make();
     await api.services.postgres('webhook_endpoints').where({ id }).update({ secret });
-    const both = sealingWith([NEW, OLD]);
+    const both = createSealer([NEW, OLD]);
     const run = () => sealSecretsJob(api.services, { sealing: both, every_seconds: 3600 }).run(new Date());
     expect((await run()).done).to.deep.equal({ sealed: 3 });
     expect((await run()).done).to.deep.equal({ sealed: 0 });
-    expect(sealingWith([NEW]).open((await kept(id)).secret)).to.equal(secret);
-    expect(await sealSecrets(api.services, sealingWith([]))).to.equal(0);
+    expect(createSealer([NEW]).open((await kept(id)).secret)).to.equal(secret);
+    expect(await sealSecrets(api.services, createSealer([]))).to.equal(0);
   });
 
   it('are kept as they are where there is no key', async () => {
     const { id } = await make();
     const author = { user_id: 'user', now: new Date() };
-    const asked = { id, overlap_hours: 0, author, sealing: sealingWith([]) };
+    const asked = { id, overlap_hours: 0, author, sealing: createSealer([]) };
     const { secret } = await rotateSecret(api.services, api.scope, asked);
     expect((await kept(id)).secret).to.equal(secret);
     await changeEndpoint(api.services, api.scope, { id, changes: { description: 'changed' }, author });

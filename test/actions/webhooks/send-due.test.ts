@@ -10,7 +10,7 @@ import { type SendDueOptions, sendDue } from '../../../actions/webhooks/send-due
 import { createHttpBackend } from '../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';
-import { sealingWith } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 
@@ -28,7 +28,7 @@ describe('webhooks', () => {
     const { postgres } = api.services;
     services = {
       postgres,
-      sealing: sealingWith([]),
+      sealing: createSealer([]),
       backend: createHttpBackend({ allow_private_addresses: true, timeout_ms: TIMEOUT_MS }),
     };
   });

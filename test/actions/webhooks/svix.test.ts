@@ -7,7 +7,7 @@ import { createWebhookBackend } from '../../../actions/webhooks/backend.ts';
 import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';
-import { sealingWith } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const AT = '2026-03-15T12:00:00Z';
@@ -38,7 +38,7 @@ describe('webhooks by Svix', () => {
     api = await startTestApi({ now: AT, config: { SVIX_TOKEN: 'testsk_1', SVIX_SERVER_URL: server } });
     services = {
       postgres: api.services.postgres,
-      sealing: sealingWith([]),
+      sealing: createSealer([]),
       backend: createWebhookBackend(api.services.config),
     };
   });

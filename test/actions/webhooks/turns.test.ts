@@ -7,7 +7,7 @@ import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts
 import { type SendDueOptions, sendDue } from '../../../actions/webhooks/send-due.ts';
 import type { SendOutcome } from '../../../integrations/webhooks/backend.ts';
 import { startScheduler } from '../../../scheduler/main.ts';
-import { sealingWith } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/sealing.ts';
 import { takeDue } from '../../../storage/webhooks/due-deliveries.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -32,7 +32,7 @@ describe('turns of webhooks', () => {
     receivers = new Receivers();
     services = {
       postgres,
-      sealing: sealingWith([]),
+      sealing: createSealer([]),
       backend: { has_targets: true, send: ({ tenant_id }, target) => receivers.receive(tenant_id, target!.url) },
     };
   });

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { toShardRange } from '../../../core/event/identity.ts';
 import { compareIdentityFiles, readIdentityFiles } from '../../../pipeline/identity/identity-files.ts';
 import { IdentityMemory } from '../../../pipeline/identity/identity-memory.ts';
-import { eachIdentityHash, hashRangeOf } from '../../../storage/events/identities.ts';
+import { toHashRange, visitIdentityHashes } from '../../../storage/events/identities.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
 describe('identity files and the table', () => {
@@ -29,11 +29,11 @@ describe('identity files and the table', () => {
                 from (select arrayJoin(if(number % 10 = 0, [number, number], [number])) as number from numbers(${from}, ${count}))`,
     });
   const open = async (partition: number, next: bigint) => {
-    const range = hashRangeOf(toShardRange(partition, 2));
+    const range = toHashRange(toShardRange(partition, 2));
     const place = { partition, partition_count: 2, installation: 'a' };
     const memory = await IdentityMemory.open({ dir, hot_ids: 1_000, filter_bytes: 0 }, place, {
       next,
-      read: (behind, visit) => eachIdentityHash(database.clickhouse, { ...range, partition, ...behind }, visit),
+      read: (behind, visit) => visitIdentityHashes(database.clickhouse, { ...range, partition, ...behind }, visit),
     });
     memory.close();
   };

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { LongQuestion } from '../../../storage/clickhouse/clickhouse.ts';
-import { resumedRows } from '../../../storage/clickhouse/resumed-rows.ts';
+import type { LongStatement } from '../../../storage/clickhouse/clickhouse.ts';
+import { streamResumableRows } from '../../../storage/clickhouse/resumed-rows.ts';
 import { samples } from '../../support/samples.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
@@ -27,7 +27,7 @@ describe('rows for a reader that may be slow', () => {
   });
   const numbers =
     (count: number, bytes: number) =>
-    (last: Row | null): LongQuestion => {
+    (last: Row | null): LongStatement => {
       asked.push(last?.[0] ?? null);
       const query_params = { count, bytes, after: last === null ? -1 : last[0] };
       return { query: NUMBERS, query_params, settings: { max_block_size: '500' } };
@@ -43,12 +43,12 @@ describe('rows for a reader that may be slow', () => {
 
   it('one that keeps the pace has all of them from one statement', async () => {
     let count = 0;
-    for await (const rows of resumedRows<Row>(database.clickhouse, numbers(20_000, 100))) count += rows.length;
+    for await (const rows of streamResumableRows<Row>(database.clickhouse, numbers(20_000, 100))) count += rows.length;
     expect([count, asked]).to.deep.equal([20_000, [null]]);
   });
 
   it('while one does not read no statement stands, and the rest is there when it goes on', async () => {
-    const reading = resumedRows<Row>(database.clickhouse, numbers(60_000, 200), { patience_ms: 50 });
+    const reading = streamResumableRows<Row>(database.clickhouse, numbers(60_000, 200), { patience_ms: 50 });
     const all = ((await reading.next()).value as Row[]).map(([n]) => n);
     await until('its statement has ended', async () => (await running()) === 0);
     for (;;) {
@@ -66,7 +66,9 @@ describe('rows for a reader that may be slow', () => {
     await fc.assert(
       fc.asyncProperty(paces, fc.integer({ min: 0, max: 3_000 }), async (waits, count) => {
         const all: number[] = [];
-        for await (const rows of resumedRows<Row>(database.clickhouse, numbers(count, 2_000), { patience_ms: 1 })) {
+        for await (const rows of streamResumableRows<Row>(database.clickhouse, numbers(count, 2_000), {
+          patience_ms: 1,
+        })) {
           all.push(...rows.map(([n]) => n));
           // As who works on them, and lets nothing else come.
           const end = performance.now() + (waits.shift() ?? 0);
@@ -79,12 +81,12 @@ describe('rows for a reader that may be slow', () => {
   });
 
   it('who leaves, and a signal, end the statement', async () => {
-    const leaving = resumedRows<Row>(database.clickhouse, numbers(60_000, 200));
+    const leaving = streamResumableRows<Row>(database.clickhouse, numbers(60_000, 200));
     await leaving.next();
     await leaving.return(undefined);
     await until('it has ended', async () => (await running()) === 0);
     const controller = new AbortController();
-    const reading = resumedRows<Row>(database.clickhouse, numbers(60_000, 200), { signal: controller.signal });
+    const reading = streamResumableRows<Row>(database.clickhouse, numbers(60_000, 200), { signal: controller.signal });
     await reading.next();
     controller.abort();
     const read = async () => {
@@ -120,7 +122,7 @@ describe('rows for a reader that comes back in the moment in which its statement
     const question = (last: Row | null) => ({ query: '', query_params: { after: last?.[0] ?? -1 } });
     for (let run = 0; run < 20; run++) {
       const all: number[] = [];
-      for await (const rows of resumedRows<Row>(client, question, { patience_ms: 20 })) {
+      for await (const rows of streamResumableRows<Row>(client, question, { patience_ms: 20 })) {
         all.push(...rows.map(([n]) => n));
         await pause(20);
       }

@@ -8,11 +8,11 @@ import { fileURLToPath } from 'node:url';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { expect } from 'chai';
 import { startClickHouse } from '../../../storage/embedded/clickhouse/clickhouse.ts';
-import type { Part } from '../../../storage/embedded/clickhouse/part.ts';
+import type { ChildServer } from '../../../storage/embedded/clickhouse/part.ts';
 
 describe('the ClickHouse process', () => {
   let dir: string;
-  const parts: Part[] = [];
+  const parts: ChildServer[] = [];
 
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'farthing-clickhouse-'));

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { IdentityHasher } from '../../../core/event/identity.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { countFoundEvents } from '../../../storage/events/find-events.ts';
-import { eachIdentityHash, findIdentities } from '../../../storage/events/identities.ts';
-import { rawEvents } from '../../../storage/events/raw-events.ts';
+import { findIdentities, visitIdentityHashes } from '../../../storage/events/identities.ts';
+import { streamRawEvents } from '../../../storage/events/raw-events.ts';
 import { type Cut, type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
@@ -60,7 +60,7 @@ describe('an answer that ends early', () => {
       lineEnds,
       async () => {
         let count = 0;
-        for await (const _ of rawEvents(clickhouse, wanted)) count++;
+        for await (const _ of streamRawEvents(clickhouse, wanted)) count++;
         return count;
       },
     ],
@@ -76,7 +76,7 @@ describe('an answer that ends early', () => {
       async () => {
         const range = { first: 0n, last: 2n ** 64n - 1n, partition: 0, from: 0n, before: BigInt(EVENTS) };
         let count = 0;
-        await eachIdentityHash(clickhouse, range, () => void count++);
+        await visitIdentityHashes(clickhouse, range, () => void count++);
         return count;
       },
     ],

@@ -1,6 +1,6 @@
 /** Events for an export, whatever their size: in blocks that the store has room for. docs/decisions/0018-exports.md. */
 import { expect } from 'chai';
-import { eventsOfTime } from '../../../storage/events/exported-events.ts';
+import { streamExportedEvents } from '../../../storage/events/exported-events.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
 const PARTS = 3;
@@ -38,7 +38,7 @@ describe('exported events', () => {
     });
     const range = { start_us: Date.UTC(2026, 1, 1) * 1_000, end_us: Date.UTC(2026, 3, 1) * 1_000 };
     const places: string[] = [];
-    for await (const some of eventsOfTime(limited, { tenant_id: 't', environment_id: 'e', ...range }))
+    for await (const some of streamExportedEvents(limited, { tenant_id: 't', environment_id: 'e', ...range }))
       for (const [, , customer, , at_us, , , properties] of some) {
         expect(properties).to.have.length(EVENT_BYTES + '{"p":""}'.length);
         places.push(`${customer} ${at_us}`);
@@ -49,7 +49,11 @@ describe('exported events', () => {
 
   it('of a time without any are none', async () => {
     const range = { start_us: 0, end_us: 1 };
-    for await (const some of eventsOfTime(database.clickhouse, { tenant_id: 't', environment_id: 'e', ...range }))
+    for await (const some of streamExportedEvents(database.clickhouse, {
+      tenant_id: 't',
+      environment_id: 'e',
+      ...range,
+    }))
       expect(some).to.deep.equal([]);
   });
 });

@@ -1,19 +1,19 @@
 /** Blocks as the engine reads them: every value comes back as it was. */
 import { expect } from 'chai';
 import {
-  bits64,
-  type Column,
-  decimal,
-  instant,
-  int64,
-  label,
-  nullable,
-  text,
-  textArray,
-  tuple,
-  uint16,
-  uint32,
-  uint64,
+  bits64Column,
+  decimalColumn,
+  instantColumn,
+  int64Column,
+  labelColumn,
+  type NativeColumn,
+  nullableColumn,
+  textArrayColumn,
+  textColumn,
+  tupleColumn,
+  uint16Column,
+  uint32Column,
+  uint64Column,
 } from '../../../storage/events/native.ts';
 import { writeRows } from '../../../storage/events/rows.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
@@ -46,23 +46,23 @@ const DECIMALS = [
   -(2n ** 128n),
 ];
 
-const COLUMNS: Column<Row>[] = [
-  uint32('id', (row) => row.id),
-  text('say', (row) => row.say),
-  label('tag', (row) => row.say),
-  uint16('small', (row) => row.id % 65_536),
-  uint64('large', (row) => row.id * 1e11 + 1),
-  int64('signed', (row) => (row.id % 2 === 0 ? 1 : -1) * (row.id * 1e11 + 1)),
-  bits64(
+const COLUMNS: NativeColumn<Row>[] = [
+  uint32Column('id', (row) => row.id),
+  textColumn('say', (row) => row.say),
+  labelColumn('tag', (row) => row.say),
+  uint16Column('small', (row) => row.id % 65_536),
+  uint64Column('large', (row) => row.id * 1e11 + 1),
+  int64Column('signed', (row) => (row.id % 2 === 0 ? 1 : -1) * (row.id * 1e11 + 1)),
+  bits64Column(
     'bits',
     () => 0xffffffff,
     (row) => row.id,
   ),
-  instant('at', 6, (row) => -1 + row.id * 1_000_000),
-  decimal('amount', 24, (row) => row.scaled),
-  nullable('perhaps', 24, (row) => (row.id % 2 === 0 ? null : row.scaled)),
-  tuple('pair', [int64('first', (row) => -row.id), text('second', (row) => row.say)]),
-  textArray('words', (row) => row.words),
+  instantColumn('at', 6, (row) => -1 + row.id * 1_000_000),
+  decimalColumn('amount', 24, (row) => row.scaled),
+  nullableColumn('perhaps', 24, (row) => (row.id % 2 === 0 ? null : row.scaled)),
+  tupleColumn('pair', [int64Column('first', (row) => -row.id), textColumn('second', (row) => row.say)]),
+  textArrayColumn('words', (row) => row.words),
 ];
 
 describe('native blocks', () => {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { writeRows } from '../../../storage/events/rows.ts';
 import { EVENT_OUTCOMES, type EventOutcome } from '../../../storage/events/tables.ts';
-import { missingUsageRows, monthsLanded, writeUsageRows } from '../../../storage/events/usage-rows.ts';
-import { fenceCondition, markedStatement, raiseFence } from '../../../storage/events/write-fence.ts';
+import { findMissingUsageRows, listStoredMonths, writeUsageRows } from '../../../storage/events/usage-rows.ts';
+import { buildFenceCondition, buildStatementMark, raiseFence } from '../../../storage/events/write-fence.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
@@ -51,9 +51,9 @@ describe('the fence of a writer', () => {
     const statement = database.clickhouse
       .command({
         query: `insert into event_outcomes (event_id, position, offset)
-                select 'slow', 100, number from numbers(600) where sleepEachRow(0.1) = 0 and ${fenceCondition(slow)}`,
+                select 'slow', 100, number from numbers(600) where sleepEachRow(0.1) = 0 and ${buildFenceCondition(slow)}`,
         clickhouse_settings: {
-          ...markedStatement(slow),
+          ...buildStatementMark(slow),
           max_block_size: '1',
           function_sleep_max_microseconds_per_block: '1000000',
         },
@@ -100,7 +100,7 @@ describe('marks of usage rows', () => {
     uniques: [],
   });
   const put = (rows: ReturnType<typeof row>[], writer: string, attempt: bigint) =>
-    writeUsageRows(database.clickhouse, { rows, versionOf: () => 1 }, { writer, attempt });
+    writeUsageRows(database.clickhouse, { rows, getVersion: () => 1 }, { writer, attempt });
 
   it('tell which months of a try arrived, also when everything is merged', async () => {
     await put([row(0, 'a'), row(1, 'a')], 'w', 10n);
@@ -108,14 +108,14 @@ describe('marks of usage rows', () => {
     await put([row(3, 'a')], 'other', 13n);
     await database.clickhouse.command({ query: 'optimize table usage_buckets final' });
     const since = async (number: bigint) => {
-      const landed = await monthsLanded(database.clickhouse, { writer: 'w', since: number });
+      const landed = await listStoredMonths(database.clickhouse, { writer: 'w', since: number });
       return [...landed].sort((a, b) => a - b).map((start) => new Date(start / 1000).getUTCMonth());
     };
     expect(await since(13n)).to.deep.equal([]);
     expect(await since(11n)).to.deep.equal([1, 2]);
     expect(await since(10n)).to.deep.equal([0, 1, 2]);
     const rows = [row(0, 'a'), row(1, 'x'), row(5, 'a')];
-    const missing = await missingUsageRows(database.clickhouse, rows, { writer: 'w', since: 11n });
+    const missing = await findMissingUsageRows(database.clickhouse, rows, { writer: 'w', since: 11n });
     expect(missing.map(({ bucket_start_us }) => new Date(bucket_start_us / 1000).getUTCMonth())).to.deep.equal([0, 5]);
   });
 

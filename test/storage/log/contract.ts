@@ -6,13 +6,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect } from 'chai';
 import { PartitionStopped, recordCrc } from '../../../storage/log/continuity.ts';
 import type {
+  ConsumerProgress,
   EventLog,
   LogConsumer,
   LogEntry,
   LogRecord,
   PartitionBatch,
   PartitionHandler,
-  Progress,
   StoredPlace,
 } from '../../../storage/log/log.ts';
 
@@ -455,7 +455,7 @@ export class Reader implements PartitionHandler {
     return { next_offset, last_record, seen_until: this.#options.seen_until?.get(partition) ?? next_offset };
   }
 
-  async process(batch: PartitionBatch): Promise<Progress> {
+  async process(batch: PartitionBatch): Promise<ConsumerProgress> {
     if (this.#busy.has(batch.partition)) this.overlaps++;
     this.#busy.add(batch.partition);
     this.working++;
@@ -471,7 +471,7 @@ export class Reader implements PartitionHandler {
     }
   }
 
-  #store({ partition, records }: PartitionBatch): Progress {
+  #store({ partition, records }: PartitionBatch): ConsumerProgress {
     const all = [...(this.#heldBack.get(partition) ?? []), ...records];
     const next = all.at(-1)!.offset + 1n;
     const isHeldBack = all.length < (this.#options.hold_back ?? 0);

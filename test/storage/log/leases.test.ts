@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import { isAway } from '../../../storage/failure.ts';
+import { isUnavailable } from '../../../storage/failure.ts';
 import { type EmbeddedLog, openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
 import { startRenewing, stopRenewing } from '../../../storage/log/embedded/lease-renewals.ts';
 import { EmbeddedLeases } from '../../../storage/log/embedded/leases.ts';
@@ -195,7 +195,7 @@ describe('leases of the embedded log', () => {
       nowhere.port = '1';
       pool = connectPostgres(nowhere.href);
       const unreached = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
-      expect(isAway(unreached), String(unreached)).to.equal(true);
+      expect(isUnavailable(unreached), String(unreached)).to.equal(true);
     });
 
     it('are let go of though Postgres does not answer', async () => {

@@ -1,6 +1,6 @@
 /** A process whose clock is not that of Postgres says so (docs/operations.md). */
 import { expect } from 'chai';
-import { clockSkew, watchClock } from '../../../storage/postgres/clock-skew.ts';
+import { measureClockSkew, watchClock } from '../../../storage/postgres/clock-skew.ts';
 import { type FreshDatabase, testStores } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
@@ -14,10 +14,10 @@ describe('the clock of a process', () => {
   after(() => database.close());
 
   it('is compared with that of Postgres', async () => {
-    expect(await clockSkew(database.postgres, shifted(0))).to.equal(0);
+    expect(await measureClockSkew(database.postgres, shifted(0))).to.equal(0);
     // As far as the way there and back does not explain it, which takes some of it.
-    expect(await clockSkew(database.postgres, shifted(300))).to.be.within(290, 300);
-    expect(await clockSkew(database.postgres, shifted(-300))).to.be.within(-300, -290);
+    expect(await measureClockSkew(database.postgres, shifted(300))).to.be.within(290, 300);
+    expect(await measureClockSkew(database.postgres, shifted(-300))).to.be.within(-300, -290);
   });
 
   it('is told where it differs, at the start and later', async () => {

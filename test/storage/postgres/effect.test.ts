@@ -1,10 +1,10 @@
 /** Which statements can change what answers are made of: what is not plainly without effect can. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { type Effect, effectOf } from '../../../storage/postgres/effect.ts';
+import { readStatementEffect, type StatementEffect } from '../../../storage/postgres/effect.ts';
 import { loadParser } from '../../../storage/postgres/parser.ts';
 
-const STATEMENTS: Record<Effect, readonly string[]> = {
+const STATEMENTS: Record<StatementEffect, readonly string[]> = {
   none: [
     'select 1',
     'select * from wallets for update skip locked',
@@ -81,9 +81,9 @@ describe('the effect of a statement', () => {
   for (const [effect, texts] of Object.entries(STATEMENTS))
     for (const text of texts)
       it(`${effect}: ${text.slice(0, 90)}`, () => {
-        expect(effectOf(text)).to.equal(effect);
+        expect(readStatementEffect(text)).to.equal(effect);
         // As it is kept.
-        expect(effectOf(text)).to.equal(effect);
+        expect(readStatementEffect(text)).to.equal(effect);
       });
 
   it('is none of the functions of our schema: those that can be called write nothing', () => {

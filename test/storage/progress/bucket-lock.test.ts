@@ -4,8 +4,8 @@ import {
   enterBuckets,
   planSlice,
   readProgress,
-  setDaysBefore,
   takePartition,
+  updateDaysBefore,
 } from '../../../storage/progress/slices.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
@@ -30,13 +30,13 @@ describe('the lock on the bucket rows', () => {
     const held = await take(0);
     await planSlice(database.postgres, held, { from: 0n, to: 5n });
     expect(await enterBuckets(database.postgres, held, { is_wide: false })).to.include({ days_before: 0 });
-    await setDaysBefore(database.postgres, 20_000);
+    await updateDaysBefore(database.postgres, 20_000);
     expect(await enterBuckets(database.postgres, held, { is_wide: false })).to.include({ days_before: 20_000 });
   });
 
   it('holds for a partition that is added, which has the days of the others', async () => {
     await lockBuckets(database.postgres, await take(0));
-    await setDaysBefore(database.postgres, 20_000);
+    await updateDaysBefore(database.postgres, 20_000);
     expect(await take(1)).to.deep.include({ gate: 'partition:0', days_before: 20_000 });
   });
 
@@ -48,7 +48,7 @@ describe('the lock on the bucket rows', () => {
       await take(1, transaction);
       // It is not to be seen yet: opening waits for it, or would pass it by.
       let isOpen = false;
-      opening = unlockBuckets(database.postgres, held, (inside) => setDaysBefore(inside, 20_000)).then(() => {
+      opening = unlockBuckets(database.postgres, held, (inside) => updateDaysBefore(inside, 20_000)).then(() => {
         isOpen = true;
       });
       await until('the bucket rows are unlocked, or wait', async () => isOpen || (await waiting()));

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import type { AggregationType } from '../../../core/metering/aggregations/index.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
-import { askUsage } from '../../../storage/usage/usage.ts';
+import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 
@@ -122,7 +122,12 @@ describe('usage that is asked for at one time', () => {
     const range = { start_us: Date.parse(RANGES[0][0]) * 1000, end_us: Date.parse(RANGES[0][1]) * 1000 };
     const bounds = () => ({ asker: 'acme', signal: new AbortController().signal, spent: { work: 0 } });
     const ask = (id: string) =>
-      askUsage(metering.stores, SCOPE, { meter: { id }, external_customer_ids: ['acme'], ...range, bounds: bounds() });
+      readUsageReport(metering.stores, SCOPE, {
+        meter: { id },
+        external_customer_ids: ['acme'],
+        ...range,
+        bounds: bounds(),
+      });
     await watched(() => Promise.all([ask('m_grouped'), ask('m_grouped'), ask('m_max'), ask('m_sum')]));
     const [grouped, plain] = [true, false].map((is) => statements.filter((text) => text.includes('group_key') === is));
     expect(grouped).to.have.length(2);
@@ -136,7 +141,7 @@ describe('usage that is asked for at one time', () => {
     const both = (days: number) => () =>
       Promise.all(
         ['m_hourly', 'm_also_hourly'].map((id) =>
-          askUsage(metering.stores, SCOPE, {
+          readUsageReport(metering.stores, SCOPE, {
             meter: { id },
             external_customer_ids: ['acme'],
             start_us: range.start_us,
@@ -162,7 +167,7 @@ describe('usage that is asked for at one time', () => {
     const answers = await watched(() =>
       Promise.all(
         months.map(([start, end]) =>
-          askUsage(metering.stores, SCOPE, {
+          readUsageReport(metering.stores, SCOPE, {
             meter: { id: 'm_sum' },
             external_customer_ids: ['acme'],
             start_us: start * 1000,

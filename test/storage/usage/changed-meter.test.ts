@@ -1,7 +1,7 @@
 /** A meter is changed while a question about it is under way: the answer is that of one version, never half of each. */
 import { expect } from 'chai';
 import type { Stores } from '../../../storage/stores.ts';
-import { askUsage } from '../../../storage/usage/usage.ts';
+import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 
 describe('usage of a meter that changes during the question', () => {
@@ -33,7 +33,7 @@ describe('usage of a meter that changes during the question', () => {
   const total = async (stores: Stores) => {
     const range = { start_us: Date.UTC(2026, 2, 1) * 1000, end_us: Date.UTC(2026, 3, 1) * 1000 };
     const asked = { meter: { id: 'm' }, external_customer_ids: ['acme'], ...range };
-    return (await askUsage(stores, SCOPE, asked)).usage[0]!.total.value.toFixed();
+    return (await readUsageReport(stores, SCOPE, asked)).usage[0]!.total.value.toFixed();
   };
   /** The same stores; before a statement about usage rows reaches ClickHouse for the first time, `meanwhile` is done. */
   const interrupted = (meanwhile: () => Promise<void>): Stores => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
-import { askUsage } from '../../../storage/usage/usage.ts';
+import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import { until } from '../../support/until.ts';
 
@@ -32,7 +32,7 @@ describe('a question that is given up', () => {
   after(() => metering.stop());
 
   const ask = (signal: AbortSignal, look: () => void) =>
-    askUsage(metering.stores, SCOPE, {
+    readUsageReport(metering.stores, SCOPE, {
       meter: { id: definition.id },
       definition,
       external_customer_ids: null,

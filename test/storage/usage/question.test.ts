@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { FarthingError } from '../../../core/error.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
-import { asLarge, asSmall, QUESTION_WORK_MAX, QuestionPlaces, readWithin } from '../../../storage/usage/question.ts';
+import { QUESTION_WORK_MAX, QuerySlots, readWithin, runAsLarge, runAsSmall } from '../../../storage/usage/question.ts';
 
 const bounds = (asker: string, signal = new AbortController().signal) => ({ asker, signal, spent: { work: 0 } });
 /** A question of a tenant, as a request asks it. */
@@ -9,7 +9,7 @@ const asking = (tenant_id: string) => ({ tenant_id, bounds: bounds(tenant_id) })
 
 describe('places for questions that read many raw events', () => {
   it('go to one asker after the other, not to who asked most', async () => {
-    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
+    const places = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const first = await places.take(bounds('acme'));
     const order: string[] = [];
     const ask = async (asker: string) => {
@@ -24,7 +24,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('no asker may have many questions wait: 429', async () => {
-    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
+    const places = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
     const waiting = Array.from({ length: 16 }, () => places.take(bounds('acme')));
     expect(await codeOf(places.take(bounds('acme')))).to.equal('too_many_requests');
@@ -36,7 +36,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('nor may all askers together: 503', async () => {
-    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
+    const places = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
     const waiting = Array.from({ length: 64 }, (_, index) => places.take(bounds(`tenant ${index}`)));
     expect(await codeOf(places.take(bounds('another')))).to.equal('service_unavailable');
@@ -52,8 +52,8 @@ describe('places for questions that read many raw events', () => {
       await new Promise((resolve) => setImmediate(resolve));
       at_once--;
     };
-    const broken = asLarge(own, () => Promise.reject(new Error('broken')));
-    await Promise.all(Array.from({ length: 40 }, () => asLarge(own, work)));
+    const broken = runAsLarge(own, () => Promise.reject(new Error('broken')));
+    await Promise.all(Array.from({ length: 40 }, () => runAsLarge(own, work)));
     expect(most).to.equal(1);
     expect(await broken.catch((error) => error.message)).to.equal('broken');
   });
@@ -63,7 +63,7 @@ describe('places for questions that read many raw events', () => {
     let [at_once, most] = [0, 0];
     const ask = (tenant_id: string, count: number) =>
       Array.from({ length: count }, () =>
-        asSmall({ tenant_id }, async () => {
+        runAsSmall({ tenant_id }, async () => {
           order.push(tenant_id);
           most = Math.max(most, ++at_once);
           await new Promise((resolve) => setImmediate(resolve));
@@ -77,7 +77,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('who goes away while waiting takes no place', async () => {
-    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
+    const places = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
     const caller = new AbortController();
     const waiting = places.take(bounds('acme', caller.signal));
@@ -160,8 +160,8 @@ describe('the work of a question', () => {
   it('a small question does not wait for large ones', async () => {
     let end: (() => void) | undefined;
     const isEnding = new Promise<void>((resolve) => (end = resolve));
-    const large = [1, 2, 3].map(() => asLarge(asking('acme'), () => isEnding));
-    expect(await asSmall(asking('other'), async () => 'answered')).to.equal('answered');
+    const large = [1, 2, 3].map(() => runAsLarge(asking('acme'), () => isEnding));
+    expect(await runAsSmall(asking('other'), async () => 'answered')).to.equal('answered');
     end!();
     await Promise.all(large);
   });

@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import { US_PER_DAY } from '../../../core/time/instant.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
-import { countedNow } from '../../../storage/usage/recount.ts';
-import { snapshotOf } from '../../../storage/usage/snapshot.ts';
-import { storedRows } from '../../../storage/usage/stored-rows.ts';
+import { findCountedMeter } from '../../../storage/usage/recount.ts';
+import { toSnapshot } from '../../../storage/usage/snapshot.ts';
+import { listStoredRows } from '../../../storage/usage/stored-rows.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 
 describe('usage rows of a range of customers', () => {
@@ -22,11 +22,11 @@ describe('usage rows of a range of customers', () => {
 
   it('are those behind the one customer, up to the other', async () => {
     const { postgres, clickhouse } = metering.stores;
-    const { before } = snapshotOf(await readProgress(postgres));
-    const counted = await countedNow(metering.stores, SCOPE, { meter_id: 'm_sum', before });
+    const { before } = toSnapshot(await readProgress(postgres));
+    const counted = await findCountedMeter(metering.stores, SCOPE, { meter_id: 'm_sum', before });
     const day = Math.floor((Date.parse('2026-03-10T00:00:00Z') * 1000) / US_PER_DAY);
     const of = async (range: { after?: string; until?: string }) => {
-      const rows = await storedRows(clickhouse, counted!, { days: [day, day + 1], range });
+      const rows = await listStoredRows(clickhouse, counted!, { days: [day, day + 1], range });
       return rows.filter(({ size }) => size !== 'DAY').map(({ external_customer_id }) => external_customer_id);
     };
     expect((await of({ after: 'a', until: 'c' })).sort()).to.deep.equal(['b', 'c']);

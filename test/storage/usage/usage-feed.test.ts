@@ -3,13 +3,13 @@ import { expect } from 'chai';
 import { register } from 'prom-client';
 import type { BucketRow } from '../../../core/metering/plan.ts';
 import { toUs } from '../../../core/time/instant.ts';
-import { nextLook } from '../../../storage/kept/look.ts';
-import { notedBy } from '../../../storage/kept/noting.ts';
-import { NO_ROWS, readToldSlices, toldText } from '../../../storage/progress/told-slices.ts';
-import type { UsageRead } from '../../../storage/usage/running-usage.ts';
-import { askUsage } from '../../../storage/usage/usage.ts';
+import { readChanges } from '../../../storage/cache/change-feed.ts';
+import { runWithRecorder } from '../../../storage/cache/dependency-recorder.ts';
+import { buildNotification, NO_ROWS, readSliceNotifications } from '../../../storage/progress/slice-notifications.ts';
+import type { UsageRead } from '../../../storage/usage/live-usage.ts';
+import { readUsageReport } from '../../../storage/usage/usage.ts';
+import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import { UsageFeed } from '../../../storage/usage/usage-feed.ts';
-import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 import { until } from '../../support/until.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
 
@@ -17,7 +17,7 @@ describe('usage that is fed from other processes', () => {
   let world: World;
   let wallet: { id: string };
   let used = 0;
-  const usage_memory = new UsageMemory({ isFed: true });
+  const usage_memory = new UsageCache({ isFed: true });
 
   before(async () => {
     world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory, beside: true });
@@ -99,22 +99,22 @@ describe('usage that is fed from other processes', () => {
     const seen: boolean[] = [];
     const notes = {
       row: () => {},
-      asking: () => {},
+      recordUsageQuery: () => {},
       read: ({ progress }: UsageRead) => seen.push(usage_memory.isAt(progress!)),
     };
     const [start, end] = [Date.parse('2026-01-10T00:00:00Z'), Date.parse('2026-02-10T00:00:00Z')];
     const range = { start_us: toUs(start), end_us: toUs(end), now_ms: world.now.getTime() };
     const asked = { meter: { id: world.id('meter calls') }, external_customer_ids: ['acme'], ...range };
     const { services, scope } = world.api;
-    const { usage } = await notedBy(notes, () => askUsage(services, scope, asked));
+    const { usage } = await runWithRecorder(notes, () => readUsageReport(services, scope, asked));
     expect([usage[0]!.total.value.toNumber(), seen]).to.deep.equal([used, [true]]);
   });
 
   it('slices that were told after a look are none of it, whoever has told them', async () => {
     const { postgres } = world.api.services;
-    const memory = new UsageMemory({ isFed: true });
+    const memory = new UsageCache({ isFed: true });
     const feed = new UsageFeed(postgres, memory);
-    const [state] = (await nextLook(postgres)).progress;
+    const [state] = (await readChanges(postgres)).progress;
     const at = (next_offset: bigint, epoch = 5n) => [{ ...state!, partition: 78, epoch, next_offset, rebuilds: 0n }];
     await feed.bring(at(10n));
     // Behind the look a new owner of the partition goes on.
@@ -153,14 +153,14 @@ describe('usage that is fed from other processes', () => {
         uniques: ['a', 'b'],
       },
     ];
-    const text = toldText(rows, () => 4)!;
+    const text = buildNotification(rows, () => 4)!;
     await postgres.raw(
       `insert into told_slices (partition, epoch, from_offset, to_offset, rows) values (77, 5, 10, 12, ?)`,
       [text],
     );
-    const [told, ...others] = await readToldSlices(postgres, [{ partition: 77, at: 10n }]);
+    const [told, ...others] = await readSliceNotifications(postgres, [{ partition: 77, at: 10n }]);
     expect(others).to.deep.equal([]);
-    expect({ ...told, versionOf: told!.versionOf('m1') }).to.deep.equal({
+    expect({ ...told, versionOf: told!.getVersion('m1') }).to.deep.equal({
       partition: 77,
       epoch: 5n,
       from: 10n,
@@ -168,15 +168,15 @@ describe('usage that is fed from other processes', () => {
       rows,
       versionOf: 4,
     });
-    expect(await readToldSlices(postgres, [{ partition: 77, at: 11n }])).to.deep.equal([]);
+    expect(await readSliceNotifications(postgres, [{ partition: 77, at: 11n }])).to.deep.equal([]);
     // Of what does not compress, as much as nobody reads at one go.
     await postgres.raw(
       `update told_slices set rows = (select string_agg(md5(random()::text), '') from generate_series(1, 140000)) where partition = 77`,
     );
-    expect(await readToldSlices(postgres, [{ partition: 77, at: 10n }])).to.deep.equal([]);
+    expect(await readSliceNotifications(postgres, [{ partition: 77, at: 10n }])).to.deep.equal([]);
     const many = Array.from({ length: 60_000 }, () => rows[0]!);
     expect(
-      toldText(many, () => 4),
+      buildNotification(many, () => 4),
       'what is too much is not told',
     ).to.equal(null);
   });

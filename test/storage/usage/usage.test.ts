@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
 import type { WindowSize } from '../../../core/time/window.ts';
-import { askUsage } from '../../../storage/usage/usage.ts';
-import type { UsageAsked } from '../../../storage/usage/usage-asked.ts';
+import { readUsageReport } from '../../../storage/usage/usage.ts';
+import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
 import { instantText, type ModelEvent, type ModelMeter, usageByModel } from '../../support/reference-model.ts';
 import { samples } from '../../support/samples.ts';
 import { startWorld, type World } from '../../support/world.ts';
@@ -83,8 +83,8 @@ describe('usage: any question equals the reference model', () => {
   });
   after(() => world.stop());
 
-  const ask = (name: string, asked: Omit<UsageAsked, 'meter'>) =>
-    askUsage(world.api.services, world.api.scope, { meter: { id: world.id(`meter ${name}`) }, ...asked });
+  const ask = (name: string, asked: Omit<MeterUsageQuery, 'meter'>) =>
+    readUsageReport(world.api.services, world.api.scope, { meter: { id: world.id(`meter ${name}`) }, ...asked });
 
   const questions = fc.record({
     bounds: fc.tuple(
@@ -200,7 +200,7 @@ describe('usage: any question equals the reference model', () => {
 
   it('by key: the events of each key', async () => {
     const range = { start_us: FROM, end_us: TO };
-    const key_of: UsageAsked['key_of'] = ({ properties }) => properties.get('host')?.text ?? '';
+    const key_of: MeterUsageQuery['key_of'] = ({ properties }) => properties.get('host')?.text ?? '';
     const report = await ask('sum', { ...range, external_customer_ids: ['acme'], key_of });
     const hosts = new Set(events.filter((event) => event.external_customer_id === 'acme').map(hostOf));
     expect(report.usage.map(({ key }) => key)).to.have.members([...hosts]);
@@ -229,7 +229,7 @@ describe('usage: any question equals the reference model', () => {
 
   it('a meter that nobody made is an error and no zero', async () => {
     const asked = { meter: { id: 'meter_none' }, external_customer_ids: null, start_us: FROM, end_us: TO };
-    const failed = await askUsage(world.api.services, world.api.scope, asked).then(
+    const failed = await readUsageReport(world.api.services, world.api.scope, asked).then(
       () => null,
       (error: Error) => error.message,
     );

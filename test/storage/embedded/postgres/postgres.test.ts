@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import type { Part } from '../../../../storage/embedded/clickhouse/part.ts';
+import type { ChildServer } from '../../../../storage/embedded/clickhouse/part.ts';
 import { completeSymlinks } from '../../../../storage/embedded/postgres/binaries.ts';
 import { startPostgres } from '../../../../storage/embedded/postgres/postgres.ts';
 import { connectPostgres } from '../../../../storage/postgres/postgres.ts';
@@ -36,7 +36,7 @@ function isGone(pid: number): Promise<boolean> {
 
 describe('the Postgres process', () => {
   let dir: string;
-  const parts: Part[] = [];
+  const parts: ChildServer[] = [];
   const pools: Knex[] = [];
 
   before(() => {
@@ -219,7 +219,7 @@ describe('the Postgres process', () => {
 });
 
 describe('connectPostgres', () => {
-  let part: Part;
+  let part: ChildServer;
   let pool: Knex;
   let dir: string;
   before(async () => {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { logAccounts, unaccountedEvents } from '../../../../storage/audit/log-accounts.ts';
+import { countUnaccountedEvents, logAccounts } from '../../../../storage/audit/log-accounts.ts';
 import { type EmbeddedLog, openEmbeddedLog } from '../../../../storage/log/embedded/embedded.ts';
 import type { EventLog, LogConsumer } from '../../../../storage/log/log.ts';
 import { connectPostgres } from '../../../../storage/postgres/postgres.ts';
@@ -147,7 +147,7 @@ describe('the accounts of the embedded log', () => {
   it('are even: accepted is what the ledger says and what waits', async () => {
     const { postgres, ...database } = await freshDatabase();
     const log = await openEmbeddedLog(postgres, { partition_count: 3, append_timeout_ms: 5_000 });
-    const uneven = async () => (await logAccounts(postgres)).map(unaccountedEvents);
+    const uneven = async () => (await logAccounts(postgres)).map(countUnaccountedEvents);
     await log.append([
       entry(0, 'a', { event_count: 7 }),
       entry(2, 'b', { event_count: 2 }),

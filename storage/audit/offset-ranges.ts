@@ -1,0 +1,130 @@
+/**
+ * What ClickHouse holds of stretches of the log, added up in one reading of a table however many stretches there are, so
+ * that neither memory nor time grows with their number. Rows are compared by a sum of hashes, which knows no order.
+ */
+import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
+import type { LogEventPlace, OffsetRange } from './ledger.ts';
+
+export type AuditedRowSum = { readonly rows: number; readonly sum: bigint };
+export type PlacedRows = AuditedRowSum & { readonly places: number };
+
+export type OutcomeCounts = { readonly rows: number; readonly places: number };
+export type Outcomes = Readonly<Record<(typeof OUTCOMES)[number], OutcomeCounts>>;
+
+/** Instead of a row of `events`. */
+export const OUTCOMES = ['duplicate', 'conflict', 'dead_letter'] as const;
+
+/** Whose it is, when it was, and where it stands: the same of an event and of its identity. */
+export const PLACED_ID_HASH = 'cityHash64(tenant_id, environment_id, event_id, timestamp, partition, offset, position)';
+/** Distinct places of about two million rows at a time; equal hashes of two places would only have it looked at again. */
+const DISTINCT_PLACES = 'uniqExact(sipHash64(offset, position))';
+
+/** Raw rows of stretches of one partition, but those at these places. */
+export async function sumRawRows(
+  clickhouse: ClickHouseClient,
+  ranges: readonly OffsetRange[],
+  except: readonly LogEventPlace[] = [],
+): Promise<PlacedRows[]> {
+  const found = await sumByRange<{ n: string; places: string; sum: string }>(clickhouse, ranges, {
+    from: 'events',
+    values: `count() as n, ${DISTINCT_PLACES} as places, sum(${PLACED_ID_HASH}) as sum`,
+    except,
+  });
+  return found.map((rows) =>
+    rows.reduce((all, row) => ({ ...withRow(all, row), places: all.places + Number(row.places) }), {
+      ...NONE,
+      places: 0,
+    }),
+  );
+}
+
+/** Identities, of any partitions: their table is ordered by hash, so every question reads all of it. */
+export async function sumIdentities(
+  clickhouse: ClickHouseClient,
+  ranges: readonly OffsetRange[],
+  except: readonly LogEventPlace[] = [],
+): Promise<AuditedRowSum[]> {
+  const values = `count() as n, sum(${PLACED_ID_HASH}) as sum`;
+  const found = await sumByRange<{ n: string; sum: string }>(clickhouse, ranges, {
+    from: 'event_identities',
+    values,
+    except,
+  });
+  return found.map((rows) => rows.reduce(withRow, NONE));
+}
+
+/** Outcomes of stretches of one partition; those of meters, which a back-fill writes as well, aside. */
+export async function countOutcomes(clickhouse: ClickHouseClient, ranges: readonly OffsetRange[]): Promise<Outcomes[]> {
+  const counts = OUTCOMES.map(
+    (outcome) =>
+      `countIf(outcome = '${outcome}') as ${outcome}_rows, uniqExactIf(sipHash64(offset, position), outcome = '${outcome}') as ${outcome}_places`,
+  );
+  const found = await sumByRange<Record<string, string>>(clickhouse, ranges, {
+    from: 'event_outcomes',
+    values: counts.join(', '),
+  });
+  return found.map((rows) => {
+    const total = (name: string) => rows.reduce((sum, row) => sum + Number(row[name]), 0);
+    const counted = OUTCOMES.map((name) => [name, { rows: total(`${name}_rows`), places: total(`${name}_places`) }]);
+    return Object.fromEntries(counted) as Outcomes;
+  });
+}
+
+/** How many raw rows there are, without a look at anything else. */
+export async function countRawRows(clickhouse: ClickHouseClient, ranges: readonly OffsetRange[]): Promise<number[]> {
+  const found = await sumByRange<{ n: string }>(clickhouse, ranges, { from: 'events', values: 'count() as n' });
+  return found.map((rows) => rows.reduce((sum, row) => sum + Number(row.n), 0));
+}
+
+const NONE: AuditedRowSum = { rows: 0, sum: 0n };
+const ALL_SUMS = 1n << 64n;
+
+function withRow<Sums extends AuditedRowSum>(all: Sums, row: { n: string; sum: string }): Sums {
+  return { ...all, rows: all.rows + Number(row.n), sum: (all.sum + BigInt(row.sum)) % ALL_SUMS };
+}
+
+/** A partition and an offset as one number that orders both: offsets do not come near 2^48. */
+const KEY = '(bitShiftLeft(toUInt64(partition), 48) + offset)';
+const toOffsetKey = (partition: number, offset: bigint) => (BigInt(partition) << 48n) + offset;
+
+type RangeSumQuery = { readonly from: string; readonly values: string; readonly except?: readonly LogEventPlace[] };
+
+/** For each stretch the rows of the answer that are of it: one, or several where stretches overlap, as they never should. */
+async function sumByRange<Row>(
+  clickhouse: ClickHouseClient,
+  ranges: readonly OffsetRange[],
+  { from, values, except = [] }: RangeSumQuery,
+): Promise<Row[][]> {
+  if (ranges.length === 0) return [];
+  const keys = ranges.flatMap(({ partition, from: first, to }) => [
+    toOffsetKey(partition, first),
+    toOffsetKey(partition, to),
+  ]);
+  const bounds = [...new Set(keys)].sort((a, b) => (a < b ? -1 : 1));
+  const conditions = [`${KEY} >= {first:UInt64}`, `${KEY} < {end:UInt64}`, ...onePartition(ranges)];
+  const params: Record<string, unknown> = { bounds, first: bounds[0], end: bounds.at(-1) };
+  if (except.length > 0) {
+    conditions.push(
+      `(${KEY}, position) not in arrayZip({except_keys:Array(UInt64)}, {except_positions:Array(UInt32)})`,
+    );
+    params['except_keys'] = except.map(({ partition, offset }) => toOffsetKey(partition, offset));
+    params['except_positions'] = except.map(({ position }) => position);
+  }
+  const query = `select roundDown(${KEY}, {bounds:Array(UInt64)}) as bound, ${values} from ${from}
+                  where ${conditions.join(' and ')} group by bound`;
+  const rows = await loadRows<Row & { bound: string }>(clickhouse, `${from} of the log`, { query, params });
+  const byBound = new Map(rows.map((row) => [BigInt(row.bound), row]));
+  return ranges.map(({ partition, from: first, to }) => {
+    const own = bounds.filter((bound) => bound >= toOffsetKey(partition, first) && bound < toOffsetKey(partition, to));
+    return own.flatMap((bound) => byBound.get(bound) ?? []);
+  });
+}
+
+/** What the indexes of a table can use. */
+function onePartition(ranges: readonly OffsetRange[]): string[] {
+  const [{ partition, from }] = ranges as [OffsetRange];
+  if (ranges.some((other) => other.partition !== partition)) return [];
+  const first = ranges.reduce((least, other) => (other.from < least ? other.from : least), from);
+  const end = ranges.reduce((most, other) => (other.to > most ? other.to : most), from);
+  return [`partition = ${partition}`, `offset >= ${first}`, `offset < ${end}`];
+}

@@ -1,0 +1,290 @@
+/**
+ * Answers that are kept in memory with all that they were made of, where the pipeline runs in the same process
+ * (docs/decisions/0007-cached-answers.md). One holds while nothing that it read has changed: no record (look.ts), no instant has
+ * come that it knew of, and no usage was lost. Usage that arrives is taken in by its lines (storage/usage/live-usage.ts), and the
+ * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Scope } from '../../core/scope.ts';
+import { isByTheMachine } from '../environment-clock.ts';
+import type { Database, Stores } from '../stores.ts';
+import { loadFreshness } from '../usage/usage.ts';
+import type { UsageCache } from '../usage/usage-cache.ts';
+import { CacheEntry, type ComputedAnswer, NotCached } from './cache-entry.ts';
+import { countRunning } from './cache-metrics.ts';
+import { type ChangeSnapshot, readChanges, requestChanges } from './change-feed.ts';
+import { currentRecorder, runWithRecorder } from './dependency-recorder.ts';
+import { GatherBatchLoader, type GatherContext } from './gather-batch-loader.ts';
+import { KnownFreshness } from './known-freshness.ts';
+
+export type FreshAnswer<Answer> = {
+  readonly answer: Answer;
+  /** Everything that was accepted before this instant is in it. */
+  readonly as_of: string;
+};
+
+export type CacheQuery = Scope & {
+  /** With the scope it names the question. */
+  readonly key: string;
+  readonly now: Date;
+  /** Records that it is about, whether or not a row of theirs is read. */
+  readonly about?: readonly string[];
+};
+
+/** Reads what it goes by where it is told to. */
+type Make<Answer> = (gathering: GatherContext) => Promise<ComputedAnswer<Answer>>;
+
+export async function loadCached<Answer>(
+  stores: Stores,
+  query: CacheQuery,
+  make: Make<Answer>,
+): Promise<FreshAnswer<Answer>> {
+  const { usage_memory } = stores;
+  // Part of another one, which notes what is read here.
+  if (usage_memory === undefined || currentRecorder() !== undefined) return computeNow(stores, query, make);
+  const cached = getCache(usage_memory);
+  const loader = getGatherBatchLoader(stores.postgres);
+  // Before the progress is looked at: the answer is then at least as fresh as it says.
+  const as_of = await cached.freshness.load(stores, query);
+  const snapshot = await followChanges(stores, cached);
+  const known = cached.find<Answer>(query, query.key, snapshot);
+  return {
+    answer: known === undefined ? await cached.make(query, { snapshot: snapshot, loader: loader }, make) : known,
+    as_of,
+  };
+}
+
+/** What is kept, as of one look. */
+export type CacheView = {
+  /** Everything that was accepted before this instant is in its answers. */
+  readonly as_of: string;
+  /** Undefined where it has to be made anew. */
+  find<Answer>(key: string): Answer | undefined;
+};
+
+type View = Omit<CacheQuery, 'key'>;
+
+/** Several answers of what is kept already; undefined where one has to be made anew. */
+export async function findCached<Answer>(
+  stores: Stores,
+  query: View,
+  of: (find: CacheView['find']) => Answer | undefined,
+): Promise<FreshAnswer<Answer> | undefined> {
+  const { usage_memory } = stores;
+  if (usage_memory === undefined) return undefined;
+  const cached = getCache(usage_memory);
+  const as_of = await cached.freshness.load(stores, query);
+  const snapshot = await followChanges(stores, cached);
+  const answer = of((key) => cached.find(query, key, snapshot));
+  return answer === undefined ? undefined : { answer, as_of };
+}
+
+/** For whoever is asked thousands of times a second; null where something that all answers go by has to be read first. */
+export function viewCached(stores: Stores, query: View, onView: (view: CacheView | null) => void): void {
+  const { usage_memory, postgres } = stores;
+  if (usage_memory === undefined || !isByTheMachine(postgres, query, query.now.getTime())) return onView(null);
+  const cached = getCache(usage_memory);
+  const as_of = cached.freshness.known(stores, query);
+  if (as_of === undefined) return onView(null);
+  requestChanges(postgres, (snapshot) => {
+    if (snapshot === null) return onView(null);
+    cached.follow(snapshot);
+    onView(new SnapshotView(as_of, { kept: cached, asked: query, look: snapshot }));
+  });
+}
+
+class SnapshotView implements CacheView {
+  readonly as_of: string;
+  readonly #at: { readonly kept: AnswerCache; readonly asked: View; readonly look: ChangeSnapshot };
+
+  constructor(as_of: string, at: { readonly kept: AnswerCache; readonly asked: View; readonly look: ChangeSnapshot }) {
+    this.as_of = as_of;
+    this.#at = at;
+  }
+
+  find<Answer>(key: string): Answer | undefined {
+    return this.#at.kept.find(this.#at.asked, key, this.#at.look);
+  }
+}
+
+/** What was answered last, whether or not it still holds: not to be told to anybody. */
+export function viewLastCached({ usage_memory }: Stores, scope: Scope): CacheView | undefined {
+  if (usage_memory === undefined) return undefined;
+  const cached = getCache(usage_memory);
+  return { as_of: '', find: <Answer>(key: string) => cached.last<Answer>(scope, key) };
+}
+
+async function followChanges({ postgres }: Stores, cached: AnswerCache): Promise<ChangeSnapshot> {
+  const snapshot = await readChanges(postgres);
+  cached.follow(snapshot);
+  return snapshot;
+}
+
+async function computeNow<Answer>(stores: Stores, query: CacheQuery, make: Make<Answer>) {
+  const as_of = await loadFreshness(stores, query, query.now.getTime());
+  return { answer: (await make({ database: stores.postgres, now: query.now })).answer, as_of };
+}
+
+/** Of all, and of one tenant: so that the customers of one do not take the places of all others. */
+const ANSWERS_MAX = 500_000;
+const TENANT_ANSWERS_MAX = 420_000;
+
+const memories = new WeakMap<UsageCache, AnswerCache>();
+const loaders = new WeakMap<Database, GatherBatchLoader>();
+
+function getGatherBatchLoader(postgres: Database): GatherBatchLoader {
+  let loader = loaders.get(postgres);
+  if (loader === undefined) loaders.set(postgres, (loader = new GatherBatchLoader(postgres)));
+  return loader;
+}
+
+export function getCache(memory: UsageCache): AnswerCache {
+  let cached = memories.get(memory);
+  if (cached === undefined) memories.set(memory, (cached = new AnswerCache(memory)));
+  return cached;
+}
+
+/**
+ * In the order in which they were asked for. Not a map from which each that is asked for is taken and put behind the others: one of
+ * hundreds of thousands is then made anew, as a whole and at one moment, each time that its places are used up.
+ */
+type OfTenant = LRUCache<string, CacheEntry>;
+
+/** Without a number of places, which would all be there for each tenant, however few are used. */
+function createTenantEntries(): OfTenant {
+  return new LRUCache({ maxSize: TENANT_ANSWERS_MAX + 1, sizeCalculation: () => 1 });
+}
+
+type GatheredEntry<Answer> = { readonly entry: CacheEntry; readonly answer: Answer };
+type CacheMoment = { readonly snapshot: ChangeSnapshot; readonly loader: GatherBatchLoader };
+/** Until it has begun, it is for whoever asks the same. */
+type PendingEntry = {
+  readonly snapshot_number: number;
+  hasBegun: boolean;
+  readonly gathered: Promise<GatheredEntry<unknown>>;
+};
+
+export class AnswerCache {
+  readonly freshness = new KnownFreshness();
+  readonly #memory: UsageCache;
+  readonly #tenants = new Map<string, OfTenant>();
+  readonly #making = new Map<string, PendingEntry>();
+  #count = 0;
+  #followed = 0;
+
+  constructor(memory: UsageCache) {
+    this.#memory = memory;
+  }
+
+  /** Once for all who were told of the look. */
+  follow({ number, progress }: ChangeSnapshot): void {
+    if (number === this.#followed) return;
+    this.#followed = number;
+    this.#memory.follow(progress);
+  }
+
+  /** As of the look, or undefined. No answer is undefined. */
+  find<Answer>({ tenant_id, environment_id, now }: View, key: string, snapshot: ChangeSnapshot): Answer | undefined {
+    const known = this.#tenants.get(tenant_id)?.get(`${environment_id} ${key}`);
+    if (known === undefined) return undefined;
+    if (known.isFresh(snapshot, now.getTime())) {
+      try {
+        return known.current() as Answer;
+      } catch (error) {
+        if (!(error instanceof NotCached)) throw error;
+      }
+    }
+    this.drop(known);
+    return undefined;
+  }
+
+  last<Answer>({ tenant_id, environment_id }: Scope, key: string): Answer | undefined {
+    return this.#tenants.get(tenant_id)?.peek(`${environment_id} ${key}`)?.last as Answer | undefined;
+  }
+
+  /** Whoever asks before it has begun to be gathered, or while it is since a look that is no older than his own, is answered by that. */
+  async make<Answer>(query: CacheQuery, at: CacheMoment, make: Make<Answer>): Promise<Answer> {
+    const name = `${query.tenant_id} ${query.environment_id} ${query.key}`;
+    const making = this.#making.get(name);
+    if (making && (!making.hasBegun || making.snapshot_number >= at.snapshot.number)) {
+      const { entry: cached, answer } = await making.gathered;
+      if (!cached.isOver(query.now.getTime())) return answer as Answer;
+    }
+    const gather = (gathering: GatherContext) => {
+      own.hasBegun = true;
+      return this.#gather(query, { look: at.snapshot, gathering }, make);
+    };
+    const gathered = at.loader.load(query, query.now, gather);
+    const own: PendingEntry = { snapshot_number: at.snapshot.number, hasBegun: false, gathered };
+    this.#making.set(name, own);
+    try {
+      return (await gathered).answer;
+    } finally {
+      if (this.#making.get(name) === own) this.#making.delete(name);
+    }
+  }
+
+  async #gather<Answer>(
+    { tenant_id, environment_id, key, about = [] }: CacheQuery,
+    { look: snapshot, gathering }: { look: ChangeSnapshot; gathering: GatherContext },
+    make: Make<Answer>,
+  ): Promise<GatheredEntry<Answer>> {
+    const scope = { tenant_id, environment_id };
+    const { now } = gathering;
+    const named = { scope, key: `${environment_id} ${key}`, snapshot, now, about: [environment_id, ...about] };
+    const cached = new CacheEntry(named, this.#memory);
+    countRunning('gathered');
+    try {
+      const made = await runWithRecorder(cached, () => make(gathering));
+      if (cached.complete(made as ComputedAnswer<unknown>)) this.#put(cached);
+      else cached.end();
+      return { entry: cached, answer: made.answer };
+    } catch (error) {
+      cached.end();
+      throw error;
+    }
+  }
+
+  drop(cached: CacheEntry): void {
+    const own = this.#tenants.get(cached.tenant_id);
+    if (own?.peek(cached.key) === cached) {
+      own.delete(cached.key);
+      this.#count--;
+      if (own.size === 0) this.#tenants.delete(cached.tenant_id);
+    }
+    cached.end();
+  }
+
+  /** So many of those that are kept now, from a place that chance says, for the audit. */
+  some(count: number, chance: () => number): CacheEntry[] {
+    const some: CacheEntry[] = [];
+    let left = Math.floor(chance() * Math.max(1, this.#count - count + 1));
+    for (const own of this.#tenants.values()) {
+      if (left >= own.size) left -= own.size;
+      else
+        for (const cached of own.rvalues()) {
+          if (cached === undefined || left-- > 0) continue;
+          if (some.push(cached) === count) return some;
+        }
+    }
+    return some;
+  }
+
+  #put(cached: CacheEntry): void {
+    const before = this.#tenants.get(cached.tenant_id)?.peek(cached.key);
+    if (before) this.drop(before);
+    let own = this.#tenants.get(cached.tenant_id);
+    if (own === undefined) this.#tenants.set(cached.tenant_id, (own = createTenantEntries()));
+    own.set(cached.key, cached);
+    this.#count++;
+    if (own.size > TENANT_ANSWERS_MAX) this.#dropOldest(own);
+    // The tenant with the most gives one up.
+    if (this.#count > ANSWERS_MAX)
+      this.#dropOldest([...this.#tenants.values()].reduce((most, some) => (some.size > most.size ? some : most)));
+  }
+
+  #dropOldest(own: OfTenant): void {
+    const [oldest] = own.rvalues();
+    if (oldest) this.drop(oldest);
+  }
+}

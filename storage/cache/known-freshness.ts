@@ -1,0 +1,51 @@
+/**
+ * How far the log has been read, for who asks thousands of times a second: what was read a moment ago is told to all, and read anew
+ * beside them. It says less than is true, and never more.
+ */
+import type { Scope } from '../../core/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import { loadClock } from '../environment-clock.ts';
+import type { Stores } from '../stores.ts';
+import { loadFreshness } from '../usage/usage.ts';
+
+type KnownInstant = { readonly as_of: string; readonly as_of_ms: Milliseconds; readonly read_ms: Milliseconds };
+
+/** Of the machine: from then on it is read anew. */
+const FRESH_MS = 50;
+/** Who finds nothing younger waits for it. */
+const KNOWN_MS = 500;
+
+export class KnownFreshness {
+  #known: KnownInstant | null = null;
+  #reading: Promise<KnownInstant> | null = null;
+
+  async load(stores: Stores, scope_now: Scope & { readonly now: Date }): Promise<string> {
+    const now_ms = scope_now.now.getTime();
+    // Where the environment has a clock of its own, what is fresh is said by that.
+    if ((await loadClock(stores.postgres, scope_now)) !== null) return loadFreshness(stores, scope_now, now_ms);
+    return this.known(stores, scope_now) ?? (await this.#reading!).as_of;
+  }
+
+  /** What was read a moment ago, where the environment goes by the machine's clock; else it is being read now. */
+  known(stores: Stores, { now, ...scope_now }: Scope & { readonly now: Date }): string | undefined {
+    const now_ms = now.getTime();
+    const age_ms = this.#known === null ? Number.POSITIVE_INFINITY : performance.now() - this.#known.read_ms;
+    const isKnown = age_ms <= KNOWN_MS && this.#known!.as_of_ms <= now_ms;
+    if (age_ms <= FRESH_MS && isKnown) return this.#known!.as_of;
+    this.#reading ??= this.#read(stores, scope_now, now_ms);
+    // Whoever waits for it hears of its failure.
+    this.#reading.catch(() => undefined);
+    return isKnown ? this.#known!.as_of : undefined;
+  }
+
+  async #read(stores: Stores, scope: Scope, now_ms: Milliseconds): Promise<KnownInstant> {
+    try {
+      const read_ms = performance.now();
+      const as_of = await loadFreshness(stores, scope, now_ms);
+      this.#known = { as_of, as_of_ms: toInstant(as_of), read_ms };
+      return this.#known;
+    } finally {
+      this.#reading = null;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/** One question about the usage of a running period, kept up as usage arrives (kept-answers.ts). */
+import type { Scope } from '../../core/scope.ts';
+import type { Stores } from '../stores.ts';
+import { type BilledUsage, type BilledUsageQuery, readUsage } from '../usage/usage.ts';
+import { loadCached } from './cached-answers.ts';
+
+type LiveUsageAnswer = Pick<BilledUsage, 'quantity' | 'event_count' | 'integral'>;
+
+/** As `readUsage` answers it. */
+export async function loadLiveUsage(
+  stores: Stores,
+  { tenant_id, environment_id }: Scope,
+  question: BilledUsageQuery,
+): Promise<LiveUsageAnswer> {
+  const { meter, external_customer_ids, clipped, start_ms, end_ms, timezone, billing_anchor_ms, now_ms } = question;
+  const scope = { tenant_id, environment_id };
+  const make = async (): Promise<LiveUsageAnswer> => readUsage(stores, scope, question);
+  if (now_ms === undefined || (clipped?.size ?? 0) > 0) return make();
+  const key = JSON.stringify(['used', meter.id, external_customer_ids, start_ms, end_ms, timezone, billing_anchor_ms]);
+  const query = { ...scope, key, now: new Date(now_ms), about: [meter.id] };
+  const window = { start: start_ms, end: end_ms };
+  return (
+    await loadCached(stores, query, async () => ({ answer: await make(), again: (read) => read(meter.id, window) }))
+  ).answer;
+}

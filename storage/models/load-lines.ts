@@ -1,0 +1,108 @@
+/**
+ * The lines of many records: of invoices, or of subscriptions. There may be tens of thousands of them, and whoever read those at once would keep
+ * the event loop from everybody else for seconds. They are read some hundreds at a time, for few at once, those of different tenants in turn.
+ */
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { QuerySlots } from '../usage/question.ts';
+import type { InvoiceLineItemModel } from './invoice-line-item.ts';
+import { narrow } from './page.ts';
+import type { SubscriptionLineItemModel } from './subscription-line-item.ts';
+
+type LineModels = {
+  invoice_id: typeof InvoiceLineItemModel;
+  subscription_id: typeof SubscriptionLineItemModel;
+};
+
+/** By the column that says whose they are. */
+type ParentLinesQuery<Parent extends keyof LineModels> = {
+  readonly model: LineModels[Parent];
+  readonly parent: Parent;
+  readonly ids: readonly string[];
+};
+
+export const LINES_AT_ONCE = 500;
+/** A second or two each: whoever waits longer is told to come again. */
+const LINE_READS = new QuerySlots({ at_once: 2, waiting_per_asker: 16, waiting: 64, wait_ms: 60_000 });
+
+/** Published ones by parent, each in the order of their positions, those without one last. */
+export async function loadLines<Parent extends keyof LineModels>(
+  scope: Scope,
+  wanted: ParentLinesQuery<Parent>,
+  database: Database,
+): Promise<Map<string, InstanceType<LineModels[Parent]>[]>> {
+  type ParentLine = InstanceType<LineModels[Parent]>;
+  const few = await listLinesAfter(scope, wanted, { last_id: null, database });
+  const lines = (few.length < LINES_AT_ONCE ? few : await manyLines(scope, wanted, database)) as ParentLine[];
+  const found = groupBy(lines, (line) => (line as unknown as Record<Parent, string>)[wanted.parent]);
+  for (const own of found.values()) own.sort((a, b) => toPosition(a) - toPosition(b));
+  return found;
+}
+
+type AnyLine = InstanceType<LineModels[keyof LineModels]>;
+
+/** In one snapshot: what is computed anew meanwhile is there as it was, and not half of it. */
+function manyLines(scope: Scope, wanted: ParentLinesQuery<keyof LineModels>, database: Database): Promise<AnyLine[]> {
+  const read = async (snapshot: Database) => {
+    const lines: AnyLine[] = [];
+    for (const ids of await planLineReads(scope, wanted, snapshot))
+      for (let last_id: string | null = null, isMore = true; isMore; last_id = lines.at(-1)?.id ?? null) {
+        const some = await listLinesAfter(scope, { ...wanted, ids }, { last_id, database: snapshot });
+        lines.push(...some);
+        isMore = some.length === LINES_AT_ONCE;
+      }
+    return lines;
+  };
+  const inSnapshot = { isolationLevel: 'repeatable read', readOnly: true } as const;
+  return LINE_READS.within({ asker: scope.tenant_id }, () => database.transaction(read, inSnapshot));
+}
+
+/** Those with few lines some together, as many as are read at once; one with many alone. */
+async function planLineReads(
+  scope: Scope,
+  wanted: ParentLinesQuery<keyof LineModels>,
+  database: Database,
+): Promise<string[][]> {
+  const counted = (await linesWanted(scope, wanted, database)
+    .select(wanted.parent)
+    .count({ lines: '*' })
+    .groupBy(wanted.parent)) as unknown as (Record<keyof LineModels, string> & { lines: string })[];
+  const groups: { ids: string[]; lines: number }[] = [];
+  for (const { lines, [wanted.parent]: id } of counted) {
+    const last = groups.at(-1);
+    if (last && last.lines + Number(lines) < LINES_AT_ONCE) {
+      last.ids.push(id);
+      last.lines += Number(lines);
+    } else groups.push({ ids: [id], lines: Number(lines) });
+  }
+  return groups.map(({ ids }) => ids);
+}
+
+type LinesCursor = { readonly last_id: string | null; readonly database: Database };
+
+/** The next ones in the order of their ids. */
+async function listLinesAfter(
+  scope: Scope,
+  wanted: ParentLinesQuery<keyof LineModels>,
+  { last_id, database }: LinesCursor,
+) {
+  const behind = last_id === null ? [] : ([['id', '>', last_id]] as const);
+  const lines = narrow(linesWanted(scope, wanted, database), behind)
+    .orderBy('id')
+    .limit(LINES_AT_ONCE);
+  return (await lines) as AnyLine[];
+}
+
+function linesWanted(scope: Scope, { model, parent, ids }: ParentLinesQuery<keyof LineModels>, database: Database) {
+  // Either has the columns that are named here.
+  const lines = (model as LineModels['invoice_id']).in(scope, database);
+  return narrow(lines, [
+    ['status', 'published'],
+    [parent, 'in', ids],
+  ]);
+}
+
+function toPosition({ position }: AnyLine): number {
+  return position ?? Number.MAX_SAFE_INTEGER;
+}

@@ -1,0 +1,19 @@
+/**
+ * What begins in an environment without a clock begins at an instant of the machine: no clock is made there before its transaction
+ * ends. Whoever makes one holds the environment (actions/test-clocks/create-test-clock.ts), and finds what has begun.
+ */
+import type { Scope } from '../../core/scope.ts';
+import { toClockCreatedError } from '../../core/test-clock/record.ts';
+import { currentRequestContext } from '../request-context.ts';
+import type { Database } from '../stores.ts';
+import { EnvironmentModel } from './environment.ts';
+import { TestClockModel } from './test-clock.ts';
+
+export async function lockNoClock(scope: Scope, transaction: Database): Promise<void> {
+  const context = currentRequestContext();
+  if (!context || context.clock) return;
+  const { tenant_id, environment_id } = scope;
+  await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: 'shared' });
+  const [clock] = await TestClockModel.in(scope, transaction).select('id').limit(1);
+  if (clock) throw toClockCreatedError(clock);
+}

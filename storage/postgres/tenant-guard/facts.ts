@@ -1,0 +1,103 @@
+/**
+ * What the conditions of one level of a query say about its columns: that one equals a value, or another column. Only
+ * what must hold for every row counts: conditions that are joined by AND, and those of a join for the side that they rule.
+ */
+import type { Node } from '../parser.ts';
+
+/** `alias.column`, or a value that came with the statement. */
+export type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };
+/** Both are equal. `rules` says whose columns are held by it; all, when absent. */
+export type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly rules?: ReadonlySet<string> };
+/** Which values the columns are known to equal. */
+export type BoundColumns = ReadonlyMap<string, readonly Value[]>;
+export type Value = { readonly parameter: number; readonly many: boolean };
+
+/** A column without a table is one of the level's own: Postgres refuses it where two have it. */
+export type LevelNames = { readonly own: readonly string[] };
+
+/** The conditions that all must hold. */
+export function listConjuncts(condition: unknown): Node[] {
+  if (!isNode(condition)) return [];
+  const { BoolExpr } = condition as { BoolExpr?: { boolop: string; args: Node[] } };
+  return BoolExpr?.boolop === 'AND_EXPR' ? BoolExpr.args.flatMap(listConjuncts) : [condition];
+}
+
+export function listFacts(condition: unknown, names: LevelNames, rules?: ReadonlySet<string>): ScopeFact[] {
+  return listConjuncts(condition)
+    .flatMap(equalities)
+    .flatMap(({ left, right, isAny }) => {
+      const lefts = listTerms(left, names, false);
+      const rights = listTerms(right, names, isAny);
+      return lefts.flatMap((each) =>
+        rights.map((other) => ({ left: each, right: other, ...(rules ? { rules } : {}) })),
+      );
+    });
+}
+
+/** Everything that follows from the facts, beginning with what is known outside. */
+export function follow(facts: readonly ScopeFact[], known: BoundColumns): BoundColumns {
+  const bound = new Map(known);
+  for (let grows = true; grows; ) {
+    grows = false;
+    for (const fact of facts) {
+      if (take(bound, fact.left, fact.right, fact.rules)) grows = true;
+      if (take(bound, fact.right, fact.left, fact.rules)) grows = true;
+    }
+  }
+  return bound;
+}
+
+function take(
+  bound: Map<string, readonly Value[]>,
+  to: ScopeTerm,
+  from: ScopeTerm,
+  rules: ScopeFact['rules'],
+): boolean {
+  if (!('key' in to) || bound.has(to.key)) return false;
+  if (rules && !rules.has(to.key.slice(0, to.key.indexOf('.')))) return false;
+  const values = 'key' in from ? bound.get(from.key) : [from];
+  if (values) bound.set(to.key, values);
+  return values !== undefined;
+}
+
+type Equality = { left: unknown; right: unknown; isAny: boolean };
+
+/** `a = b`, `a = any(b)` and `(a, b) = (c, d)`. */
+function equalities(condition: Node): Equality[] {
+  const { A_Expr } = condition as { A_Expr?: { kind: string; name: Node[]; lexpr: Node; rexpr: Node } };
+  if (!A_Expr || (A_Expr.name[0] as { String?: { sval: string } }).String?.sval !== '=') return [];
+  const { kind, lexpr, rexpr } = A_Expr;
+  if (kind === 'AEXPR_OP_ANY') return [{ left: lexpr, right: rexpr, isAny: true }];
+  if (kind !== 'AEXPR_OP') return [];
+  const [left, right] = [listRowValues(lexpr), listRowValues(rexpr)];
+  return left.length === right.length ? left.map((each, i) => ({ left: each, right: right[i], isAny: false })) : [];
+}
+
+function listRowValues(node: Node): unknown[] {
+  return (node as { RowExpr?: { args: unknown[] } }).RowExpr?.args ?? [node];
+}
+
+/** None for what is neither a column nor a value that came with the statement. */
+export function listTerms(node: unknown, { own }: LevelNames, many: boolean): ScopeTerm[] {
+  const plain = withoutCast(node);
+  const parameter = (plain as { ParamRef?: { number?: number } }).ParamRef?.number;
+  if (parameter !== undefined) return [{ parameter, many }];
+  const fields = (plain as { ColumnRef?: { fields: Node[] } }).ColumnRef?.fields?.map(
+    (field) => (field as { String?: { sval: string } }).String?.sval,
+  );
+  if (!fields || many || fields.includes(undefined)) return [];
+  const [table, column] = fields.slice(-2);
+  return column === undefined ? own.map((alias) => ({ key: `${alias}.${table}` })) : [{ key: `${table}.${column}` }];
+}
+
+/** Only to text: any other cast might make another value of it. */
+function withoutCast(node: unknown): Node {
+  const { TypeCast } = node as { TypeCast?: { arg: Node; typeName: { names: Node[] } } };
+  if (!TypeCast) return isNode(node) ? node : {};
+  const name = (TypeCast.typeName.names.at(-1) as { String?: { sval: string } }).String?.sval;
+  return name === 'text' ? TypeCast.arg : {};
+}
+
+export function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,143 @@
+/**
+ * What slices have added to the usage rows, told with the progress that they make, for interfaces that are processes of their own and keep answers in memory
+ * (docs/decisions/0006-usage-reads.md). It is written in the statement that moves `next_offset`, so it is there exactly where that has moved; and
+ * only while somebody wants it. What is not there has not been told: who needs it forgets what it keeps, and the rows answer.
+ */
+
+import type { BucketRow } from '../../core/metering/plan.ts';
+import type { Database } from '../stores.ts';
+
+export type SliceNotification = {
+  readonly partition: number;
+  readonly epoch: bigint;
+  readonly from: bigint;
+  readonly to: bigint;
+  readonly rows: readonly BucketRow[];
+  getVersion(meter_id: string): number;
+};
+
+/** A slice that comes to more is not told: what it would change is little beside it. */
+const TEXT_MAX = 4 * 1024 * 1024;
+/** Who wants slices says so again while it looks, and is believed so much longer. */
+const WANTED_SECONDS = 60;
+const REFRESH_INTERVAL_MS = 1_000;
+
+export async function requestSliceNotifications(database: Database): Promise<void> {
+  await database.raw(
+    `update told_slices_wanted set until = now() + ? * interval '1 second' where until < now() + ? * interval '1 second'`,
+    [WANTED_SECONDS, WANTED_SECONDS / 2],
+  );
+}
+
+type WantedState = { readonly asked_ms: number; readonly isWanted: boolean };
+const wanted = new WeakMap<Database, WantedState>();
+
+/** Known for a second: what is told a little later than it is wanted is a slice that is missing. */
+export async function hasSliceSubscribers(database: Database): Promise<boolean> {
+  const known = wanted.get(database);
+  if (known && performance.now() - known.asked_ms < REFRESH_INTERVAL_MS) return known.isWanted;
+  const asked_ms = performance.now();
+  const { rows } = await database.raw('select until > now() as wanted from told_slices_wanted');
+  const isWanted = rows[0].wanted === true;
+  wanted.set(database, { asked_ms, isWanted });
+  return isWanted;
+}
+
+/** Of what adds nothing. */
+export const NO_ROWS = '{"meters":[],"rows":[]}';
+
+/** Null of what is too much. */
+export function buildNotification(rows: readonly BucketRow[], getVersion: (meter_id: string) => number): string | null {
+  const meters: NotifiedMeter[] = [];
+  const places = new Map<string, number>();
+  const indexMeter = ({ tenant_id, environment_id, meter_id }: BucketRow): number => {
+    let place = places.get(meter_id);
+    if (place === undefined) {
+      place = meters.push([tenant_id, environment_id, meter_id, getVersion(meter_id)]) - 1;
+      places.set(meter_id, place);
+    }
+    return place;
+  };
+  const text = JSON.stringify({ meters, rows: rows.map((row) => toNotifiedRow(row, indexMeter(row))) });
+  return text.length > TEXT_MAX ? null : text;
+}
+
+/** An id of a meter is that of one tenant and environment. */
+type NotifiedMeter = [tenant_id: string, environment_id: string, meter_id: string, version: number];
+type NotifiedRow = ReturnType<typeof toNotifiedRow>;
+type Number24 = string | 0 | null;
+
+/** Without names: there is one for each row of each slice. */
+function toNotifiedRow(row: BucketRow, meter: number) {
+  const { external_customer_id, size, bucket_start_us, group_key, first_us, last_us, count, latest, uniques } = row;
+  const numbers: Number24[] = [row.sum, row.weighted_sum, row.min, row.max].map(numberText);
+  const newest = latest && ([latest.timestamp_us, latest.event_id, String(latest.value)] as const);
+  return [
+    meter,
+    external_customer_id,
+    size,
+    bucket_start_us,
+    group_key,
+    first_us,
+    last_us,
+    count,
+    numbers,
+    newest,
+    uniques,
+  ] as const;
+}
+
+function numberText(value: bigint | null): Number24 {
+  if (value === null) return null;
+  return value === 0n ? 0 : String(value);
+}
+
+function parseNumber(text: Number24): bigint | null {
+  return text === null ? null : BigInt(text);
+}
+
+function toBucketRow(notified: NotifiedRow, meters: readonly NotifiedMeter[]): BucketRow {
+  const [meter, external_customer_id, size, bucket_start_us, group_key, first_us, last_us, count, numbers] = notified;
+  const [newest, uniques] = [notified[9], notified[10]];
+  const [tenant_id, environment_id, meter_id] = meters[meter]!;
+  const [sum, weighted_sum, min, max] = numbers.map(parseNumber) as [bigint, bigint, bigint | null, bigint | null];
+  const latest = newest && { timestamp_us: newest[0], event_id: newest[1], value: BigInt(newest[2]) };
+  const place = { tenant_id, environment_id, meter_id, external_customer_id, size, bucket_start_us, group_key };
+  return { ...place, first_us, last_us, count, sum, weighted_sum, min, max, latest, uniques };
+}
+
+/** As they are kept, compressed: who has not looked for so much makes its answers anew, rather than reading all of it at one go. */
+const READ_BYTES_MAX = 2 * 1024 * 1024;
+
+/** From these offsets on, in order; none where they are too much. */
+export async function readSliceNotifications(
+  database: Database,
+  after: readonly { readonly partition: number; readonly at: bigint }[],
+): Promise<SliceNotification[]> {
+  const { rows } = await database.raw(
+    `with missing as (
+       select t.partition, t.epoch, t.from_offset, t.to_offset, t.rows, sum(pg_column_size(t.rows)) over () as bytes
+         from unnest(?::int[], ?::bigint[]) as after (partition, at) join told_slices t using (partition)
+        where t.from_offset >= after.at)
+     select partition, epoch, from_offset, to_offset, rows from missing where bytes <= ? order by partition, from_offset`,
+    [after.map(({ partition }) => partition), after.map(({ at }) => String(at)), READ_BYTES_MAX],
+  );
+  return (rows as { partition: number; epoch: string; from_offset: string; to_offset: string; rows: string }[]).map(
+    (notification) => {
+      const { meters, rows: notified } = JSON.parse(notification.rows) as {
+        meters: NotifiedMeter[];
+        rows: NotifiedRow[];
+      };
+      const versions = new Map(meters.map(([, , meter_id, version]) => [meter_id, version]));
+      return {
+        partition: notification.partition,
+        epoch: BigInt(notification.epoch),
+        from: BigInt(notification.from_offset),
+        to: BigInt(notification.to_offset),
+        rows: notified.map((one) => toBucketRow(one, meters)),
+        // Of a meter that has no row nothing is asked.
+        getVersion: (meter_id) => versions.get(meter_id)!,
+      };
+    },
+  );
+}

@@ -1,0 +1,203 @@
+/** What is kept of one question (storage/usage/usage-cache.ts): its cells, as of the progress that the memory has followed. */
+import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
+import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { BucketRow } from '../../core/metering/plan.ts';
+import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
+import {
+  type BucketCell,
+  type BucketQuery,
+  type EventEnds,
+  findOutside,
+  type Inside,
+  planEnd,
+  type StoredCells,
+} from './bucket-cells.ts';
+import { findSegmentIndex } from './bucket-lines.ts';
+
+/** Of more cells nothing is kept: groups may be any number. */
+export const CELLS_MAX = 200;
+
+const OWN_WEIGHT = 5;
+
+type CellPlace = { readonly segment: number } & Pick<BucketCell, 'window_us' | 'group_key' | 'customer'>;
+type CachedCell = CellPlace & Pick<BucketCell, 'bucket'>;
+type LaterAddition = { readonly start_us: Microseconds; readonly cell: CachedCell; ends: EventEnds };
+
+export class CachedUsage {
+  /** Under which the memory has it now. */
+  key = '';
+  readonly meter_id: string;
+  readonly customers: ReadonlySet<string>;
+  /** Null where what came behind the range is not known. */
+  readonly open_key: string | null;
+  #question: BucketQuery;
+  #ranges: readonly SegmentRange[];
+  readonly #cells = new Map<string, CachedCell>();
+  /** That to which something was added last: most questions have one, and rows come one cell after the other. */
+  #last: CachedCell | null = null;
+  #ends: EventEnds;
+  #end_us: Microseconds;
+  /** What came behind the range since it was read, by its place, where there was nothing then: a later end takes it in. */
+  #later: Map<string, LaterAddition> | null;
+
+  constructor({ bounds: _bounds, ...question }: BucketQuery, { cells, ends, has_later }: StoredCells) {
+    this.meter_id = question.meter.id;
+    this.customers = new Set(question.external_customer_ids);
+    this.#question = question;
+    this.#ranges = mergeQueryRanges(question);
+    this.#ends = ends;
+    this.#end_us = planEnd(question.plan);
+    this.open_key = has_later ? null : toOpenQueryKey(question);
+    this.#later = this.open_key === null ? null : new Map();
+    for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
+      const segment = findSegmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
+      this.#bucketAt({ segment, window_us, group_key, customer }).combine(bucket);
+    }
+  }
+
+  get tenant_id(): string {
+    return this.#question.tenant_id;
+  }
+
+  /** In cells; a question without any takes a place, too. */
+  get weight(): number {
+    return OWN_WEIGHT + this.#cells.size + (this.#later?.size ?? 0);
+  }
+
+  add(row: BucketRow, version: number): void {
+    const { tenant_id, environment_id, meter_version } = this.#question;
+    if (row.tenant_id !== tenant_id || row.environment_id !== environment_id || version !== meter_version) return;
+    if (this.is_overgrown) return;
+    const start_us = row.bucket_start_us;
+    const isInside = isInRanges(this.#ranges, start_us);
+    if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
+    if (!isInside) return this.#keepForLater(row, this.#later!);
+    addRow(row, this.#bucketAt(this.#placeOf(row)));
+    if (isInRanges(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, toEventEnds(row));
+  }
+
+  /** It has become too much, and what came since is not in it. */
+  get is_overgrown(): boolean {
+    return this.#cells.size > CELLS_MAX;
+  }
+
+  /** Takes in what came behind the range up to where this question ends; false where that is not known. */
+  extendTo({ bounds: _bounds, ...question }: BucketQuery): boolean {
+    const { plan } = this.#question;
+    const before_us = this.#end_us;
+    if (this.#later === null || this.is_overgrown || planEnd(question.plan) < before_us) return false;
+    // Of the bucket of each end it must be known when its first and last event happened.
+    const isKnown = ([from, to]: SegmentRange) =>
+      from >= before_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
+    if (!question.plan.edge_ranges.every(isKnown)) return false;
+    this.#question = question;
+    this.#ranges = mergeQueryRanges(question);
+    this.#end_us = planEnd(question.plan);
+    for (const [place, addition] of this.#later) {
+      if (!isInRanges(this.#ranges, addition.start_us)) continue;
+      this.#later.delete(place);
+      const { cell, ends } = addition;
+      this.#bucketAt(cell).combine(cell.bucket);
+      if (isInRanges(this.#question.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
+    }
+    return true;
+  }
+
+  /** Of a question with the same key, whose first segment may begin elsewhere in its bucket. */
+  answer({ plan: { segments } }: BucketQuery, inside: Inside | undefined): StoredCells {
+    const cells = [...this.#cells.values()].map(({ segment, bucket, ...place }): BucketCell => {
+      const segment_us = Math.floor((segments[segment]?.start_us ?? 0) / US_PER_SECOND) * US_PER_SECOND;
+      return { ...place, segment_us, counted_uniques: null, bucket: UsageBucket.of(bucket) };
+    });
+    const outside = inside === undefined ? { start: false, end: false } : findOutside(this.#ends, inside);
+    return { cells, outside: outside, ends: this.#ends, has_later: this.#later === null };
+  }
+
+  #placeOf(row: BucketRow): CellPlace {
+    const { meter, by_customer, plan } = this.#question;
+    const { bucket_start_us, group_key, external_customer_id } = row;
+    return {
+      segment: findSegmentIndex(plan.segments, bucket_start_us / US_PER_SECOND),
+      window_us: plan.rows_are_windows ? bucket_start_us : 0,
+      group_key: meter.group_by === undefined ? '' : group_key,
+      customer: by_customer ? external_customer_id : '',
+    };
+  }
+
+  #keepForLater(row: BucketRow, later: Map<string, LaterAddition>): void {
+    const start_us = row.bucket_start_us;
+    const cell = { ...this.#placeOf(row), bucket: new UsageBucket() };
+    const place = JSON.stringify([start_us, cell.group_key, cell.customer]);
+    const known = later.get(place);
+    if (known === undefined && later.size >= CELLS_MAX) {
+      this.#later = null;
+      return;
+    }
+    addRow(row, (known ?? { cell }).cell.bucket);
+    if (known) known.ends = widened(known.ends, toEventEnds(row));
+    else later.set(place, { start_us, cell, ends: toEventEnds(row) });
+  }
+
+  #bucketAt({ segment, window_us, group_key, customer }: CellPlace): UsageBucket {
+    const last = this.#last;
+    const isThere = last?.segment === segment && last.window_us === window_us && last.group_key === group_key;
+    if (isThere && last.customer === customer) return last.bucket;
+    const key = JSON.stringify([segment, window_us, group_key, customer]);
+    let cell = this.#cells.get(key);
+    if (cell === undefined)
+      this.#cells.set(key, (cell = { segment, window_us, group_key, customer, bucket: new UsageBucket() }));
+    this.#last = cell;
+    return cell.bucket;
+  }
+}
+
+function addRow(row: BucketRow, bucket: UsageBucket): void {
+  if (row.addTo) row.addTo(bucket);
+  else bucket.combine(UsageBucket.of(row));
+}
+
+function toEventEnds({ first_us, last_us }: BucketRow): EventEnds {
+  return { first_us: first_us ?? Number.NEGATIVE_INFINITY, last_us: last_us ?? Number.POSITIVE_INFINITY };
+}
+
+function widened(a: EventEnds, b: EventEnds): EventEnds {
+  return { first_us: Math.min(a.first_us, b.first_us), last_us: Math.max(a.last_us, b.last_us) };
+}
+
+/** Questions are the same where the same rows answer them, in the same parts: one "until now" is the next one's. */
+export function toQueryKey(question: BucketQuery, inside: Inside | undefined): string {
+  const { segments, rows_are_windows, edge_ranges } = question.plan;
+  return JSON.stringify([
+    toLineKey(question),
+    [mergeQueryRanges(question), inside === undefined ? null : edge_ranges, rows_are_windows],
+    segments.slice(1).map(({ start_us }) => start_us),
+  ]);
+}
+
+/**
+ * The same of all questions that differ in their ends alone, where one answer can become that of the next hour: of one stretch of
+ * time that is not cut into windows. Null of others.
+ */
+export function toOpenQueryKey(question: BucketQuery): string | null {
+  const { segments, rows_are_windows, edge_ranges } = question.plan;
+  const [range, ...more] = mergeQueryRanges(question);
+  if (range === undefined || more.length > 0 || segments.length > 1 || rows_are_windows) return null;
+  const [start_us] = range;
+  return JSON.stringify([toLineKey(question), start_us, edge_ranges.some(([from_us]) => from_us === start_us)]);
+}
+
+function toLineKey({
+  tenant_id,
+  environment_id,
+  meter,
+  meter_version,
+  external_customer_ids,
+  by_customer,
+}: BucketQuery) {
+  return [tenant_id, environment_id, meter.id, meter_version, external_customer_ids, by_customer];
+}
+
+/** Whichever size of row stands for a part of it. */
+function mergeQueryRanges({ plan: { base_ranges, day_ranges } }: BucketQuery): SegmentRange[] {
+  return mergeRanges([...base_ranges, ...day_ranges]);
+}

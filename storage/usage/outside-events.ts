@@ -1,0 +1,79 @@
+/**
+ * Events just beyond a range that ends now. Of a busy service they are few, and everybody who asks meanwhile wants to know of them:
+ * who waits is told by one statement, wherever in the log they stand, so that whoever asks knows also which of them may have
+ * been counted while the rows were read. So are the raw events of the many lines of one answer, where they are few.
+ */
+import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import { KeyedBatchLoader } from '../batch-loader.ts';
+import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { loadFewEvents, type PlacedRawEvent } from '../events/raw-events.ts';
+import { mapYielding } from '../time-slicer.ts';
+import { type QueryBounds, runAsSmall } from './question.ts';
+
+export type OutsideEventsQuery = Scope & {
+  readonly event_name: string;
+  readonly external_customer_ids: readonly string[];
+  readonly ranges: readonly SegmentRange[];
+  readonly bounds: QueryBounds | undefined;
+};
+
+const QUESTIONS_MAX = 500;
+/** Of the customers and names of a statement: a server takes 128 KiB of a parameter. */
+const PARAMETERS_LENGTH_MAX = 100_000;
+/** Of all answers of a statement together: lines of many meters may want the same events, each its own. */
+const ANSWERED_EVENTS_MAX = 500_000;
+
+const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery, PlacedRawEvent[] | null>(loadBatch, {
+  batchMax: QUESTIONS_MAX,
+  lengthMax: PARAMETERS_LENGTH_MAX,
+  measureLength: ({ event_name, external_customer_ids }) =>
+    external_customer_ids.reduce((sum, customer) => sum + customer.length + AROUND, event_name.length + AROUND),
+});
+/** Quotation marks and a comma. */
+const AROUND = 3;
+
+/** Null where there are too many: each who asks then reads his own, a row at a time. */
+export async function loadEventsOutside(
+  clickhouse: ClickHouseClient,
+  question: OutsideEventsQuery,
+): Promise<PlacedRawEvent[] | null> {
+  const { tenant_id, environment_id, bounds } = question;
+  const key = JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null]);
+  const events = await OUTSIDE_EVENTS.load(clickhouse, question, key);
+  bounds?.signal.throwIfAborted();
+  return events;
+}
+
+async function loadBatch(
+  clickhouse: ClickHouseClient,
+  queries: readonly OutsideEventsQuery[],
+): Promise<(PlacedRawEvent[] | null)[]> {
+  const { tenant_id, environment_id, bounds } = queries[0]!;
+  const wanted = {
+    tenant_id,
+    environment_id,
+    event_names: [...new Set(queries.map(({ event_name }) => event_name))],
+    external_customer_ids: [...new Set(queries.flatMap(({ external_customer_ids }) => external_customer_ids))],
+    ranges: mergeRanges(queries.flatMap(({ ranges }) => ranges)),
+  };
+  // Who has gone leaves the others their answer.
+  const sharedBounds = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
+  const events = await runAsSmall({ tenant_id, bounds: sharedBounds }, () => loadFewEvents(clickhouse, wanted));
+  if (events === null) return queries.map(() => null);
+  const byLine = groupBy(events, ({ external_customer_id, event_name }) => lineKey(external_customer_id, event_name));
+  let answered = 0;
+  return mapYielding(bounds?.asker, queries, ({ external_customer_ids, event_name, ranges }) => {
+    if (answered > ANSWERED_EVENTS_MAX) return null;
+    const own = [...new Set(external_customer_ids)]
+      .flatMap((customer) => byLine.get(lineKey(customer, event_name)) ?? [])
+      .filter(({ timestamp_us }) => isInRanges(ranges, timestamp_us));
+    answered += own.length;
+    return own;
+  });
+}
+
+function lineKey(external_customer_id: string, event_name: string): string {
+  return JSON.stringify([external_customer_id, event_name]);
+}
