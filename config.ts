@@ -213,12 +213,12 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }
-  const faults = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${whyRefused(issue, known)}`);
+  const faults = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${describeIssue(issue, known)}`);
   throw new Error(`configuration: ${faults.join('; ')}`);
 }
 
 /** A text that is no number was made NaN before it was looked at. Numbers are no secrets. */
-function whyRefused(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
+function describeIssue(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
   const isNumber = issue.code === 'invalid_type' && (issue.expected === 'number' || issue.expected === 'int');
   if (!isNumber) return issue.message;
   return `must be a ${issue.expected === 'int' ? 'whole ' : ''}number, and is ${given[String(issue.path[0])]}`;
@@ -238,13 +238,13 @@ const OTHER_SIGNALS = /^OTEL_(?:EXPORTER_OTLP_)?(?:METRICS?|LOGS?|LOGRECORD|BLRP
 
 /** Who sets how traces are made wants them made so: a setting that would do nothing is refused. */
 function refuseUntraced(config: Config, environment: Record<string, string | undefined>): void {
-  const refused = (name: string, why: string) => new Error(`configuration: ${name}: ${why}`);
+  const settingError = (name: string, why: string) => new Error(`configuration: ${name}: ${why}`);
   const isOn = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (config.OTEL_TRACES_SAMPLER_ARG !== undefined && !config.OTEL_TRACES_SAMPLER?.endsWith('traceidratio'))
-    throw refused('OTEL_TRACES_SAMPLER_ARG', 'is for an OTEL_TRACES_SAMPLER by ratio (parentbased_traceidratio)');
+    throw settingError('OTEL_TRACES_SAMPLER_ARG', 'is for an OTEL_TRACES_SAMPLER by ratio (parentbased_traceidratio)');
   if (isOn === undefined) {
     const unused = (['OTEL_TRACES_SAMPLER', 'OTEL_EXPORTER_OTLP_HEADERS'] as const).find((name) => config[name]);
-    if (unused) throw refused(unused, 'does nothing without OTEL_EXPORTER_OTLP_ENDPOINT');
+    if (unused) throw settingError(unused, 'does nothing without OTEL_EXPORTER_OTLP_ENDPOINT');
     return;
   }
   const unknown = Object.keys(environment).find(
@@ -255,7 +255,7 @@ function refuseUntraced(config: Config, environment: Record<string, string | und
       !OTHER_SIGNALS.test(name),
   );
   if (unknown)
-    throw refused(unknown, 'is no setting: traces go as OTLP over HTTP in JSON (.env.example lists the others)');
+    throw settingError(unknown, 'is no setting: traces go as OTLP over HTTP in JSON (.env.example lists the others)');
 }
 
 /** Short names are near to too many others. */

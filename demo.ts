@@ -10,20 +10,20 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { readConfig } from './config.ts';
 import {
   type Catalogue,
+  type DemoMeasure,
   EVENT_NAME,
   MEASURES,
-  type Measure,
   makeCatalogue,
   makeCustomer,
   makeSubscription,
   NAMES,
 } from './demo/catalogue.ts';
-import { Client, type Fields, RefusedError } from './demo/client.ts';
+import { Client, type DemoFields, RejectedRequestError } from './demo/client.ts';
 import { differences, showInvoice, waitForInvoices } from './demo/invoices.ts';
-import { expectedInvoices, monthAfter, totalsOf } from './demo/recompute.ts';
-import { chart, grouped, type Hour, seconds, startProgress, step } from './demo/screen.ts';
+import { expectedInvoices, monthAfter, sumUsage } from './demo/recompute.ts';
+import { formatGrouped, formatSeconds, type Hour, renderChart, runStep, startProgress } from './demo/screen.ts';
 import { BadUsageFile, generateUsage, readUsage, type UsageFile, type UsageRow } from './demo/usage-file.ts';
-import { liveAYear } from './demo/year.ts';
+import { runYear } from './demo/year.ts';
 import { parseArguments } from './process/command-line.ts';
 import { makeLogger } from './process/logger.ts';
 import { startService } from './service.ts';
@@ -34,35 +34,40 @@ const WATERMARK_PATIENCE_MS = 120_000;
 /** A disagreement or a request that cannot be served: shown as it is, without a stack. */
 class DemoFailure extends Error {}
 
-type Service = { readonly client: Client; readonly isOurs: boolean; stop(): Promise<void> };
-type Range = { readonly start: string; readonly end: string };
-type Job = { readonly client: Client; readonly usage: UsageFile; readonly range: Range; readonly customer: string };
+type DemoService = { readonly client: Client; readonly isOurs: boolean; stop(): Promise<void> };
+type DemoRange = { readonly start: string; readonly end: string };
+type DemoJob = {
+  readonly client: Client;
+  readonly usage: UsageFile;
+  readonly range: DemoRange;
+  readonly customer: string;
+};
 
 async function main(): Promise<void> {
   const began = performance.now();
   const usage = readInput();
-  const range = rangeOf(usage, new Date());
-  console.log(`${usage.name}: ${grouped(usage.rows.length)} calls, ${range.start} to ${range.end}`);
-  const service = await step('service', reachService);
+  const range = billedRange(usage, new Date());
+  console.log(`${usage.name}: ${formatGrouped(usage.rows.length)} calls, ${range.start} to ${range.end}`);
+  const service = await runStep('service', reachService);
   try {
     await bill({ client: service.client, usage, range, customer: `demo-${usage.digest}` }, service.isOurs);
     // It takes an environment of its own, of which a running service has a limited number.
-    if (service.isOurs) console.log(await step('a year', () => liveAYear(service.client)));
+    if (service.isOurs) console.log(await runStep('a year', () => runYear(service.client)));
   } finally {
     await service.stop();
   }
-  console.log(`all done in ${seconds(performance.now() - began)}`);
+  console.log(`all done in ${formatSeconds(performance.now() - began)}`);
 }
 
-async function bill(job: Job, isOurs: boolean): Promise<void> {
-  const catalogue = await step('catalogue', () => prepare(job));
-  const events = job.usage.rows.map((row) => eventOf(row, job));
-  await step('events', () => send(job.client, events, 'sent'));
-  await step('watermark', () => settle(job.client));
-  const hours = await step('usage', () => showUsage(job, catalogue));
-  console.log(chart(`${NAMES.context_tokens} by hour`, hours));
-  await step('re-send', () => sendAgain(job, catalogue, events));
-  await step('billing', () => billAndCheck(job, catalogue, isOurs));
+async function bill(job: DemoJob, isOurs: boolean): Promise<void> {
+  const catalogue = await runStep('catalogue', () => prepare(job));
+  const events = job.usage.rows.map((row) => toEvent(row, job));
+  await runStep('events', () => send(job.client, events, 'sent'));
+  await runStep('watermark', () => waitForPipeline(job.client));
+  const hours = await runStep('usage', () => showUsage(job, catalogue));
+  console.log(renderChart(`${NAMES.context_tokens} by hour`, hours));
+  await runStep('re-send', () => resendEvents(job, catalogue, events));
+  await runStep('billing', () => billAndCheck(job, catalogue, isOurs));
 }
 
 function readInput(): UsageFile {
@@ -86,7 +91,7 @@ function whole(text: string, name: string, least: number): number {
 }
 
 /** The whole months of the data, or up to now where the last month is not over: only what is over can be billed. */
-function rangeOf({ rows, name }: UsageFile, now: Date): Range {
+function billedRange({ rows, name }: UsageFile, now: Date): DemoRange {
   const instants = rows.map(({ timestamp }) => timestamp.slice(0, 19)).sort();
   const start = `${instants[0]!.slice(0, 7)}-01T00:00:00.000Z`;
   const closed = monthAfter(`${instants.at(-1)!}Z`);
@@ -97,21 +102,21 @@ function rangeOf({ rows, name }: UsageFile, now: Date): Range {
   return { start, end };
 }
 
-async function reachService(): Promise<{ said: string; result: Service }> {
+async function reachService(): Promise<{ said: string; result: DemoService }> {
   const { FARTHING_URL: url, FARTHING_API_KEY: key } = process.env;
   if (!url) return startOwn();
   if (!key) throw new DemoFailure('FARTHING_URL is set, but FARTHING_API_KEY is not: set it to a key of that service');
   const client = new Client(url, key);
   await client.get('/users/me').catch((error: unknown) => {
-    throw new DemoFailure(`${client.url} cannot be used: ${reasonOf(error)}. ${adviceFor(error)}`);
+    throw new DemoFailure(`${client.url} cannot be used: ${describeError(error)}. ${adviceFor(error)}`);
   });
   endOnSignals(async () => {});
   return { said: `using ${client.url}`, result: { client, isOurs: false, stop: async () => {} } };
 }
 
 function adviceFor(error: unknown): string {
-  const isRefused = error instanceof RefusedError && (error.status === 401 || error.status === 403);
-  return isRefused
+  const isRejected = error instanceof RejectedRequestError && (error.status === 401 || error.status === 403);
+  return isRejected
     ? 'Set FARTHING_API_KEY to a key of that service that may write.'
     : 'Start it with npm start, or unset FARTHING_URL to let the demo start one of its own.';
 }
@@ -128,7 +133,7 @@ function endOnSignals(stop: () => Promise<void>): void {
 }
 
 /** A whole service in a temporary directory, gone again whatever happens to us but a kill -9. */
-async function startOwn(): Promise<{ said: string; result: Service }> {
+async function startOwn(): Promise<{ said: string; result: DemoService }> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-demo-'));
   const config = readConfig({
     DATA_DIR: dir,
@@ -162,14 +167,14 @@ async function stopAndRemove(starting: ReturnType<typeof startService>, dir: str
   rmSync(dir, { recursive: true, force: true });
 }
 
-async function prepare({ client, customer }: Job) {
+async function prepare({ client, customer }: DemoJob) {
   const catalogue = await makeCatalogue(client);
   await makeCustomer(client, customer);
   return { said: `3 meters, 3 features, a plan of 4 prices, customer ${customer}`, result: catalogue };
 }
 
 /** The id follows from the file and the line: sent again, it is the same event. */
-function eventOf(row: UsageRow, { usage, customer }: Job): Fields {
+function toEvent(row: UsageRow, { usage, customer }: DemoJob): DemoFields {
   return {
     event_id: `${customer}-${row.line}`,
     event_name: EVENT_NAME,
@@ -180,7 +185,7 @@ function eventOf(row: UsageRow, { usage, customer }: Job): Fields {
   };
 }
 
-async function send(client: Client, events: readonly Fields[], word: string) {
+async function send(client: Client, events: readonly DemoFields[], word: string) {
   const began = performance.now();
   const progress = startProgress(events.length, 'events');
   try {
@@ -196,13 +201,13 @@ async function send(client: Client, events: readonly Fields[], word: string) {
   const batches = Math.ceil(events.length / BATCH);
   const inBatches = batches === 1 ? 'one batch' : `${batches} batches`;
   return {
-    said: `${grouped(events.length)} ${word} in ${inBatches}, ${grouped(rate)} a second`,
+    said: `${formatGrouped(events.length)} ${word} in ${inBatches}, ${formatGrouped(rate)} a second`,
     result: undefined,
   };
 }
 
 /** Until everything that was accepted has had its effect. */
-async function settle(client: Client) {
+async function waitForPipeline(client: Client) {
   const until = performance.now() + WATERMARK_PATIENCE_MS;
   for (;;) {
     const lag = await client.get<{ consumption_lag: number; post_processing_lag: number }>('/events/monitoring');
@@ -214,15 +219,15 @@ async function settle(client: Client) {
   }
 }
 
-type UsageAnswer = { value: string; event_count: number; results: { window_size: string; value: string }[] | null };
+type DemoUsage = { value: string; event_count: number; results: { window_size: string; value: string }[] | null };
 
-async function askUsage(
-  { client, range, customer }: Job,
+async function loadUsage(
+  { client, range, customer }: DemoJob,
   catalogue: Catalogue,
-  measure: Measure,
+  measure: DemoMeasure,
   window_size?: 'HOUR',
 ) {
-  return client.post<UsageAnswer>('/events/usage/meter', {
+  return client.post<DemoUsage>('/events/usage/meter', {
     meter_id: catalogue.meter_ids[measure],
     external_customer_id: customer,
     start_time: range.start,
@@ -231,26 +236,28 @@ async function askUsage(
   });
 }
 
-async function showUsage(job: Job, catalogue: Catalogue) {
-  const totals = totalsOf(job.usage.rows);
-  const asked = await Promise.all(MEASURES.map((measure) => askUsage(job, catalogue, measure)));
-  const wrong = MEASURES.filter((measure, index) => asked[index]!.value !== String(totals[measure]));
+async function showUsage(job: DemoJob, catalogue: Catalogue) {
+  const totals = sumUsage(job.usage.rows);
+  const answers = await Promise.all(MEASURES.map((measure) => loadUsage(job, catalogue, measure)));
+  const wrong = MEASURES.filter((measure, index) => answers[index]!.value !== String(totals[measure]));
   if (wrong.length > 0)
     throw new DemoFailure(
       wrong
         .map(
           (measure) =>
-            `${NAMES[measure]}: the service says ${asked[MEASURES.indexOf(measure)]!.value}, the file says ${totals[measure]}`,
+            `${NAMES[measure]}: the service says ${answers[MEASURES.indexOf(measure)]!.value}, the file says ${totals[measure]}`,
         )
         .join('\n'),
     );
-  const hours = await hoursOf(job, catalogue);
-  const said = MEASURES.map((measure) => `${grouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(', ');
+  const hours = await checkHours(job, catalogue);
+  const said = MEASURES.map((measure) => `${formatGrouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(
+    ', ',
+  );
   return { said: `${said}, as in the file`, result: hours };
 }
 
-async function hoursOf(job: Job, catalogue: Catalogue): Promise<Hour[]> {
-  const { results } = await askUsage(job, catalogue, 'context_tokens', 'HOUR');
+async function checkHours(job: DemoJob, catalogue: Catalogue): Promise<Hour[]> {
+  const { results } = await loadUsage(job, catalogue, 'context_tokens', 'HOUR');
   const said = new Map((results ?? []).map(({ window_size, value }) => [Date.parse(window_size), value]));
   const hours = new Map<string, bigint>();
   for (const { timestamp, context_tokens } of job.usage.rows) {
@@ -265,15 +272,15 @@ async function hoursOf(job: Job, catalogue: Catalogue): Promise<Hour[]> {
   return [...hours].sort(([a], [b]) => (a < b ? -1 : 1)).map(([start, value]) => ({ start, value }));
 }
 
-async function sendAgain(job: Job, catalogue: Catalogue, events: readonly Fields[]) {
+async function resendEvents(job: DemoJob, catalogue: Catalogue, events: readonly DemoFields[]) {
   const { said } = await send(job.client, events, 'sent a second time');
-  await settle(job.client);
+  await waitForPipeline(job.client);
   await showUsage(job, catalogue);
   return { said: `${said}; nothing changed`, result: undefined };
 }
 
 /** The subscription comes last, because its months are over: the scheduler bills them as soon as it sees it. */
-async function billAndCheck({ client, usage, range, customer }: Job, catalogue: Catalogue, isOurs: boolean) {
+async function billAndCheck({ client, usage, range, customer }: DemoJob, catalogue: Catalogue, isOurs: boolean) {
   const subscription = await makeSubscription(client, {
     external_customer_id: customer,
     plan_id: catalogue.plan_id,
@@ -298,7 +305,7 @@ async function billAndCheck({ client, usage, range, customer }: Job, catalogue: 
   };
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message} (${cause.message})` : message;
 }
@@ -309,8 +316,8 @@ main().catch((error: unknown) => {
   const isPlain =
     error instanceof DemoFailure ||
     error instanceof BadUsageFile ||
-    error instanceof RefusedError ||
+    error instanceof RejectedRequestError ||
     (error as Error).message === 'fetch failed';
-  console.error(isPlain ? `demo: ${reasonOf(error)}` : (stack ?? String(error)));
+  console.error(isPlain ? `demo: ${describeError(error)}` : (stack ?? String(error)));
   process.exit(1);
 });

@@ -5,7 +5,7 @@
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { buildListener } from './api/app.ts';
-import { hearAccessChanges } from './api/http/access-changes.ts';
+import { listenForAccessChanges } from './api/http/access-changes.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
@@ -53,10 +53,10 @@ const QUESTION_CONNECTIONS = 20;
 const EMBEDDED_QUESTION_CONNECTIONS = 2;
 
 /** What was started, to be stopped in the opposite order, also when a later part does not start. */
-type Stops = (() => Promise<unknown>)[];
+type StopHandlers = (() => Promise<unknown>)[];
 
 export async function startService(config: Config, options: ServiceOptions = {}): Promise<RunningService> {
-  const stops: Stops = [];
+  const stops: StopHandlers = [];
   const stop = async () => {
     const failures: unknown[] = [];
     for (const last of stops.splice(0).reverse()) {
@@ -83,7 +83,7 @@ function interrupted(signal: AbortSignal | undefined): Promise<never> {
 async function startParts(
   config: Config,
   { clock = () => new Date(), onDeath, ...options }: ServiceOptions,
-  { stops, stop }: { stops: Stops; stop: () => Promise<void> },
+  { stops, stop }: { stops: StopHandlers; stop: () => Promise<void> },
 ): Promise<RunningService> {
   stops.push(await startTracing(config, 'farthing'));
   const logger = options.logger ?? makeLogger(config, 'farthing');
@@ -128,7 +128,7 @@ async function startParts(
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());
   // `npm run tenants` and who works in the database by hand are other processes.
-  const changes = hearAccessChanges(services);
+  const changes = listenForAccessChanges(services);
   stops.push(() => changes.close());
   publishRoles('api', 'pipeline', 'scheduler');
   door.open(buildListener({ ...services, clickhouse: questions }));

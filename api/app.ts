@@ -7,9 +7,9 @@ import type { Config } from '../config.ts';
 import { canShowMetrics } from '../process/process-door.ts';
 import { isTracing } from '../tracing/spans.ts';
 import { healthRoutes } from './health.ts';
+import { collectHeaders, serveCachedReads } from './http/cached-reads.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
-import { headersOf, keptReads } from './http/kept-reads.ts';
 import { mountRoutes } from './http/mount.ts';
 import { openApiDocument } from './http/openapi.ts';
 import { parseQuery } from './http/query-string.ts';
@@ -26,7 +26,12 @@ export function buildListener(services: Services, routes: readonly Route[] = all
   const app = buildApp(services, routes, metrics);
   // A span is the framework's affair.
   if (isTracing() || services.usage_memory === undefined) return app;
-  return keptReads(services, { routes, metrics, headers: headersOf([HARDENING, CORS, neverKept]), otherwise: app });
+  return serveCachedReads(services, {
+    routes,
+    metrics,
+    headers: collectHeaders([HARDENING, CORS, disableCaching]),
+    otherwise: app,
+  });
 }
 
 export function buildApp(
@@ -56,18 +61,18 @@ export function buildApp(
   });
   app.all('/v1/openapi.json', getOnly);
   const router = mountRoutes(routes, services);
-  app.use('/v1', neverKept);
+  app.use('/v1', disableCaching);
   // The published client asks four of its operations at /v1/v1.
   app.use('/v1/v1', router);
   app.use('/v1', router);
   // Providers of payments were given the address without the version.
-  app.use(mountRoutes(routes.filter(isToldByProviders), services));
+  app.use(mountRoutes(routes.filter(isProviderWebhook), services));
   app.use(refuseUnknownPath);
   app.use(sendError);
   return app;
 }
 
-const isToldByProviders = ({ access, path }: Route) => access === 'public' && path.startsWith('/webhooks/');
+const isProviderWebhook = ({ access, path }: Route) => access === 'public' && path.startsWith('/webhooks/');
 
 /** What is not shown here does not exist here. */
 const shownWhere =
@@ -76,7 +81,7 @@ const shownWhere =
     canShowMetrics(where, request) ? next() : refuseUnknownPath(request, response, next);
 
 /** What a key has asked for is for nobody else, and another moment has another answer. */
-const neverKept: RequestHandler = (_request, response, next) => {
+const disableCaching: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');
   next();
 };

@@ -5,8 +5,8 @@ import { bootstrap } from '../storage/bootstrap.ts';
 import { UsageCache } from '../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../storage/usage/usage-feed.ts';
 import { buildListener } from './app.ts';
-import { auditKept } from './audit-kept.ts';
-import { hearAccessChanges } from './http/access-changes.ts';
+import { startCacheAudit } from './audit-cache.ts';
+import { listenForAccessChanges } from './http/access-changes.ts';
 
 runProcess('api', async (given) => {
   const services = { ...given, usage_memory: new UsageCache({ isFed: true }) };
@@ -15,8 +15,8 @@ runProcess('api', async (given) => {
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
   if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
-  const changes = hearAccessChanges(services);
-  const audit = auditKept(services);
+  const changes = listenForAccessChanges(services);
+  const audit = startCacheAudit(services);
   const stop = async () => {
     await audit.close();
     await changes.close();

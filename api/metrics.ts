@@ -49,11 +49,11 @@ function measureInto(duration: Histogram<'method' | 'route' | 'status'>): Reques
     response.once('finish', () => {
       const route = String(response.locals.route ?? (isQuiet(request.originalUrl) ? 'probe' : 'unmatched'));
       const seconds = Number(process.hrtime.bigint() - started) / 1e9;
-      duration.observe({ method: methodOf(request.method), route, status: response.statusCode }, seconds);
+      duration.observe({ method: methodLabel(request.method), route, status: response.statusCode }, seconds);
     });
     next();
   };
 }
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
-const methodOf = (method: string) => (METHODS.has(method) ? method : 'OTHER');
+const methodLabel = (method: string) => (METHODS.has(method) ? method : 'OTHER');

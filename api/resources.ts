@@ -19,9 +19,9 @@ import { exportFileRoutes } from './exports/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
-import { invoiceAgainRoutes } from './invoices/again.ts';
 import { invoicePdfRoutes } from './invoices/pdf-routes.ts';
 import { proofRoutes } from './invoices/proof-routes.ts';
+import { invoiceReprocessRoutes } from './invoices/reprocess-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
@@ -75,7 +75,7 @@ export const routes: Route[] = [
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...paymentRoutes,
-  ...invoiceAgainRoutes,
+  ...invoiceReprocessRoutes,
   ...invoicePdfRoutes,
   ...creditNoteRoutes,
   ...proofRoutes,

@@ -44,7 +44,7 @@ export async function makeWorld(service: Service, { customers, months, copied = 
   const events = names.flatMap((name) => Array.from({ length: months }, (_, month) => callsOf(name, month)));
   for (let from = 0; from < events.length; from += 1000)
     await post(caller, '/events/bulk', { events: events.slice(from, from + 1000) });
-  await service.settled();
+  await service.waitUntilMerged();
   return { ...caller, environment_id, clock };
 }
 

@@ -1,5 +1,5 @@
 /** The tenant that bench/calls.ts calls on behalf of, and what is called: so many of a hundred calls of each kind. */
-import type { Asked, Due } from './due-requests.ts';
+import type { Due, RequestInput } from './due-requests.ts';
 import type { Service } from './processes.ts';
 import type { Random } from './workload.ts';
 
@@ -29,8 +29,8 @@ const PRICE = {
 
 /** What thousands are of is put straight into Postgres; the rest is made as anybody makes it. */
 export async function makeWorld(service: Service, customers: number): Promise<World> {
-  await service.ask({ what: 'postgres', sql: customersOf(customers) });
-  await service.ask({ what: 'postgres', sql: 'vacuum (analyze) customers' });
+  await service.call({ what: 'postgres', sql: customersOf(customers) });
+  await service.call({ what: 'postgres', sql: 'vacuum (analyze) customers' });
   const made = async (path: string, body: object) => (await service.post<{ id: string }>(path, body)).id;
   const [plan_ids, feature_ids, price_ids, subscription_ids]: string[][] = [[], [], [], []];
   for (let index = 0; index < PLANS; index++) {
@@ -74,7 +74,7 @@ function subscriptionOf(customer: number, plan_id: string) {
 type Picked = World & { number: number; customer: number; one(of: readonly string[]): string };
 
 /** How many of a hundred, and what is asked. */
-const CALLS: Record<string, [share: number, asked: (picked: Picked) => Asked]> = {
+const CALLS: Record<string, [share: number, asked: (picked: Picked) => RequestInput]> = {
   'customer by id': [10, ({ customer }) => get(`/customers/cust_bench_${padded(customer)}`)],
   'customer by external id': [6, ({ customer }) => get(`/customers/external/customer_${customer}`)],
   'customers, a page': [5, () => get('/customers?limit=20')],
@@ -126,9 +126,9 @@ const CALLS: Record<string, [share: number, asked: (picked: Picked) => Asked]> =
 export const KINDS = Object.keys(CALLS);
 
 const padded = (customer: number) => String(customer).padStart(6, '0');
-const get = (path: string): Asked => ({ method: 'GET', path: `/v1${path}` });
-const post = (path: string, body: object): Asked => ({ method: 'POST', path: `/v1${path}`, body });
-const put = (path: string, body: object): Asked => ({ method: 'PUT', path: `/v1${path}`, body });
+const get = (path: string): RequestInput => ({ method: 'GET', path: `/v1${path}` });
+const post = (path: string, body: object): RequestInput => ({ method: 'POST', path: `/v1${path}`, body });
+const put = (path: string, body: object): RequestInput => ({ method: 'PUT', path: `/v1${path}`, body });
 
 /** A name is made once, in all runs together. */
 let made = 0;
@@ -139,6 +139,6 @@ export function nextCall(world: World, random: Random): () => Due<string> {
   return () => {
     const kind = kinds[at(kinds.length)]!;
     const one = (of: readonly string[]) => of[at(of.length)]!;
-    return { kind, asked: CALLS[kind]![1]({ ...world, number: ++made, customer: at(world.customers), one }) };
+    return { kind, request: CALLS[kind]![1]({ ...world, number: ++made, customer: at(world.customers), one }) };
   };
 }

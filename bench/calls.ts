@@ -58,9 +58,12 @@ async function once(
   const during = { seconds: Math.max(1, Math.round(seconds / FLOOR_PART)), rate };
   const health = await sendWhenDue(service, during, () => ({
     kind: 'floor',
-    asked: { method: 'GET', path: '/health' },
+    request: { method: 'GET', path: '/health' },
   }));
-  const ready = await sendWhenDue(service, during, () => ({ kind: 'ready', asked: { method: 'GET', path: '/ready' } }));
+  const ready = await sendWhenDue(service, during, () => ({
+    kind: 'ready',
+    request: { method: 'GET', path: '/ready' },
+  }));
   check(
     [...health, ...ready].every(({ status }) => status === 200),
     'the floor is answered',

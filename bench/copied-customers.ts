@@ -9,11 +9,11 @@ const TABLES = ['customers', 'subscriptions', 'subscription_line_items', 'invoic
 
 /** Of the only customer of this environment, whose external id ends in 0: so many more, whose external ids end in 1, 2, 3 … */
 export async function copyCustomers(
-  service: Pick<Service, 'ask'>,
+  service: Pick<Service, 'call'>,
   environment_id: string,
   count: number,
 ): Promise<void> {
-  const sql = <Row>(text: string): Promise<Row[]> => service.ask({ what: 'postgres', sql: text });
+  const sql = <Row>(text: string): Promise<Row[]> => service.call({ what: 'postgres', sql: text });
   const own = `environment_id = '${environment_id}'`;
   const all = TABLES.map((table) => `select id from ${table} where ${own}`).join(' union all ');
   const ids = (await sql<{ id: string }>(all)).map(({ id }) => id);

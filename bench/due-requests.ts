@@ -7,8 +7,8 @@ import { pause } from './processes.ts';
 import { fixed, quantile } from './report.ts';
 
 /** `path` is what follows the address of the service. */
-export type Asked = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; body?: object };
-export type Due<Kind> = { kind: Kind; asked: Asked };
+export type RequestInput = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; body?: object };
+export type Due<Kind> = { kind: Kind; request: RequestInput };
 export type Answered<Kind> = { kind: Kind; status: number; ms: number; second: number };
 export type Service = { readonly url: string; readonly api_key: string };
 
@@ -25,7 +25,7 @@ export async function sendWhenDue<Kind>(
   for (let count = 0; count < seconds * rate; count++) {
     const due = (count * 1000) / rate - (performance.now() - began);
     if (due > 0) await pause(due);
-    const { kind, asked } = next();
+    const { kind, request: asked } = next();
     const second = Math.floor(count / rate);
     answers.push(send(service, agent, asked).then((answer) => ({ kind, second, ...answer })));
   }
@@ -34,7 +34,7 @@ export async function sendWhenDue<Kind>(
   return all;
 }
 
-export function send(service: Service, agent: Agent, asked: Asked): Promise<{ status: number; ms: number }> {
+export function send(service: Service, agent: Agent, asked: RequestInput): Promise<{ status: number; ms: number }> {
   const began = performance.now();
   const headers = { 'x-api-key': service.api_key, 'content-type': 'application/json' };
   return new Promise((resolve, reject) => {

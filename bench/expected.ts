@@ -5,15 +5,15 @@ export type Expected = { events: number; counts: number[]; thousandths: bigint[]
 
 type Event = { event_name: string; properties: Record<string, unknown> };
 
-export function expectedOf(
+export function computeExpected(
   seeds: readonly number[],
   total: number,
-  workloadOf: (seed: number) => WorkloadOptions = () => ({}),
+  buildWorkload: (seed: number) => WorkloadOptions = () => ({}),
 ): Expected {
   const meters = meterDefinitions();
   const expected: Expected = { events: 0, counts: meters.map(() => 0), thousandths: meters.map(() => 0n) };
   for (const seed of seeds) {
-    for (const body of bulkBodies(seed, total, 1000, workloadOf(seed))) {
+    for (const body of bulkBodies(seed, total, 1000, buildWorkload(seed))) {
       for (const event of (JSON.parse(body.toString()) as { events: Event[] }).events) add(expected, meters, event);
     }
   }

@@ -15,7 +15,16 @@ import { connectPostgres } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { startKafka } from '../test/support/kafka/broker.ts';
 import { cpuOfTree } from './cpu.ts';
-import { bareEnvironment, isPostgres, NODE, NODE_FLAGS, pause, post, type Service, settled } from './processes.ts';
+import {
+  bareEnvironment,
+  isPostgres,
+  NODE,
+  NODE_FLAGS,
+  pause,
+  post,
+  type Service,
+  waitUntilMerged,
+} from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const KEY = 'farthing-bench-key';
@@ -92,14 +101,14 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
   const service: KafkaService = {
     url: api.url,
     api_key: KEY,
-    ask,
+    call: ask,
     post: (path, body) => post({ url: api.url, api_key: KEY }, path, body),
     cpu: () => {
       const pids = [api, ...running].map(({ pid }) => pid);
       const stores = { clickhouse: cpuOfTree([clickhousePid]), postgres: cpuOfTree([postgresPid]) };
       return { total: spent + cpuOfTree(pids) + stores.clickhouse + stores.postgres, ...stores };
     },
-    settled: () => settled(ask),
+    waitUntilMerged: () => waitUntilMerged(ask),
     workers: async (count) => {
       while (running.length < count) running.push(await start('pipeline/main.ts'));
       while (running.length > count) {

@@ -15,7 +15,7 @@ export type Load = {
   workload?: WorkloadOptions;
 };
 
-export type Loaded = { wall_ms: number; latencies_ms: number[] };
+export type Loaded = { elapsed_ms: number; latencies_ms: number[] };
 
 process.on('disconnect', () => process.exit(0));
 process.send!({ ready: true });
@@ -52,7 +52,7 @@ async function send(load: Load): Promise<Loaded> {
   };
   await Promise.all(Array.from({ length: load.connections }, worker));
   agent.destroy();
-  return { wall_ms: performance.now() - began, latencies_ms };
+  return { elapsed_ms: performance.now() - began, latencies_ms };
 }
 
 function post(body: Buffer, { load, agent }: { load: Load; agent: Agent }): Promise<void> {

@@ -4,9 +4,9 @@
  */
 import { Agent } from 'node:http';
 import { groupBy } from '../core/group-by.ts';
-import { type Answered as AnsweredOf, type Asked, percentiles, send, sendWhenDue } from './due-requests.ts';
+import { type Answered as AnsweredOf, percentiles, type RequestInput, send, sendWhenDue } from './due-requests.ts';
 import { pause, type Service, startGenerator, startService } from './processes.ts';
-import { claim, fixed, flag, isAsked, quantile, say } from './report.ts';
+import { claim, fixed, flag, hasFlag, quantile, say } from './report.ts';
 import { EVENT_NAMES, type Random, seeded } from './workload.ts';
 
 const MUST_P99_MS = 250;
@@ -29,8 +29,8 @@ export async function run(): Promise<void> {
     const from_ms = Date.now() - JITTER_MS - span_ms;
     const behind = { ...common, seed: 1, total: events, workload: { customers: CUSTOMERS, from_ms, span_ms } };
     await (await generator.prepare(behind))();
-    await service.settled();
-    if (isAsked('kinds')) return await costOfKinds(service, world);
+    await service.waitUntilMerged();
+    if (hasFlag('kinds')) return await costOfKinds(service, world);
     const hot = { customers: 1, from_ms: Date.now() - JITTER_MS, span_ms: (seconds + WARM_UP_S) * 1000 };
     const total = HOT_PER_SECOND * (seconds + WARM_UP_S);
     const arriving = { ...common, size: 50, connections: 1, seed: 2, total };
@@ -75,7 +75,7 @@ async function makeWorld(service: Service): Promise<World> {
     subscription_ids.push((await service.post<{ id: string }>('/subscriptions', asked)).id);
   }
   const open = `select count(*)::int as n from meter_versions where state <> 'live'`;
-  while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) await pause(100);
+  while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) await pause(100);
   return { meter_ids, subscription_ids };
 }
 
@@ -106,7 +106,7 @@ const MIX: Record<Kind, number> = {
   records: 15,
 };
 
-function askedOf(kind: Kind, random: Random, { meter_ids, subscription_ids }: World): Asked {
+function askedOf(kind: Kind, random: Random, { meter_ids, subscription_ids }: World): RequestInput {
   // A fifth of all asks about the hot customer.
   const customer = random() < 0.2 ? 0 : Math.floor(random() * CUSTOMERS);
   const external_customer_id = `customer_${customer}`;
@@ -115,7 +115,7 @@ function askedOf(kind: Kind, random: Random, { meter_ids, subscription_ids }: Wo
   const now = new Date();
   const start_time = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth())).toISOString();
   const until_now = { start_time, end_time: now.toISOString() };
-  const asked: Record<Kind, Asked> = {
+  const asked: Record<Kind, RequestInput> = {
     usage: post('/events/usage/meter', { external_customer_id, meter_id, ...until_now }),
     analytics: post('/events/analytics', { external_customer_id, ...until_now }),
     'subscription usage': post('/subscriptions/usage', { subscription_id }),
@@ -127,7 +127,7 @@ function askedOf(kind: Kind, random: Random, { meter_ids, subscription_ids }: Wo
   return asked[kind];
 }
 
-function post(path: string, body: object): Asked {
+function post(path: string, body: object): RequestInput {
   return { method: 'POST', path: `/v1${path}`, body };
 }
 
@@ -139,7 +139,7 @@ function load(service: Service, world: World, { seconds, rate, seed }: Load): Pr
   const kinds = Object.entries(MIX).flatMap(([kind, count]) => Array<Kind>(count).fill(kind as Kind));
   return sendWhenDue(service, { seconds, rate }, () => {
     const kind = kinds[Math.floor(random() * kinds.length)]!;
-    return { kind, asked: askedOf(kind, random, world) };
+    return { kind, request: askedOf(kind, random, world) };
   });
 }
 

@@ -37,7 +37,7 @@ export async function run(): Promise<void> {
         p99(felt.accepts_ms) <= 2 * p99(quiet.accepts_ms) + NOISE_MS &&
         p99(felt.freshness_ms) <= 2 * p99(quiet.freshness_ms) + NOISE_MS;
       claim(way.name, `${told(felt)}; ${JSON.stringify(statuses)}`, `twice the quiet + ${NOISE_MS} ms`, isMet);
-      await service.settled();
+      await service.waitUntilMerged();
     }
   } finally {
     disturber.stop();

@@ -44,7 +44,7 @@ export async function run(): Promise<void> {
       );
     }
     const sql = 'select sum(event_count)::int as n from log_records';
-    const [kept] = await service.ask<{ n: number }[]>({ what: 'postgres', sql });
+    const [kept] = await service.call<{ n: number }[]>({ what: 'postgres', sql });
     const accepted = events * (runs + WARM_UP_ROUNDS);
     check(kept!.n === accepted, `${kept!.n} events are in the log, ${accepted} were accepted`);
     const ours = median(ratios);

@@ -5,7 +5,7 @@
  */
 import type { Service } from './processes.ts';
 import { claim, fixed, flag, median, micros, say } from './report.ts';
-import { lineOf, type WholePath, WholePathBench } from './whole-path.ts';
+import { formatLine, type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST_PER_CORE = 40_000;
 const NAIVE_EVENTS = 500;
@@ -19,7 +19,7 @@ export async function run(): Promise<void> {
     const found: WholePath[] = [];
     for (let index = 0; index < runs; index++) {
       found.push(await bench.run());
-      say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
+      say(`  run ${index + 1}: ${formatLine(found.at(-1)!)}`);
     }
     await bench.verify();
     const naive = await onePerEvent(bench.service);
@@ -45,12 +45,12 @@ async function withLines(events: number, runs: number): Promise<void> {
     for (const bench of benches) await bench.run();
     const { service, meter_ids } = benches[1]!;
     const range = { start_ms: Date.now() - KEPT_MS, end_ms: Date.now() + KEPT_MS };
-    const lines = await service.ask<number>({ what: 'keep_lines', meter_ids, customers, ...range });
+    const lines = await service.call<number>({ what: 'keep_lines', meter_ids, customers, ...range });
     say(`  ${lines} running usages of the ${customers} largest customers are kept by the second of two services:`);
     for (let index = 0; index < runs; index++)
       for (const [which, bench] of benches.entries()) {
         found[which]!.push(await bench.run());
-        say(`  run ${index + 1}, ${which === 0 ? 'none' : 'kept'}: ${lineOf(found[which]!.at(-1)!)}`);
+        say(`  run ${index + 1}, ${which === 0 ? 'none' : 'kept'}: ${formatLine(found[which]!.at(-1)!)}`);
       }
     await benches[1]!.verify();
   } finally {
@@ -88,16 +88,16 @@ function report(found: readonly WholePath[], naive: number): void {
 
 /** Each event committed to a table of Postgres by itself, then inserted into ClickHouse by itself. CPU of both, and of us. */
 async function onePerEvent(service: Service): Promise<number> {
-  await service.ask({ what: 'postgres', sql: 'create table bench_produce (id bigserial primary key, body text)' });
-  await service.ask({
+  await service.call({ what: 'postgres', sql: 'create table bench_produce (id bigserial primary key, body text)' });
+  await service.call({
     what: 'command',
     sql: 'create table bench_naive (event_id String, customer String, body String) engine = MergeTree order by (customer, event_id)',
   });
   const before = service.cpu().total;
   for (let index = 0; index < NAIVE_EVENTS; index++) {
     const body = `{"event_id":"e${index}","tokens":${index}}`;
-    await service.ask({ what: 'postgres', sql: `insert into bench_produce (body) values ('${body}')` });
-    await service.ask({ what: 'command', sql: `insert into bench_naive values ('e${index}', 'acme', '${body}')` });
+    await service.call({ what: 'postgres', sql: `insert into bench_produce (body) values ('${body}')` });
+    await service.call({ what: 'command', sql: `insert into bench_naive values ('e${index}', 'acme', '${body}')` });
   }
   return micros(service.cpu().total - before, NAIVE_EVENTS);
 }

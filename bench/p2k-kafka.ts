@@ -6,7 +6,7 @@
 import { startKafkaService } from './kafka-processes.ts';
 import { makeMeters, startGenerator } from './processes.ts';
 import { claim, flag, median, say } from './report.ts';
-import { lineOf, type WholePath, WholePathBench } from './whole-path.ts';
+import { formatLine, type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST_PER_CORE = 30_000;
 const WORKERS = [1, 2, 3];
@@ -30,7 +30,7 @@ export async function run(): Promise<void> {
       for (const workers of WORKERS) {
         await service.workers(workers);
         await bench.run();
-        const clock = (await several(bench, runs)).map((one) => one.wall_rate);
+        const clock = (await several(bench, runs)).map((one) => one.elapsed_rate);
         say(`  ${workers} workers: ${Math.round(median(clock))}/s on the clock`);
       }
       await bench.verify();
@@ -46,7 +46,7 @@ async function several(bench: WholePathBench, runs: number): Promise<WholePath[]
   const found: WholePath[] = [];
   for (let index = 0; index < runs; index++) {
     found.push(await bench.run());
-    say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
+    say(`  run ${index + 1}: ${formatLine(found.at(-1)!)}`);
   }
   return found;
 }

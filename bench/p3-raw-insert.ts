@@ -19,7 +19,7 @@ export async function run(): Promise<void> {
   const raw = await startRawInserter();
   const found: Found[] = [];
   try {
-    await bench.service.ask({ what: 'command', sql: RAW_TABLE });
+    await bench.service.call({ what: 'command', sql: RAW_TABLE });
     await bench.run();
     await rawRun(bench, raw, { seed: 100, events, rows_per_insert: 10_000 });
     for (let index = 0; index < runs; index++) {
@@ -32,7 +32,7 @@ export async function run(): Promise<void> {
       found.push({ ours, inserts });
       const each = inserts.map(({ cost, rate }) => `${fixed(cost)} (${Math.round(rate)}/s)`).join(', ');
       say(
-        `  run ${index + 1}: whole path ${fixed(ours.total)} µs/event (${Math.round(ours.wall_rate)}/s); raw ${each}`,
+        `  run ${index + 1}: whole path ${fixed(ours.total)} µs/event (${Math.round(ours.elapsed_rate)}/s); raw ${each}`,
       );
     }
     await bench.verify();
@@ -49,7 +49,7 @@ type Found = { ours: WholePath; inserts: RawFound[] };
 /** By the mean of all runs: what a run costs depends on the merges that fall into it, of ours as of the raw way. */
 function report(found: readonly Found[]): void {
   const ours = mean(found.map((one) => one.ours.total));
-  const clock = mean(found.map((one) => one.ours.wall_rate));
+  const clock = mean(found.map((one) => one.ours.elapsed_rate));
   for (const [at, rows] of ROWS_PER_INSERT.entries()) {
     const inserts = found.map((one) => one.inserts[at]!);
     const ratio = mean(inserts.map(({ cost }) => cost)) / ours;
@@ -83,17 +83,17 @@ async function rawRun(
   raw: RawInserter,
   { seed, events, rows_per_insert }: RawRun,
 ): Promise<RawFound> {
-  const url = await bench.service.ask<string>({ what: 'clickhouse_url' });
+  const url = await bench.service.call<string>({ what: 'clickhouse_url' });
   const go = await raw.prepare({ url, seed, total: events, rows_per_insert, connections: CONNECTIONS });
   const before = bench.service.cpu().clickhouse + raw.cpu();
   const began = performance.now();
   await go();
   const rate = (events / (performance.now() - began)) * 1000;
-  await bench.service.settled();
+  await bench.service.waitUntilMerged();
   return { cost: micros(bench.service.cpu().clickhouse + raw.cpu() - before, events), rate };
 }
 
 async function verifyRaw(bench: WholePathBench, events: number): Promise<void> {
-  const [row] = await bench.service.ask<{ n: string }[]>({ what: 'sql', sql: 'select count() as n from bench_raw' });
+  const [row] = await bench.service.call<{ n: string }[]>({ what: 'sql', sql: 'select count() as n from bench_raw' });
   check(row!.n === String(events), `${row!.n} raw rows, ${events} were inserted`);
 }

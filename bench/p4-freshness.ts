@@ -24,7 +24,7 @@ export async function run(): Promise<void> {
     const common = { url: service.url, api_key: service.api_key, size: 500, connections: 4 };
     const warm = await generator.prepare({ ...common, seed: 1, total: saturating / 2 });
     await warm();
-    await service.settled();
+    await service.waitUntilMerged();
     const most = await saturation(
       service,
       await generator.prepare({ ...common, seed: 2, total: saturating }),
@@ -53,7 +53,7 @@ export async function run(): Promise<void> {
 async function saturation(service: Service, go: () => Promise<unknown>, events: number): Promise<number> {
   const began = performance.now();
   await go();
-  while ((await service.ask<number>({ what: 'lag' })) > 0) await pause(50);
+  while ((await service.call<number>({ what: 'lag' })) > 0) await pause(50);
   return events / ((performance.now() - began) / 1000);
 }
 

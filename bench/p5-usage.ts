@@ -29,13 +29,13 @@ export async function run(): Promise<void> {
     const tenth = Math.floor(events / 10);
     const chunk = Math.ceil(events / INSERTS);
     await load(service, { meter_id, from: 0, to: tenth, chunk });
-    await service.settled();
+    await service.waitUntilMerged();
     const few = await ask(service, { meter_id, times });
     await eachTable(service, (table) => `system stop merges ${table}`);
     await load(service, { meter_id, from: tenth, to: events, chunk });
     const inserted = await ask(service, { meter_id, times });
     await eachTable(service, (table) => `system start merges ${table}`);
-    await service.settled();
+    await service.waitUntilMerged();
     const merged = await ask(service, { meter_id, times });
     await eachTable(service, (table) => `optimize table ${table} final`);
     const whole = await ask(service, { meter_id, times });
@@ -46,7 +46,7 @@ export async function run(): Promise<void> {
 }
 
 async function eachTable(service: Service, statement: (table: string) => string): Promise<void> {
-  for (const table of TABLES) await service.ask({ what: 'command', sql: statement(table) });
+  for (const table of TABLES) await service.call({ what: 'command', sql: statement(table) });
 }
 
 /** Milliseconds by customer, and how many parts the two tables had. */
@@ -75,11 +75,11 @@ async function makeMeter(service: Service): Promise<string> {
   const aggregation = { type: 'SUM', field: 'tokens' };
   const { id } = await service.post<{ id: string }>('/meters', { name: 'tokens', event_name: 'api.0', aggregation });
   const open = `select count(*)::int as n from meter_versions where state <> 'live'`;
-  while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0);
+  while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0);
   // The rows that are made up here are of days that are over.
-  await service.ask({ what: 'postgres', sql: `update slices set days_before = ${MONTH.end_us / 86_400_000_000}` });
+  await service.call({ what: 'postgres', sql: `update slices set days_before = ${MONTH.end_us / 86_400_000_000}` });
   const like = 'select * from events limit 0';
-  await service.ask({
+  await service.call({
     what: 'command',
     sql: `create table bench_raw engine = ReplacingMergeTree(received_at) partition by toYYYYMM(timestamp)
             order by (tenant_id, environment_id, external_customer_id, event_name, timestamp, event_id) as ${like}`,
@@ -98,7 +98,7 @@ async function load(
   const { tenant_id, environment_id } = await scopeOf(service, meter_id);
   for (let start = from; start < to; start += chunk) {
     const count = Math.min(chunk, to - start);
-    await service.ask({
+    await service.call({
       what: 'command',
       sql: `insert into bench_raw select '${tenant_id}', '${environment_id}', concat('customer_', toString(toUInt32(pow(${CUSTOMERS}, (cityHash64(number) % 1000003) / 1000003)) - 1)),
               concat('api.', toString(cityHash64(number, 1) % ${NAMES})),
@@ -109,7 +109,7 @@ async function load(
               from numbers(${start}, ${count})
             settings max_insert_block_size = ${count}, min_insert_block_size_rows = ${count}, min_insert_block_size_bytes = 0`,
     });
-    await service.ask({
+    await service.call({
       what: 'command',
       sql: `insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, event_count, sum)
               select tenant_id, environment_id, if(event_name = 'api.0', '${meter_id}', concat('other_', event_name)), 1, cut.1, external_customer_id,
@@ -126,7 +126,7 @@ type Scope = { tenant_id: string; environment_id: string };
 
 async function scopeOf(service: Service, meter_id: string): Promise<Scope> {
   const sql = `select tenant_id, environment_id from meters where id = '${meter_id}'`;
-  const [scope] = await service.ask<Scope[]>({ what: 'postgres', sql });
+  const [scope] = await service.call<Scope[]>({ what: 'postgres', sql });
   return scope!;
 }
 
@@ -136,8 +136,8 @@ async function ask(service: Service, { meter_id, times }: { meter_id: string; ti
   for (const number of CUSTOMERS_ASKED) {
     const customer = `customer_${number}`;
     const question = { what: 'usage', meter_id, customer, ...MONTH, times };
-    const ours = await service.ask<{ value: string; from: string; took: number[] }>(question);
-    const raw = await service.ask<{ value: string; took: number[] }>({
+    const ours = await service.call<{ value: string; from: string; took: number[] }>(question);
+    const raw = await service.call<{ value: string; took: number[] }>({
       what: 'timed',
       times,
       sql: rawSum(customer, scope),
@@ -155,7 +155,7 @@ async function ask(service: Service, { meter_id, times }: { meter_id: string; ti
 
 async function partsOf(service: Service): Promise<string> {
   const sql = `select table, count() as n from system.parts where active and table in ('${TABLES.join("', '")}') group by table`;
-  const rows = await service.ask<{ table: string; n: string }[]>({ what: 'sql', sql });
+  const rows = await service.call<{ table: string; n: string }[]>({ what: 'sql', sql });
   return rows.map(({ table, n }) => `${table} in ${n} parts`).join(', ');
 }
 

@@ -40,7 +40,7 @@ export async function run(): Promise<void> {
       workload: { from_ms: Date.now() - JITTER_MS - span_ms, span_ms },
     };
     await (await generator.prepare(load))();
-    await service.settled();
+    await service.waitUntilMerged();
     // They are asked while it sends: a round takes about a fifth of a second.
     const seconds = Math.ceil(rounds / 3);
     const from_ms = Date.now() - JITTER_MS;

@@ -20,7 +20,7 @@ import { writeRows } from '../storage/events/rows.ts';
 import { EVENT_IDENTITIES, EVENTS, usageBucketsTarget } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
 import { startService } from './processes.ts';
-import { check, claim, fixed, flag, isAsked, median, micros, say } from './report.ts';
+import { check, claim, fixed, flag, hasFlag, median, micros, say } from './report.ts';
 import { bulkBodies, meterDefinitions } from './workload.ts';
 
 const SLICE = 50_000;
@@ -30,7 +30,7 @@ export async function run(): Promise<void> {
   const known = flag('ids', 5_000_000);
   const runs = flag('runs', 7);
   await openingFiles(flag('files', 5_000_000));
-  memoryAndVerdicts(isAsked('full') ? 100_000_000 : flag('verdicts', 10_000_000));
+  memoryAndVerdicts(hasFlag('full') ? 100_000_000 : flag('verdicts', 10_000_000));
   await throughput({ known, runs });
 }
 
@@ -96,7 +96,7 @@ function memoryAndVerdicts(count: number): void {
 
 async function throughput({ known, runs }: { known: number; runs: number }): Promise<void> {
   const service = await startService();
-  const clickhouse = connectClickHouse(await service.ask<string>({ what: 'clickhouse_url' }));
+  const clickhouse = connectClickHouse(await service.call<string>({ what: 'clickhouse_url' }));
   try {
     const seen = new IdentitySet();
     const hasher = new IdentityHasher(SCOPE);
@@ -120,7 +120,7 @@ async function throughput({ known, runs }: { known: number; runs: number }): Pro
         usageBucketsTarget(() => 1),
         { rows: buckets, attempt },
       );
-      await service.settled();
+      await service.waitUntilMerged();
       const { user, system } = process.cpuUsage(before.own);
       return micros((user + system) / 1e6 + service.cpu().clickhouse - before.engine, SLICE);
     };

@@ -76,11 +76,11 @@ async function billing<Report>(
 ): Promise<Ran<Report>> {
   const owner = `select tenant_id, id as environment_id from environments where id = '${environment_id}'`;
   const [scope] = await sql(service, owner);
-  return service.ask({ what: 'billing', scope, ...part });
+  return service.call({ what: 'billing', scope, ...part });
 }
 
 function sql<Row>(service: Service, text: string): Promise<Row[]> {
-  return service.ask({ what: 'postgres', sql: text });
+  return service.call({ what: 'postgres', sql: text });
 }
 
 async function draftsOf(service: Service, { environment_id }: BillingCaller): Promise<string[]> {

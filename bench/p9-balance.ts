@@ -9,13 +9,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
+import { type BlockedIntervals, LONG_MS } from './blocked-intervals.ts';
 import { cpuOfThread, lineOfThread } from './cpu.ts';
-import { KINDS, makeCustomers, nameOf, PATHS, sendEvents } from './p9-customers.ts';
+import { copyName, KINDS, makeCustomers, PATHS, sendEvents } from './p9-customers.ts';
 import type { Reading, Readings } from './p9-readers.ts';
 import { type EmbeddedService, type Service, startService, startWorker, type Worker } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 import type { RequestTimes } from './request-times.ts';
-import { LONG_MS, type Stretches } from './stretches.ts';
 
 const MUST_MS = 5;
 const AIM_MS = 1.5;
@@ -61,14 +61,14 @@ export async function run(): Promise<void> {
 
 /** The interface as a process of its own, which is read, beside one that takes the events. */
 async function besideOf(service: EmbeddedService, settings: Record<string, string>): Promise<EmbeddedService> {
-  const urls = await service.ask<Record<string, string>>({ what: 'store_urls' });
+  const urls = await service.call<Record<string, string>>({ what: 'store_urls' });
   return startService('beside', { ...settings, ...urls, BOOTSTRAP_API_KEY: service.api_key });
 }
 
 async function useSome(service: Service, { customers }: Size): Promise<void> {
   const some = Array.from({ length: Math.min(customers, 20_000) }, (_, n) => n);
   await sendEvents(service, some);
-  await service.settled();
+  await service.waitUntilMerged();
 }
 
 async function warm(service: EmbeddedService, readers: Readers, { customers }: Size): Promise<void> {
@@ -77,7 +77,7 @@ async function warm(service: EmbeddedService, readers: Readers, { customers }: S
   const asked = { url, api_key, customers, connections: WARMED_AT_ONCE };
   const cpu = service.cpu();
   const go = await readers.prepare({ ...asked, what: 'everybody', atOnce: WARMED_AT_ONCE });
-  const { wall_ms } = await go();
+  const { elapsed_ms: wall_ms } = await go();
   const used = service.cpu();
   const ms = (now: number, then: number) => fixed(((now - then) / customers) * 1000);
   say(
@@ -91,7 +91,7 @@ async function warm(service: EmbeddedService, readers: Readers, { customers }: S
 
 /** Bytes that are in use behind a collection. */
 function heapOf(service: Service): Promise<number> {
-  return service.ask({ what: 'heap' });
+  return service.call({ what: 'heap' });
 }
 
 /** Bytes of memory of the service without its stores. */
@@ -120,9 +120,9 @@ async function measure(
   const main_of = () => cpuOfThread(own, own);
   const line_of = () => lineOfThread(own, own);
   const [cpu, client, main, line] = [service.cpu(), readers.cpu(), main_of(), line_of()];
-  await asked.ask({ what: 'watch_requests' });
-  const { took_ms, wall_ms, events_sent } = await go();
-  const times = await asked.ask<RequestTimes>({ what: 'watched_requests' });
+  await asked.call({ what: 'watch_requests' });
+  const { took_ms, elapsed_ms: wall_ms, events_sent } = await go();
+  const times = await asked.call<RequestTimes>({ what: 'watched_requests' });
   const [used, client_used, main_after, line_after] = [service.cpu(), readers.cpu(), main_of(), line_of()];
   const after = await answersOf(asked);
   const seconds = wall_ms / 1000;
@@ -154,15 +154,15 @@ async function tellWhy(service: Service, readers: Readers, size: Size): Promise<
   const seconds = Math.min(WHY_SECONDS, size.seconds);
   const load = { url, api_key, connections: CONNECTIONS, what: 'load', ...size, seconds } as const;
   const go = await readers.prepare(load);
-  await service.ask({ what: 'watch_stretches' });
+  await service.call({ what: 'watch_stretches' });
   await go();
-  const { stretches, slowest } = await service.ask<Stretches>({ what: 'watched_stretches' });
+  const { intervals: stretches, slowest } = await service.call<BlockedIntervals>({ what: 'watched_stretches' });
   say(
     `  who held the event loop in ${seconds} s more, the longest first (in all; longest at one time; how often more than ${LONG_MS} ms):`,
   );
   for (const { who, total_ms, longest_ms, long } of stretches.slice(0, WHO_MAX))
     say(`    ${fixed(total_ms, 0)} ms; ${fixed(longest_ms)} ms; ${long}: ${who}`);
-  const { count, from_ms, mean_ms, held_ms } = slowest;
+  const { count, from_ms, mean_ms, blocked_ms: held_ms } = slowest;
   say(
     `  the slowest hundredth of these reads, ${count} of ${fixed(from_ms)} ms and more: ${fixed(mean_ms)} ms in the mean, in which the event loop was held by`,
   );
@@ -173,7 +173,10 @@ function said({ count, total_ms, p50_ms, max_ms }: RequestTimes['garbage']['mino
   return `${count} of ${fixed(total_ms, 0)} ms, half of them within ${fixed(p50_ms)}, ${fixed(max_ms)} at most`;
 }
 
-function tell({ kept_ms, framework_ms }: RequestTimes, { rate, seconds, count }: Record<string, number>): void {
+function tell(
+  { cached_ms: kept_ms, framework_ms }: RequestTimes,
+  { rate, seconds, count }: Record<string, number>,
+): void {
   const all = [...kept_ms, ...framework_ms];
   const within = (ms: number) =>
     `${fixed((all.filter((one) => one <= ms).length / all.length) * 100, 2)} % within ${ms}`;
@@ -201,14 +204,14 @@ async function answersOf({ url }: Service): Promise<Map<string, number>> {
 
 /** What is kept against what a preview says. */
 async function compare(service: Service, { customers }: Size): Promise<void> {
-  await service.settled();
+  await service.waitUntilMerged();
   for (let taken = 0; taken < 25; taken++) {
     const n = Math.floor(Math.random() * customers);
     const headers = { 'x-api-key': service.api_key };
     const balance = (await (await fetch(`${service.url}${PATHS[KINDS[0]](n)}`, { headers })).json()) as {
       current_period_usage: string;
     };
-    const body = { subscription_id: nameOf('subs', n) };
+    const body = { subscription_id: copyName('subs', n) };
     const { total } = await service.post<{ total: string }>('/invoices/preview', body);
     check(
       Number(balance.current_period_usage) === Number(total),

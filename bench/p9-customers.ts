@@ -24,7 +24,7 @@ export async function makeCustomers(service: Service, customers: number): Promis
   await made('/subscriptions', { ...of, plan_id, ...MONTHLY });
   await made('/wallets', of);
   const copies = (table: string, fields: string) =>
-    service.ask({
+    service.call({
       what: 'postgres',
       sql: `insert into ${table} select (jsonb_populate_record(t, jsonb_build_object(${fields}))).*
               from ${table} t, generate_series(0, ${customers - 1}) as n`,
@@ -34,7 +34,7 @@ export async function makeCustomers(service: Service, customers: number): Promis
   const line = `'id', ${idOf('subs_line')}, 'subscription_id', ${idOf('subs')}, 'customer_id', ${idOf('cust')}`;
   await copies('subscription_line_items', line);
   await copies('wallets', `'id', ${idOf('wallet')}, 'customer_id', ${idOf('cust')}`);
-  await service.ask({ what: 'postgres', sql: 'analyze' });
+  await service.call({ what: 'postgres', sql: 'analyze' });
 }
 
 function idOf(prefix: string): string {
@@ -43,13 +43,13 @@ function idOf(prefix: string): string {
 
 export const KINDS = ['balance', 'usage', 'entitlements'] as const;
 export const PATHS: Record<(typeof KINDS)[number], (n: number) => string> = {
-  balance: (n) => `/v1/wallets/${nameOf('wallet', n)}/balance/real-time`,
-  usage: (n) => `/v1/customers/usage?customer_id=${nameOf('cust', n)}`,
-  entitlements: (n) => `/v1/customers/${nameOf('cust', n)}/entitlements`,
+  balance: (n) => `/v1/wallets/${copyName('wallet', n)}/balance/real-time`,
+  usage: (n) => `/v1/customers/usage?customer_id=${copyName('cust', n)}`,
+  entitlements: (n) => `/v1/customers/${copyName('cust', n)}/entitlements`,
 };
 
 /** Of the nth copy (p9-customers.ts). */
-export function nameOf(prefix: string, n: number): string {
+export function copyName(prefix: string, n: number): string {
   return `${prefix}_${n.toString(16).toUpperCase().padStart(26, '0')}`;
 }
 

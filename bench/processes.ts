@@ -15,10 +15,10 @@ export type Service = {
   readonly api_key: string;
   /** Seconds of CPU so far: everything, and the two stores of it. */
   cpu(): { total: number; clickhouse: number; postgres: number };
-  ask<T>(asked: object): Promise<T>;
+  call<T>(asked: object): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
   /** Resolves when everything accepted is in the stores, and the merges that this left are done. */
-  settled(): Promise<void>;
+  waitUntilMerged(): Promise<void>;
   /** What it stored goes with it, unless it is to be kept for another start. */
   stop(what?: { keep: boolean }): Promise<void>;
 };
@@ -65,14 +65,14 @@ export async function startService(
   return {
     url: ready.url,
     api_key: ready.api_key,
-    ask,
+    call: ask,
     cpu: () => ({
       total: cpuOfTree([child.pid!]),
       clickhouse: cpuOfTree([clickhouse]),
       postgres: cpuOfTree([postgres]),
     }),
     post: (path, body) => post(ready, path, body),
-    settled: () => settled(ask),
+    waitUntilMerged: () => waitUntilMerged(ask),
     dir,
     pids: [child.pid!, clickhouse, postgres],
     stop: async ({ keep } = { keep: false }) => {
@@ -114,11 +114,11 @@ export async function post<T>(
 
 const PAUSE_MS = 100;
 
-export async function settled(ask: Service['ask']): Promise<void> {
-  while ((await ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
+export async function waitUntilMerged(call: Service['call']): Promise<void> {
+  while ((await call<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
   const merging = { what: 'sql', sql: 'select count() as n from system.merges' };
   for (let quiet = 0; quiet < 5; ) {
-    const [row] = await ask<{ n: string }[]>(merging);
+    const [row] = await call<{ n: string }[]>(merging);
     quiet = row!.n === '0' ? quiet + 1 : 0;
     await pause(200);
   }
@@ -130,9 +130,9 @@ const MS_PER_DAY = 86_400_000;
 export async function makeDailyRollups(service: Service): Promise<void> {
   const days_before = Math.floor(Date.now() / MS_PER_DAY) + 2;
   const open = `select count(*)::int as n from slices where days_before < ${days_before}`;
-  while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) {
-    await service.ask({ what: 'daily_rollups', days_before });
-    while ((await service.ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
+  while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) {
+    await service.call({ what: 'daily_rollups', days_before });
+    while ((await service.call<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
     await pause(PAUSE_MS);
   }
 }
@@ -149,7 +149,7 @@ export async function makeMeters(service: Service): Promise<string[]> {
     ids.push(id);
   }
   const open = `select count(*)::int as n from meter_versions where state <> 'live'`;
-  while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) await pause(PAUSE_MS);
+  while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) await pause(PAUSE_MS);
   return ids;
 }
 

@@ -17,7 +17,7 @@ export function flag(name: string, otherwise: number): number {
   return value;
 }
 
-export function isAsked(name: string): boolean {
+export function hasFlag(name: string): boolean {
   return process.argv.includes(`--${name}`);
 }
 

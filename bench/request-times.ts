@@ -1,7 +1,7 @@
 /**
  * How long the service took for each request, by its own clock, exactly: from the head of the request to the last byte of the answer, told by
  * node's own HTTP server and so outside of all that is measured. Answers that came from before the framework stand apart from those that went
- * through it (api/http/kept-reads.ts): the ones were kept, of the others something was gathered or had to be read first.
+ * through it (api/http/cached-reads.ts): the ones were kept, of the others something was gathered or had to be read first.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import { constants, monitorEventLoopDelay, PerformanceObserver, performance } fr
 import { quantile } from './report.ts';
 
 export type RequestTimes = {
-  readonly kept_ms: number[];
+  readonly cached_ms: number[];
   readonly framework_ms: number[];
   /** By how much the event loop was late, and the part of the time in which it was busy. */
   readonly loop: { readonly p50_ms: number; readonly p99_ms: number; readonly max_ms: number; readonly busy: number };
@@ -23,10 +23,10 @@ const BEGAN = Symbol('began');
 /** A weak map of requests would itself be what the collection of garbage waits for. */
 type Timed = IncomingMessage & { [BEGAN]?: number };
 
-export type TimedRead = { readonly began_ms: number; readonly ended_ms: number; readonly isKept: boolean };
+export type TimedRead = { readonly began_ms: number; readonly ended_ms: number; readonly isCached: boolean };
 
 /** Each that is answered from now on; what it answers ends it. */
-export function eachRead(told: (read: TimedRead) => void): () => void {
+export function eachRead(onRead: (read: TimedRead) => void): () => void {
   const onStart = (message: unknown) => {
     const { request } = message as { request: Timed };
     if (request.method === 'GET') request[BEGAN] = performance.now();
@@ -35,7 +35,7 @@ export function eachRead(told: (read: TimedRead) => void): () => void {
     const { request, response } = message as { request: Timed; response: ServerResponse & { app?: unknown } };
     const began_ms = request[BEGAN];
     if (began_ms === undefined) return;
-    told({ began_ms, ended_ms: performance.now(), isKept: response.app === undefined });
+    onRead({ began_ms, ended_ms: performance.now(), isCached: response.app === undefined });
   };
   subscribe('http.server.request.start', onStart);
   subscribe('http.server.response.finish', onFinish);
@@ -75,7 +75,7 @@ const NS_PER_MS = 1e6;
 /** From now on; what it answers ends it. */
 export function watchRequests(): () => RequestTimes {
   const times = { kept_ms: new Times(), framework_ms: new Times() };
-  const leave = eachRead(({ began_ms, ended_ms, isKept }) =>
+  const leave = eachRead(({ began_ms, ended_ms, isCached: isKept }) =>
     (isKept ? times.kept_ms : times.framework_ms).add(ended_ms - began_ms),
   );
   const pauses: { minor: number[]; other: number[] } = { minor: [], other: [] };
@@ -98,6 +98,6 @@ export function watchRequests(): () => RequestTimes {
       busy: performance.eventLoopUtilization(before).utilization,
     };
     const garbage = { minor: pausesOf(pauses.minor), other: pausesOf(pauses.other) };
-    return { kept_ms: times.kept_ms.all(), framework_ms: times.framework_ms.all(), loop, garbage };
+    return { cached_ms: times.kept_ms.all(), framework_ms: times.framework_ms.all(), loop, garbage };
   };
 }

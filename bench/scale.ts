@@ -4,7 +4,7 @@
  * at all the time, by process; the sums of all meters must be right to the last digit.
  */
 import { memoryOfTree } from './cpu.ts';
-import { expectedOf } from './expected.ts';
+import { computeExpected } from './expected.ts';
 import {
   type EmbeddedService,
   makeDailyRollups,
@@ -61,10 +61,10 @@ async function ingest(service: EmbeddedService, { rounds, workloadOf }: Rounds):
       const go = await generator.prepare({ ...load, workload: workloadOf(seed) });
       await go();
       // The log is bounded by the disk, not by us: the pipeline may fall behind by a round and no more.
-      while ((await service.ask<number>({ what: 'lag' })) > ROUND / 1000) await pause(100);
+      while ((await service.call<number>({ what: 'lag' })) > ROUND / 1000) await pause(100);
       if (seed % Math.ceil(rounds / 10) === 0) progress(service, { seed, began, memory: memory.now() });
     }
-    await service.settled();
+    await service.waitUntilMerged();
   } finally {
     generator.stop();
   }
@@ -79,7 +79,7 @@ async function ingest(service: EmbeddedService, { rounds, workloadOf }: Rounds):
 async function dailyRollups(service: EmbeddedService): Promise<void> {
   const began = performance.now();
   await makeDailyRollups(service);
-  const [row] = await service.ask<{ n: string }[]>({
+  const [row] = await service.call<{ n: string }[]>({
     what: 'sql',
     sql: `select count() as n from usage_buckets where size = 'DAY'`,
   });
@@ -98,13 +98,13 @@ function progress(
 
 async function verify(service: EmbeddedService, { meter_ids, rounds, workloadOf }: Rounds & { meter_ids: string[] }) {
   const seeds = Array.from({ length: rounds }, (_, index) => index + 1);
-  const expected = expectedOf(seeds, ROUND, workloadOf);
-  const rows = await service.ask<{ meter_id: string; size: string; n: string; s: string }[]>({
+  const expected = computeExpected(seeds, ROUND, workloadOf);
+  const rows = await service.call<{ meter_id: string; size: string; n: string; s: string }[]>({
     what: 'sql',
     sql: `select meter_id, if(size = 'DAY', 'DAY', 'BASE') as size, sum(event_count) as n, toString(toDecimal256(sum(sum) * 1000, 0)) as s
             from usage_buckets group by meter_id, size`,
   });
-  const [stored] = await service.ask<{ n: string }[]>({ what: 'sql', sql: 'select count() as n from events' });
+  const [stored] = await service.call<{ n: string }[]>({ what: 'sql', sql: 'select count() as n from events' });
   check(stored!.n === String(expected.events), `${stored!.n} events are stored, ${expected.events} were sent`);
   for (const [index, meter_id] of meter_ids.entries()) {
     const own = rows.filter((row) => row.meter_id === meter_id);
@@ -124,7 +124,7 @@ async function restart(service: EmbeddedService): Promise<EmbeddedService> {
   const ready = performance.now() - began;
   const sent = { event_name: 'api.operation_0', external_customer_id: 'after the restart', properties: {} };
   await again.post('/events', sent);
-  while ((await again.ask<number>({ what: 'lag' })) > 0) await pause(20);
+  while ((await again.call<number>({ what: 'lag' })) > 0) await pause(20);
   const took = performance.now() - began;
   say(
     `  restart: ready after ${fixed(ready / 1000)} s, the first new event in the stores after ${fixed(took / 1000)} s`,
@@ -137,7 +137,7 @@ async function audit(service: EmbeddedService, meter_ids: readonly string[]): Pr
   const began = performance.now();
   let rows = 0;
   for (const meter_id of meter_ids) {
-    const report = await service.ask<{ rows: number; differences: number; found: unknown[] }>({
+    const report = await service.call<{ rows: number; differences: number; found: unknown[] }>({
       what: 'audit',
       meter_id,
     });
@@ -160,7 +160,7 @@ async function ask(service: EmbeddedService, meter_ids: readonly string[]): Prom
     const meter_id = meter_ids[Math.floor(random() * meter_ids.length)]!;
     const start_us = (FROM_MS + Math.floor(random() * 3 * 86_400_000)) * 1000;
     const end_us = start_us + Math.floor(random() * 4 * 86_400_000) * 1000;
-    const answer = await service.ask<{ took: number[] }>({
+    const answer = await service.call<{ took: number[] }>({
       what: 'usage',
       meter_id,
       customer,

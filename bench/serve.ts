@@ -31,8 +31,8 @@ import { requestDailyRollups } from '../storage/progress/daily-rollups-message.t
 import { readUsageReport } from '../storage/usage/usage.ts';
 import { UsageCache } from '../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../storage/usage/usage-feed.ts';
+import { type BlockedIntervals, watchBlockedIntervals } from './blocked-intervals.ts';
 import { type RequestTimes, watchRequests } from './request-times.ts';
-import { type Stretches, watchStretches } from './stretches.ts';
 
 type Asked =
   | { what: 'sql'; sql: string }
@@ -67,7 +67,7 @@ const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'w
 const running = await start();
 
 let watched_requests: (() => RequestTimes) | null = null;
-let watched_stretches: (() => Promise<Stretches>) | null = null;
+let watched_stretches: (() => Promise<BlockedIntervals>) | null = null;
 
 process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
   answer(asked).then(
@@ -120,7 +120,7 @@ async function answer(asked: Asked): Promise<unknown> {
     case 'watched_requests':
       return watched_requests!();
     case 'watch_stretches':
-      watched_stretches = await watchStretches();
+      watched_stretches = await watchBlockedIntervals();
       return null;
     case 'watched_stretches':
       return watched_stretches!();

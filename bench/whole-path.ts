@@ -1,5 +1,5 @@
 /** Sends a workload through the whole path and says what it cost; used by several benchmarks. */
-import { expectedOf } from './expected.ts';
+import { computeExpected } from './expected.ts';
 import {
   type Generator,
   makeDailyRollups,
@@ -19,12 +19,19 @@ export type WholePath = {
   readonly postgres: number;
   readonly events_per_core: number;
   /** Events per second on the clock, all cores, generator included. */
-  readonly wall_rate: number;
+  readonly elapsed_rate: number;
 };
 
 const BODY_EVENTS = 1000;
 
-export function lineOf({ total, node, clickhouse, postgres, events_per_core, wall_rate }: WholePath): string {
+export function formatLine({
+  total,
+  node,
+  clickhouse,
+  postgres,
+  events_per_core,
+  elapsed_rate: wall_rate,
+}: WholePath): string {
   return (
     `${fixed(total)} µs/event (node ${fixed(node)}, ClickHouse ${fixed(clickhouse)}, Postgres ${fixed(postgres)}), ` +
     `${Math.round(events_per_core)}/s per core, ${Math.round(wall_rate)}/s on the clock`
@@ -61,30 +68,30 @@ export class WholePathBench {
     const before = service.cpu();
     const began = performance.now();
     await go();
-    while ((await service.ask<number>({ what: 'lag' })) > 0) await new Promise((resolve) => setTimeout(resolve, 100));
+    while ((await service.call<number>({ what: 'lag' })) > 0) await new Promise((resolve) => setTimeout(resolve, 100));
     const wall_s = (performance.now() - began) / 1000;
-    await service.settled();
+    await service.waitUntilMerged();
     const after = service.cpu();
     const of = (part: 'total' | 'clickhouse' | 'postgres') => micros(after[part] - before[part], this.#events);
     const total = of('total');
     const clickhouse = of('clickhouse');
     const postgres = of('postgres');
     const node = total - clickhouse - postgres;
-    return { total, node, clickhouse, postgres, events_per_core: 1e6 / total, wall_rate: this.#events / wall_s };
+    return { total, node, clickhouse, postgres, events_per_core: 1e6 / total, elapsed_rate: this.#events / wall_s };
   }
 
   /** Every event is stored once, the base rows of every meter and the daily rollups made of them are right to the last digit. */
   async verify(): Promise<void> {
     const { service, meter_ids } = this;
-    const expected = expectedOf(this.#seeds, this.#events);
-    const [stored] = await service.ask<{ n: string; ids: string }[]>({
+    const expected = computeExpected(this.#seeds, this.#events);
+    const [stored] = await service.call<{ n: string; ids: string }[]>({
       what: 'sql',
       sql: 'select count() as n, uniqExact(event_id) as ids from events',
     });
     check(stored!.n === String(expected.events), `${stored!.n} events are stored, ${expected.events} were sent`);
     check(stored!.ids === stored!.n, 'an event is stored twice');
     await makeDailyRollups(service);
-    const rows = await service.ask<{ meter_id: string; size: string; n: string; s: string }[]>({
+    const rows = await service.call<{ meter_id: string; size: string; n: string; s: string }[]>({
       what: 'sql',
       sql: `select meter_id, if(size = 'DAY', 'DAY', 'BASE') as size, sum(event_count) as n, toString(toDecimal256(sum(sum) * 1000, 0)) as s
               from usage_buckets group by meter_id, size`,

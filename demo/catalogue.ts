@@ -1,18 +1,18 @@
 /** What the demo sells, and to whom. Each thing is made when it is not there, so that the demo may run again. */
-import type { Client, Fields } from './client.ts';
+import type { Client, DemoFields } from './client.ts';
 
-export type Tier = { readonly up_to: number | null; readonly unit_amount: string; readonly flat_amount?: string };
+export type DemoTier = { readonly up_to: number | null; readonly unit_amount: string; readonly flat_amount?: string };
 
 /** The terms of a price in one place: what the service is told, and what the recomputation goes by. */
-export type Terms =
+export type DemoTerms =
   | { readonly model: 'fee'; readonly amount: string }
-  | { readonly model: 'slab' | 'volume'; readonly tiers: readonly Tier[] }
+  | { readonly model: 'slab' | 'volume'; readonly tiers: readonly DemoTier[] }
   | { readonly model: 'package'; readonly amount: string; readonly size: number };
 
-export type Measure = 'calls' | 'context_tokens' | 'generated_tokens';
-export type Sold = 'fee' | Measure;
+export type DemoMeasure = 'calls' | 'context_tokens' | 'generated_tokens';
+export type SoldItem = 'fee' | DemoMeasure;
 
-export const TERMS: Readonly<Record<Sold, Terms>> = {
+export const TERMS: Readonly<Record<SoldItem, DemoTerms>> = {
   fee: { model: 'fee', amount: '20' },
   calls: {
     model: 'volume',
@@ -33,7 +33,7 @@ export const TERMS: Readonly<Record<Sold, Terms>> = {
   generated_tokens: { model: 'package', amount: '0.015', size: 1_000 },
 };
 
-export const NAMES: Readonly<Record<Sold, string>> = {
+export const NAMES: Readonly<Record<SoldItem, string>> = {
   fee: 'Platform fee',
   calls: 'Calls',
   context_tokens: 'Context tokens',
@@ -41,38 +41,42 @@ export const NAMES: Readonly<Record<Sold, string>> = {
 };
 
 export const EVENT_NAME = 'demo.llm_call';
-export const MEASURES: readonly Measure[] = ['calls', 'context_tokens', 'generated_tokens'];
+export const MEASURES: readonly DemoMeasure[] = ['calls', 'context_tokens', 'generated_tokens'];
 
 export type Catalogue = {
   readonly plan_id: string;
-  readonly meter_ids: Readonly<Record<Measure, string>>;
+  readonly meter_ids: Readonly<Record<DemoMeasure, string>>;
   /** What a price of the plan is for. */
-  readonly sold_by_price: ReadonlyMap<string, Sold>;
+  readonly sold_by_price: ReadonlyMap<string, SoldItem>;
 };
 
-type Found = { id: string };
-type Page<Item> = { items: Item[] };
+type DemoRecord = { id: string };
+type DemoPage<Item> = { items: Item[] };
 
 export async function makeCatalogue(client: Client): Promise<Catalogue> {
-  const meter_ids = {} as Record<Measure, string>;
-  for (const measure of MEASURES) meter_ids[measure] = await meterOf(client, measure);
-  const plans = await client.get<Page<Found>>('/plans?lookup_key=demo-llm');
-  const plan = plans.items[0] ?? (await client.post<Found>('/plans', { name: 'LLM demo', lookup_key: 'demo-llm' }));
-  const sold_by_price = new Map<string, Sold>();
-  for (const sold of Object.keys(TERMS) as Sold[]) {
-    const price = await priceOf(client, sold, { plan_id: plan.id, meter_id: sold === 'fee' ? null : meter_ids[sold] });
+  const meter_ids = {} as Record<DemoMeasure, string>;
+  for (const measure of MEASURES) meter_ids[measure] = await ensureMeter(client, measure);
+  const plans = await client.get<DemoPage<DemoRecord>>('/plans?lookup_key=demo-llm');
+  const plan =
+    plans.items[0] ?? (await client.post<DemoRecord>('/plans', { name: 'LLM demo', lookup_key: 'demo-llm' }));
+  const sold_by_price = new Map<string, SoldItem>();
+  for (const sold of Object.keys(TERMS) as SoldItem[]) {
+    const price = await ensurePrice(client, sold, {
+      plan_id: plan.id,
+      meter_id: sold === 'fee' ? null : meter_ids[sold],
+    });
     sold_by_price.set(price.id, sold);
   }
   return { plan_id: plan.id, meter_ids, sold_by_price };
 }
 
 /** A feature has a lookup key; it leads to its meter. */
-async function meterOf(client: Client, measure: Measure): Promise<string> {
+async function ensureMeter(client: Client, measure: DemoMeasure): Promise<string> {
   const lookup_key = `demo-${measure}`;
-  const features = await client.get<Page<{ meter_id: string }>>(`/features?lookup_key=${lookup_key}`);
+  const features = await client.get<DemoPage<{ meter_id: string }>>(`/features?lookup_key=${lookup_key}`);
   if (features.items[0]) return features.items[0].meter_id;
   const aggregation = measure === 'calls' ? { type: 'COUNT' } : { type: 'SUM', field: measure };
-  const meter = await client.post<Found>('/meters', {
+  const meter = await client.post<DemoRecord>('/meters', {
     name: NAMES[measure],
     event_name: EVENT_NAME,
     aggregation,
@@ -82,15 +86,15 @@ async function meterOf(client: Client, measure: Measure): Promise<string> {
   return meter.id;
 }
 
-async function priceOf(
+async function ensurePrice(
   client: Client,
-  sold: Sold,
+  sold: SoldItem,
   { plan_id, meter_id }: { plan_id: string; meter_id: string | null },
-): Promise<Found> {
+): Promise<DemoRecord> {
   const lookup_key = `demo-llm-${sold}`;
-  const known = await client.find<Found>(`/prices/lookup/${lookup_key}`);
+  const known = await client.find<DemoRecord>(`/prices/lookup/${lookup_key}`);
   if (known) return known;
-  return client.post<Found>('/prices', {
+  return client.post<DemoRecord>('/prices', {
     entity_type: 'PLAN',
     entity_id: plan_id,
     lookup_key,
@@ -109,7 +113,7 @@ async function priceOf(
   });
 }
 
-function onTheWire(terms: Terms): Fields {
+function onTheWire(terms: DemoTerms): DemoFields {
   switch (terms.model) {
     case 'fee':
       return { billing_model: 'FLAT_FEE', amount: terms.amount };
@@ -129,21 +133,21 @@ export async function makeCustomer(client: Client, external_id: string): Promise
   await client.post('/customers', { external_id, name: `Demo customer ${external_id}` });
 }
 
-export type Subscription = { readonly id: string; readonly start_date: string; readonly end_date: string };
+export type DemoSubscription = { readonly id: string; readonly start_date: string; readonly end_date: string };
 
 /** The subscription of this customer to the plan, for these months. */
 export async function makeSubscription(
   client: Client,
   fields: { external_customer_id: string; plan_id: string; start_date: string; end_date: string },
-): Promise<Subscription> {
+): Promise<DemoSubscription> {
   const { external_customer_id, plan_id } = fields;
-  const known = await client.post<Page<Subscription & { plan_id: string }>>('/subscriptions/search', {
+  const known = await client.post<DemoPage<DemoSubscription & { plan_id: string }>>('/subscriptions/search', {
     external_customer_id,
     subscription_status: ['active', 'cancelled'],
   });
   const same = known.items.find((subscription) => subscription.plan_id === plan_id);
   if (same) return same;
-  return client.post<Subscription>('/subscriptions', {
+  return client.post<DemoSubscription>('/subscriptions', {
     ...fields,
     currency: 'usd',
     billing_period: 'MONTHLY',

@@ -1,7 +1,7 @@
 /** What the demo knows of the service: its public interface and nothing behind it. */
 import { setTimeout as pause } from 'node:timers/promises';
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type DemoFields = Readonly<Record<string, unknown>>;
 
 export class Client {
   readonly url: string;
@@ -16,7 +16,7 @@ export class Client {
     return this.#ask<Answer>('GET', path) as Promise<Answer>;
   }
 
-  post<Answer>(path: string, body: Fields = {}): Promise<Answer> {
+  post<Answer>(path: string, body: DemoFields = {}): Promise<Answer> {
     return this.#ask<Answer>('POST', path, body) as Promise<Answer>;
   }
 
@@ -26,20 +26,25 @@ export class Client {
   }
 
   /** Events carry their ids: what was not acknowledged is sent again, and counts once. */
-  async sendEvents(events: readonly Fields[]): Promise<void> {
+  async sendEvents(events: readonly DemoFields[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
         await this.post('/events/bulk', { events });
         return;
       } catch (error) {
-        const passing = !(error instanceof RefusedError) || error.status === 503 || error.status === 429;
+        const passing = !(error instanceof RejectedRequestError) || error.status === 503 || error.status === 429;
         if (!passing || attempt === 8) throw error;
         await pause(100 * 2 ** attempt);
       }
     }
   }
 
-  async #ask<Answer>(method: string, path: string, body?: Fields, { or_null = false } = {}): Promise<Answer | null> {
+  async #ask<Answer>(
+    method: string,
+    path: string,
+    body?: DemoFields,
+    { or_null = false } = {},
+  ): Promise<Answer | null> {
     const response = await fetch(`${this.url}/v1${path}`, {
       method,
       headers: { 'x-api-key': this.#key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
@@ -47,12 +52,13 @@ export class Client {
     });
     const text = await response.text();
     if (response.status === 404 && or_null) return null;
-    if (!response.ok) throw new RefusedError(response.status, `${method} ${path}: ${messageIn(text, response)}`);
+    if (!response.ok)
+      throw new RejectedRequestError(response.status, `${method} ${path}: ${messageIn(text, response)}`);
     return JSON.parse(text) as Answer;
   }
 }
 
-export class RefusedError extends Error {
+export class RejectedRequestError extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {

@@ -1,12 +1,12 @@
 /** The invoices that the service made: waited for, shown, and compared with the recomputation from the file. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { NAMES, type Sold } from './catalogue.ts';
+import { NAMES, type SoldItem } from './catalogue.ts';
 import type { Client } from './client.ts';
-import { centsOf, dollars, type ExpectedInvoice } from './recompute.ts';
-import { grouped, table } from './screen.ts';
+import { type ExpectedInvoice, formatDollars, parseCents } from './recompute.ts';
+import { formatGrouped, renderTable } from './screen.ts';
 
-type Line = { price_id: string | null; display_name: string | null; quantity: string; amount: string };
-export type Invoice = {
+type DemoInvoiceLine = { price_id: string | null; display_name: string | null; quantity: string; amount: string };
+export type DemoInvoice = {
   id: string;
   invoice_number: string | null;
   invoice_status: 'DRAFT' | 'FINALIZED' | 'SKIPPED' | 'VOIDED';
@@ -15,7 +15,7 @@ export type Invoice = {
   period_end: string;
   subtotal: string;
   total: string;
-  line_items: Line[];
+  line_items: DemoInvoiceLine[];
 };
 
 export type Wait = {
@@ -27,10 +27,10 @@ export type Wait = {
 };
 
 /** The scheduler drafts an invoice for each period that is over; every one of them must become final. */
-export async function waitForInvoices(client: Client, wait: Wait): Promise<Invoice[]> {
+export async function waitForInvoices(client: Client, wait: Wait): Promise<DemoInvoice[]> {
   const until = performance.now() + wait.patience_ms;
   for (;;) {
-    const invoices = await invoicesOf(client, wait.subscription_id);
+    const invoices = await listInvoices(client, wait.subscription_id);
     const drafts = invoices.filter(({ invoice_status }) => invoice_status === 'DRAFT');
     if (invoices.length >= wait.count && drafts.length === 0) return invoices;
     if (wait.finalize) for (const { id } of drafts) await makeFinal(client, id);
@@ -47,11 +47,11 @@ async function makeFinal(client: Client, id: string): Promise<void> {
   await client.post(`/invoices/${id}/finalize`);
 }
 
-async function invoicesOf(client: Client, subscription_id: string): Promise<Invoice[]> {
+async function listInvoices(client: Client, subscription_id: string): Promise<DemoInvoice[]> {
   const invoice_status = ['DRAFT', 'FINALIZED', 'SKIPPED'];
-  const all: Invoice[] = [];
+  const all: DemoInvoice[] = [];
   for (;;) {
-    const { items } = await client.post<{ items: Invoice[] }>('/invoices/search', {
+    const { items } = await client.post<{ items: DemoInvoice[] }>('/invoices/search', {
       subscription_id,
       invoice_status,
       limit: 100,
@@ -63,40 +63,44 @@ async function invoicesOf(client: Client, subscription_id: string): Promise<Invo
   }
 }
 
-export function showInvoice(invoice: Invoice, soldByPrice: ReadonlyMap<string, Sold>): string {
+export function showInvoice(invoice: DemoInvoice, soldByPrice: ReadonlyMap<string, SoldItem>): string {
   const day = (instant: string) => new Date(instant).toISOString().slice(0, 10);
   const title = `Invoice ${invoice.invoice_number ?? '(no number)'}, ${day(invoice.period_start)} to ${day(invoice.period_end)}, ${invoice.invoice_status}`;
-  const lines = invoice.line_items.map((line) => [nameOf(line, soldByPrice), grouped(line.quantity), usd(line.amount)]);
-  return `  ${title}\n${table([['', 'quantity', 'USD'], ...lines, ['Total', '', usd(invoice.total)]])}`;
+  const lines = invoice.line_items.map((line) => [
+    lineName(line, soldByPrice),
+    formatGrouped(line.quantity),
+    usd(line.amount),
+  ]);
+  return `  ${title}\n${renderTable([['', 'quantity', 'USD'], ...lines, ['Total', '', usd(invoice.total)]])}`;
 }
 
-function nameOf({ price_id, display_name }: Line, soldByPrice: ReadonlyMap<string, Sold>): string {
+function lineName({ price_id, display_name }: DemoInvoiceLine, soldByPrice: ReadonlyMap<string, SoldItem>): string {
   const sold = soldByPrice.get(price_id ?? '');
   return display_name ?? (sold ? NAMES[sold] : '?');
 }
 
 function usd(amount: string): string {
-  const cents = centsOf(amount);
-  return cents === null ? amount : grouped(dollars(cents));
+  const cents = parseCents(amount);
+  return cents === null ? amount : formatGrouped(formatDollars(cents));
 }
 
 /** One line of text for each thing on which the invoices and the file disagree. */
 export function differences(
-  invoices: readonly Invoice[],
+  invoices: readonly DemoInvoice[],
   expected: readonly ExpectedInvoice[],
-  soldByPrice: ReadonlyMap<string, Sold>,
+  soldByPrice: ReadonlyMap<string, SoldItem>,
 ): string[] {
   const rest = new Set(invoices);
   const found = expected.flatMap((wanted) => {
     const invoice = invoices.find((candidate) => isFor(candidate, wanted));
     if (!invoice) return [`there is no ${wanted.reason} invoice from ${wanted.period_start} to ${wanted.period_end}`];
     rest.delete(invoice);
-    return differencesOf(invoice, wanted, soldByPrice);
+    return compareInvoice(invoice, wanted, soldByPrice);
   });
   return [...found, ...[...rest].map((invoice) => `invoice ${invoice.id} is one too many`)];
 }
 
-function isFor(invoice: Invoice, wanted: ExpectedInvoice): boolean {
+function isFor(invoice: DemoInvoice, wanted: ExpectedInvoice): boolean {
   return (
     invoice.billing_reason === wanted.reason &&
     Date.parse(invoice.period_start) === Date.parse(wanted.period_start) &&
@@ -104,11 +108,15 @@ function isFor(invoice: Invoice, wanted: ExpectedInvoice): boolean {
   );
 }
 
-function differencesOf(invoice: Invoice, wanted: ExpectedInvoice, soldByPrice: ReadonlyMap<string, Sold>): string[] {
+function compareInvoice(
+  invoice: DemoInvoice,
+  wanted: ExpectedInvoice,
+  soldByPrice: ReadonlyMap<string, SoldItem>,
+): string[] {
   const found: string[] = [];
-  const compare = (what: string, said: string, cents: bigint) => {
-    if (centsOf(said) !== cents)
-      found.push(`invoice ${invoice.id}, ${what}: it says ${said}, the file says ${dollars(cents)}`);
+  const compare = (what: string, actual: string, cents: bigint) => {
+    if (parseCents(actual) !== cents)
+      found.push(`invoice ${invoice.id}, ${what}: it says ${actual}, the file says ${formatDollars(cents)}`);
   };
   for (const { sold, quantity, cents } of wanted.lines) {
     const lines = invoice.line_items.filter(({ price_id }) => soldByPrice.get(price_id ?? '') === sold);

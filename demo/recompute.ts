@@ -2,10 +2,10 @@
  * The bill once more, from the rows of the file alone: plain integer arithmetic of its own, so that a mistake in the
  * service's rating cannot hide here as well. Amounts are counted in millionths of a millionth of a dollar.
  */
-import { MEASURES, type Measure, type Sold, TERMS, type Terms, type Tier } from './catalogue.ts';
+import { type DemoMeasure, type DemoTerms, type DemoTier, MEASURES, type SoldItem, TERMS } from './catalogue.ts';
 import type { UsageRow } from './usage-file.ts';
 
-export type ExpectedLine = { readonly sold: Sold; readonly quantity: bigint; readonly cents: bigint };
+export type ExpectedLine = { readonly sold: SoldItem; readonly quantity: bigint; readonly cents: bigint };
 export type ExpectedInvoice = {
   readonly period_start: string;
   readonly period_end: string;
@@ -14,7 +14,7 @@ export type ExpectedInvoice = {
 };
 
 /** The months [start, end) as half-open periods; the last one may be cut short by the end. */
-export function monthsOf(start: string, end: string): { start: string; end: string }[] {
+export function listMonths(start: string, end: string): { start: string; end: string }[] {
   const months: { start: string; end: string }[] = [];
   for (let from = iso(start); Date.parse(from) < Date.parse(end); ) {
     const next = monthAfter(from);
@@ -36,12 +36,12 @@ function iso(instant: string): string {
 
 /** The fee of each month in advance, its usage afterwards: the opening invoice, then one at the end of each month. */
 export function expectedInvoices(rows: readonly UsageRow[], start: string, end: string): ExpectedInvoice[] {
-  const months = monthsOf(start, end);
+  const months = listMonths(start, end);
   const first = months[0]!;
   const span = (month: { start: string; end: string }) => ({ period_start: month.start, period_end: month.end });
   const opening = { ...span(first), reason: 'SUBSCRIPTION_CREATE' as const, lines: [line('fee', 1n)] };
   const cycles = months.map((month, index) => {
-    const totals = totalsOf(rows.filter((row) => isWithin(row, month)));
+    const totals = sumUsage(rows.filter((row) => isWithin(row, month)));
     const usage = MEASURES.map((measure) => line(measure, totals[measure]));
     const fee = index + 1 < months.length ? [line('fee', 1n)] : [];
     return { ...span(month), reason: 'SUBSCRIPTION_CYCLE' as const, lines: [...usage, ...fee] };
@@ -54,7 +54,7 @@ function isWithin(row: UsageRow, month: { start: string; end: string }): boolean
   return instant >= Date.parse(month.start) && instant < Date.parse(month.end);
 }
 
-export function totalsOf(rows: readonly UsageRow[]): Record<Measure, bigint> {
+export function sumUsage(rows: readonly UsageRow[]): Record<DemoMeasure, bigint> {
   const totals = { calls: 0n, context_tokens: 0n, generated_tokens: 0n };
   for (const row of rows) {
     totals.calls += 1n;
@@ -64,11 +64,11 @@ export function totalsOf(rows: readonly UsageRow[]): Record<Measure, bigint> {
   return totals;
 }
 
-function line(sold: Sold, quantity: bigint): ExpectedLine {
-  return { sold, quantity, cents: roundedToCents(costOf(TERMS[sold], quantity)) };
+function line(sold: SoldItem, quantity: bigint): ExpectedLine {
+  return { sold, quantity, cents: roundedToCents(computeCost(TERMS[sold], quantity)) };
 }
 
-function costOf(terms: Terms, quantity: bigint): bigint {
+function computeCost(terms: DemoTerms, quantity: bigint): bigint {
   if (quantity === 0n) return 0n;
   switch (terms.model) {
     case 'fee':
@@ -82,7 +82,7 @@ function costOf(terms: Terms, quantity: bigint): bigint {
   }
 }
 
-function slabCost(tiers: readonly Tier[], quantity: bigint): bigint {
+function slabCost(tiers: readonly DemoTier[], quantity: bigint): bigint {
   let cost = 0n;
   let below = 0n;
   for (const tier of tiers) {
@@ -94,18 +94,18 @@ function slabCost(tiers: readonly Tier[], quantity: bigint): bigint {
   return cost;
 }
 
-function tierCost({ unit_amount, flat_amount = '0' }: Tier, units: bigint): bigint {
+function tierCost({ unit_amount, flat_amount = '0' }: DemoTier, units: bigint): bigint {
   return units * scaled(unit_amount) + scaled(flat_amount);
 }
 
-const PLACES = 12;
+const FRACTION_DIGITS = 12;
 
 function scaled(amount: string): bigint {
   const [whole = '', fraction = ''] = amount.split('.');
-  return BigInt(whole + fraction.padEnd(PLACES, '0'));
+  return BigInt(whole + fraction.padEnd(FRACTION_DIGITS, '0'));
 }
 
-const CENT = 10n ** BigInt(PLACES - 2);
+const CENT = 10n ** BigInt(FRACTION_DIGITS - 2);
 
 /** Half a cent goes up; no amount here is negative. */
 function roundedToCents(cost: bigint): bigint {
@@ -113,13 +113,13 @@ function roundedToCents(cost: bigint): bigint {
 }
 
 /** Cents as the invoice writes them, and an invoice's amount as cents. */
-export function dollars(cents: bigint): string {
+export function formatDollars(cents: bigint): string {
   const digits = cents.toString().padStart(3, '0');
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }
 
 /** The whole number of hundredths that a decimal text says; null when it says anything finer or else. */
-export function centsOf(amount: string): bigint | null {
+export function parseCents(amount: string): bigint | null {
   const parts = /^(\d+)(?:\.(\d{0,2})0*)?$/.exec(amount);
   return parts ? BigInt(parts[1]! + (parts[2] ?? '').padEnd(2, '0')) : null;
 }

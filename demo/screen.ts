@@ -2,32 +2,32 @@
 import { Presets, SingleBar } from 'cli-progress';
 
 /** Does a step and says in one line what it did and how long it took. */
-export async function step<Result>(
+export async function runStep<Result>(
   name: string,
   work: () => Promise<{ said: string; result: Result }>,
 ): Promise<Result> {
   const began = performance.now();
   const { said, result } = await work();
-  console.log(`${name.padEnd(12)} ${said} (${seconds(performance.now() - began)})`);
+  console.log(`${name.padEnd(12)} ${said} (${formatSeconds(performance.now() - began)})`);
   return result;
 }
 
-export function seconds(ms: number): string {
+export function formatSeconds(ms: number): string {
   return `${(ms / 1000).toFixed(ms < 9_950 ? 2 : 0)} s`;
 }
 
-export function grouped(value: bigint | number | string): string {
+export function formatGrouped(value: bigint | number | string): string {
   const [whole = '', fraction] = String(value).split('.');
   return whole.replace(/\B(?=(\d{3})+(?!\d))/g, ',') + (fraction === undefined ? '' : `.${fraction}`);
 }
 
-export type Progress = { advance(count: number): void; end(): void };
+export type StepProgress = { advance(count: number): void; end(): void };
 
-export function startProgress(total: number, what: string): Progress {
+export function startProgress(total: number, what: string): StepProgress {
   return process.stdout.isTTY ? progressBar(total, what) : progressLines(total, what);
 }
 
-function progressBar(total: number, what: string): Progress {
+function progressBar(total: number, what: string): StepProgress {
   const bar = new SingleBar(
     {
       format: `  [{bar}] {percentage} % · {value} of {total} ${what} · {rate} a second · {left} s left`,
@@ -40,9 +40,9 @@ function progressBar(total: number, what: string): Progress {
   const stop = () => bar.stop();
   process.once('exit', stop);
   bar.start(total, 0, { rate: '–', left: '–' });
-  const pace = paceOf(total);
+  const pace = createPace(total);
   return {
-    advance: (count) => bar.update(pace.after(count).done, { rate: grouped(pace.rate()), left: pace.left() }),
+    advance: (count) => bar.update(pace.after(count).done, { rate: formatGrouped(pace.rate()), left: pace.left() }),
     end: () => {
       process.off('exit', stop);
       stop();
@@ -51,8 +51,8 @@ function progressBar(total: number, what: string): Progress {
 }
 
 /** About ten lines in all, however many batches there are. */
-function progressLines(total: number, what: string): Progress {
-  const pace = paceOf(total);
+function progressLines(total: number, what: string): StepProgress {
+  const pace = createPace(total);
   let tenths = 0;
   return {
     advance: (count) => {
@@ -61,14 +61,14 @@ function progressLines(total: number, what: string): Progress {
       tenths = Math.floor((done / total) * 10);
       const percent = Math.floor((done / total) * 100);
       console.log(
-        `  ${grouped(done)} of ${grouped(total)} ${what} · ${percent} % · ${grouped(pace.rate())} a second · ${pace.left()} s left`,
+        `  ${formatGrouped(done)} of ${formatGrouped(total)} ${what} · ${percent} % · ${formatGrouped(pace.rate())} a second · ${pace.left()} s left`,
       );
     },
     end: () => {},
   };
 }
 
-function paceOf(total: number) {
+function createPace(total: number) {
   const began = performance.now();
   let done = 0;
   const perMs = () => done / Math.max(1, performance.now() - began);
@@ -88,20 +88,20 @@ const HOURS_SHOWN = 24;
 const BAR_WIDTH = 50;
 
 /** One bar per hour; of a long time the last hours. */
-export function chart(title: string, hours: readonly Hour[]): string {
+export function renderChart(title: string, hours: readonly Hour[]): string {
   const shown = hours.slice(-HOURS_SHOWN);
   const most = shown.reduce((max, { value }) => (value > max ? value : max), 1n);
   const bars = shown.map(({ start, value }) => {
     const eighths = Number((value * BigInt(BAR_WIDTH * 8)) / most);
     const bar = '█'.repeat(eighths >> 3) + ' ▏▎▍▌▋▊▉'.charAt(eighths & 7).trim();
-    return `  ${start.slice(0, 10)} ${start.slice(11, 16)}  ${bar} ${grouped(value)}`;
+    return `  ${start.slice(0, 10)} ${start.slice(11, 16)}  ${bar} ${formatGrouped(value)}`;
   });
   const before = hours.length - shown.length;
   return [`  ${title}`, ...(before > 0 ? [`  … ${before} hours before`] : []), ...bars].join('\n');
 }
 
 /** Columns as wide as their widest cell; the first to the left, numbers to the right. */
-export function table(rows: readonly (readonly string[])[]): string {
+export function renderTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_cell, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const line = (row: readonly string[]) =>
     `  ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('   ')}`;

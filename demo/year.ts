@@ -3,9 +3,9 @@
  * month is compared with what three lines of arithmetic say. (docs/rules/clock.md)
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client, type Fields } from './client.ts';
-import { centsOf, dollars } from './recompute.ts';
-import { table } from './screen.ts';
+import { Client, type DemoFields } from './client.ts';
+import { formatDollars, parseCents } from './recompute.ts';
+import { renderTable } from './screen.ts';
 
 const START = '2026-01-01T00:00:00Z';
 const TRIAL = '2026-01-15T00:00:00Z';
@@ -13,12 +13,12 @@ const YEARLY = '2026-01-31T00:00:00Z';
 const CANCELS = '2026-09-20T00:00:00Z';
 const END = '2027-01-01T00:00:00Z';
 const CUSTOMERS = ['Acme', 'Bolt', 'Cora'] as const;
-type Customer = (typeof CUSTOMERS)[number];
+type YearCustomer = (typeof CUSTOMERS)[number];
 /** Of a month of 2026, or of January 2027, which is the thirteenth. */
 type Month = number;
 
 /** In cents: Acme pays $20 ahead and a cent per call of the month before; Bolt the $20 from its trial to its end; Cora $200 for a year. */
-function expected(customer: Customer, month: Month): bigint {
+function expected(customer: YearCustomer, month: Month): bigint {
   if (customer === 'Acme') return 2_000n + BigInt(callsIn(month - 1));
   if (customer === 'Bolt') return month <= 8 ? 2_000n : 0n;
   return month === 1 ? 20_000n : 0n;
@@ -28,16 +28,16 @@ function callsIn(month: Month): number {
   return month * 100;
 }
 
-type Found = { readonly id: string };
-type Clock = Found & {
+type YearRecord = { readonly id: string };
+type Clock = YearRecord & {
   readonly test_clock_status: 'ready' | 'advancing' | 'failed';
   readonly frozen_time: string;
   readonly failure: { readonly message: string } | null;
   readonly progress: { readonly instants: number; readonly done: Readonly<Record<string, number>> };
 };
 
-export async function liveAYear(client: Client) {
-  const year = await environmentOf(client);
+export async function runYear(client: Client) {
+  const year = await createEnvironment(client);
   const { id } = await year.post<Clock>('/test-clocks', { frozen_time: START, name: 'A year of three customers' });
   const sums = { instants: 0, billed: 0 };
   const until = async (frozen_time: string) => {
@@ -45,9 +45,9 @@ export async function liveAYear(client: Client) {
     sums.instants += instants;
     sums.billed += done.billed ?? 0;
   };
-  const plans = await plansOf(year);
+  const plans = await createPlans(year);
   await subscribe(year, 'Acme', { plan_id: plans.monthly });
-  await year.sendEvents(Array.from({ length: 12 }, (_, index) => callsOf(index + 1)));
+  await year.sendEvents(Array.from({ length: 12 }, (_, index) => buildCallsEvent(index + 1)));
   await until(TRIAL);
   const bolt = await subscribe(year, 'Bolt', { plan_id: plans.monthly, trial_period_days: 14 });
   await until(YEARLY);
@@ -55,46 +55,46 @@ export async function liveAYear(client: Client) {
   await until(CANCELS);
   await year.post(`/subscriptions/${bolt.id}/cancel`, { cancellation_type: 'end_of_period' });
   await until(END);
-  const { shown, invoices } = await monthsOf(year);
+  const { shown, invoices } = await showMonths(year);
   return {
     said: `${invoices} invoices of three customers by a clock of their own: ${sums.billed} periods at ${sums.instants} instants, as computed`,
     result: shown,
   };
 }
 
-async function environmentOf(client: Client): Promise<Client> {
-  const environment = await client.post<Found>('/environments', { name: 'A year', type: 'development' });
+async function createEnvironment(client: Client): Promise<Client> {
+  const environment = await client.post<YearRecord>('/environments', { name: 'A year', type: 'development' });
   const wanted = { name: 'A year', type: 'private_key', environment_id: environment.id };
   const { api_key } = await client.post<{ api_key: string }>('/secrets/api/keys', wanted);
   return new Client(client.url, api_key);
 }
 
-async function plansOf(year: Client): Promise<{ monthly: string; yearly: string }> {
+async function createPlans(year: Client): Promise<{ monthly: string; yearly: string }> {
   const aggregation = { type: 'SUM', field: 'calls' };
-  const meter = await year.post<Found>('/meters', { name: 'Calls', event_name: 'demo.calls', aggregation });
-  const monthly = await year.post<Found>('/plans', { name: 'Monthly' });
-  const yearly = await year.post<Found>('/plans', { name: 'Yearly' });
+  const meter = await year.post<YearRecord>('/meters', { name: 'Calls', event_name: 'demo.calls', aggregation });
+  const monthly = await year.post<YearRecord>('/plans', { name: 'Monthly' });
+  const yearly = await year.post<YearRecord>('/plans', { name: 'Yearly' });
   const ahead = { type: 'FIXED', invoice_cadence: 'ADVANCE', billing_period: 'MONTHLY' };
-  await year.post('/prices', priceOf(monthly, { ...ahead, amount: '20' }));
+  await year.post('/prices', buildPrice(monthly, { ...ahead, amount: '20' }));
   const usage = { type: 'USAGE', invoice_cadence: 'ARREAR', billing_period: 'MONTHLY', meter_id: meter.id };
-  await year.post('/prices', priceOf(monthly, { ...usage, amount: '0.01' }));
-  await year.post('/prices', priceOf(yearly, { ...ahead, billing_period: 'ANNUAL', amount: '200' }));
+  await year.post('/prices', buildPrice(monthly, { ...usage, amount: '0.01' }));
+  await year.post('/prices', buildPrice(yearly, { ...ahead, billing_period: 'ANNUAL', amount: '200' }));
   return { monthly: monthly.id, yearly: yearly.id };
 }
 
-function priceOf({ id }: Found, terms: Fields): Fields {
+function buildPrice({ id }: YearRecord, terms: DemoFields): DemoFields {
   const plan = { entity_type: 'PLAN', entity_id: id, currency: 'usd', billing_cadence: 'RECURRING' };
   return { ...plan, billing_model: 'FLAT_FEE', billing_period_count: 1, price_unit_type: 'FIAT', ...terms };
 }
 
-async function subscribe(year: Client, customer: Customer, terms: Fields): Promise<Found> {
+async function subscribe(year: Client, customer: YearCustomer, terms: DemoFields): Promise<YearRecord> {
   await year.post('/customers', { external_id: customer, name: customer });
   const monthly = { currency: 'usd', billing_period: 'MONTHLY', billing_period_count: 1 };
   return year.post('/subscriptions', { external_customer_id: customer, ...monthly, ...terms });
 }
 
 /** What Acme will have called in that month, sent before it begins. */
-function callsOf(month: Month): Fields {
+function buildCallsEvent(month: Month): DemoFields {
   const timestamp = `2026-${String(month).padStart(2, '0')}-10T12:00:00Z`;
   const properties = { calls: callsIn(month) };
   return { event_id: `calls-${month}`, event_name: 'demo.calls', external_customer_id: 'Acme', timestamp, properties };
@@ -110,15 +110,15 @@ async function advance(year: Client, id: string, frozen_time: string): Promise<C
   }
 }
 
-type Billed = { readonly total: string; readonly created_at: string; readonly customer_id: string };
+type YearInvoice = { readonly total: string; readonly created_at: string; readonly customer_id: string };
 
 /** One row for each month, and an error where one says something else than the arithmetic. */
-async function monthsOf(year: Client): Promise<{ shown: string; invoices: number }> {
-  const { items } = await year.post<{ items: Billed[] }>('/invoices/search', {
+async function showMonths(year: Client): Promise<{ shown: string; invoices: number }> {
+  const { items } = await year.post<{ items: YearInvoice[] }>('/invoices/search', {
     limit: 1000,
     invoice_status: ['FINALIZED'],
   });
-  const customers = await Promise.all(CUSTOMERS.map((name) => year.get<Found>(`/customers/external/${name}`)));
+  const customers = await Promise.all(CUSTOMERS.map((name) => year.get<YearRecord>(`/customers/external/${name}`)));
   const rows = Array.from({ length: 13 }, (_, index) => index + 1).map((month) => {
     const day = new Date(Date.UTC(2026, month - 1)).toISOString().slice(0, 7);
     const amounts = customers.map(({ id }, of) => {
@@ -126,16 +126,18 @@ async function monthsOf(year: Client): Promise<{ shown: string; invoices: number
       const total = invoices.reduce((sum, one) => sum + inCents(one), 0n);
       const wanted = expected(CUSTOMERS[of]!, month);
       if (total !== wanted)
-        throw new Error(`${CUSTOMERS[of]} in ${day}: ${dollars(total)} were billed instead of ${dollars(wanted)}`);
-      return total === 0n ? '' : dollars(total);
+        throw new Error(
+          `${CUSTOMERS[of]} in ${day}: ${formatDollars(total)} were billed instead of ${formatDollars(wanted)}`,
+        );
+      return total === 0n ? '' : formatDollars(total);
     });
     return [day, ...amounts];
   });
-  return { shown: table([['USD', ...CUSTOMERS], ...rows]), invoices: items.length };
+  return { shown: renderTable([['USD', ...CUSTOMERS], ...rows]), invoices: items.length };
 }
 
-function inCents({ total }: Billed): bigint {
-  const cents = centsOf(total);
+function inCents({ total }: YearInvoice): bigint {
+  const cents = parseCents(total);
   if (cents === null) throw new Error(`an invoice of ${total}, which is no whole number of cents`);
   return cents;
 }

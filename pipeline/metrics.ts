@@ -1,6 +1,6 @@
 /** What the pipeline tells Prometheus: never a label by tenant or customer. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
-import { outcomesByKind, type PreparedSlice } from './slices/slice.ts';
+import { countOutcomes, type PreparedSlice } from './slices/slice.ts';
 
 const events = new Counter({
   name: 'farthing_pipeline_events_total',
@@ -9,7 +9,7 @@ const events = new Counter({
   registers: [register],
 });
 // A series that begins with its first event of a kind would have no increase that an alert could see.
-for (const outcome of ['accepted', 'unmatched', ...Object.keys(outcomesByKind({ outcomes: [] }))])
+for (const outcome of ['accepted', 'unmatched', ...Object.keys(countOutcomes({ outcomes: [] }))])
   events.inc({ outcome }, 0);
 const sliceSeconds = new Histogram({
   name: 'farthing_pipeline_slice_seconds',
@@ -55,7 +55,7 @@ const dailyRollupsFailed = new Counter({
 export const pipelineMetrics = {
   /** Once, when the slice is done: tries that failed count nothing. */
   count(slice: PreparedSlice): void {
-    const counts = { accepted: slice.events.length, ...outcomesByKind(slice), unmatched: slice.unmatched };
+    const counts = { accepted: slice.events.length, ...countOutcomes(slice), unmatched: slice.unmatched };
     for (const [outcome, count] of Object.entries(counts)) events.inc({ outcome }, count);
   },
   slice(seconds: number): void {

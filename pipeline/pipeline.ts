@@ -34,8 +34,11 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
     identities: identities && { ...identities, onRemade },
   });
   // Each by itself: however long the past of meters takes to count, corrections and changes reach the log.
-  const relay = new Rounds(() => relayControlMessages(stores, options.clock().getTime()), options.logger);
-  const backfills = new Rounds(() => backfillMeters(stores, { events_max: options.slice_events_max }), options.logger);
+  const relay = new PipelineBatchLoop(() => relayControlMessages(stores, options.clock().getTime()), options.logger);
+  const backfills = new PipelineBatchLoop(
+    () => backfillMeters(stores, { events_max: options.slice_events_max }),
+    options.logger,
+  );
   return {
     async stop() {
       await Promise.all([relay.stop(), backfills.stop()]);
@@ -45,7 +48,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
 }
 
 /** Work that is done again and again with a pause between, one round at a time; a failed round is logged and tried again. */
-class Rounds {
+class PipelineBatchLoop {
   #stopping = false;
   #wake: () => void = () => {};
   readonly #running: Promise<void>;

@@ -104,7 +104,7 @@ class Processor implements PartitionHandler {
     // The slice that a crash left is run again whole: what is here of it waits for the rest, and nothing of it is stored.
     entry.held = unfinished && read_from < unfinished.to ? records : [];
     if (entry.held.length > 0 || records.length === 0) return { stored_until: next_offset, read_from };
-    const bounds = { events_max: this.#options.slice_events_max, workOf: partition.workOf };
+    const bounds = { events_max: this.#options.slice_events_max, computeWork: partition.computeWork };
     for (const slice of cut(records, unfinished, bounds)) await this.#run(batch, partition, slice);
     pipelineMetrics.identities(batch.partition, partition.identities.count);
     this.caughtUp(batch.partition);
@@ -121,7 +121,7 @@ class Processor implements PartitionHandler {
       return;
     }
     await traceSlice(slice, () => this.#giveEffect(batch, partition, slice));
-    await this.#untilDone(batch, () => partition.settle());
+    await this.#untilDone(batch, () => partition.maintain());
     pipelineMetrics.slice((performance.now() - began) / 1000);
   }
 
@@ -169,7 +169,7 @@ const CORRECTIONS_MAX = 1_000;
 export type SliceBounds = {
   readonly events_max: number;
   /** What a record may cost at worst; asked when its turn comes, because a control message before it may change it. */
-  readonly workOf: (record: LogRecord) => number;
+  readonly computeWork: (record: LogRecord) => number;
 };
 
 /**
@@ -179,7 +179,7 @@ export type SliceBounds = {
 export function* cut(
   records: readonly LogRecord[],
   unfinished: { from: bigint; to: bigint } | null,
-  { events_max, workOf }: SliceBounds,
+  { events_max, computeWork: workOf }: SliceBounds,
 ): Generator<LogRecord[]> {
   let rest = records;
   if (unfinished) {

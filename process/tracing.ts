@@ -21,7 +21,7 @@ export async function startTracing(config: Config, service: string): Promise<() 
     },
     sampler: config.OTEL_TRACES_SAMPLER ?? 'parentbased_always_on',
     ratio: config.OTEL_TRACES_SAMPLER_ARG ?? 1,
-    told: (what, error) => logger.warn({ part: 'traces', ...(error === undefined ? {} : { err: error }) }, what),
+    notify: (what, error) => logger.warn({ part: 'traces', ...(error === undefined ? {} : { err: error }) }, what),
   });
   useTracer(tracer);
   return async () => {

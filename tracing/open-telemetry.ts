@@ -40,7 +40,7 @@ export type OpenTelemetryOptions = {
   readonly sampler: SamplerName;
   readonly ratio: number;
   /** Spans are lost, or are taken again. */
-  readonly told: (what: string, error?: unknown) => void;
+  readonly notify: (what: string, error?: unknown) => void;
 };
 
 export type SamplerName = keyof typeof SAMPLERS;
@@ -64,17 +64,17 @@ export type RunningTelemetry = {
 };
 
 export function openTelemetry(options: OpenTelemetryOptions): RunningTelemetry {
-  const { service, told } = options;
+  const { service, notify } = options;
   const ignore = () => undefined;
   diag.setLogger(
     // What fails to be sent is told by the exporter; this is what does not get that far.
-    { error: ignore, warn: (what) => told(what), info: ignore, debug: ignore, verbose: ignore },
+    { error: ignore, warn: (what) => notify(what), info: ignore, debug: ignore, verbose: ignore },
     { suppressOverrideMessage: true },
   );
   const provider = new TracerProvider({
-    resource: resourceFromAttributes(resourceOf(options)),
+    resource: resourceFromAttributes(buildResource(options)),
     sampler: SAMPLERS[options.sampler](options.ratio),
-    spanProcessors: [new BatchSpanProcessor({ exporter: telling(exporterOf(options), told) })],
+    spanProcessors: [new BatchSpanProcessor({ exporter: reportLosses(createExporter(options), notify) })],
   });
   const stop = async () => {
     const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_WITHIN_MS).unref());
@@ -87,25 +87,25 @@ export function openTelemetry(options: OpenTelemetryOptions): RunningTelemetry {
   };
 }
 
-function exporterOf({ url, headers }: OpenTelemetryOptions): SpanExporter {
+function createExporter({ url, headers }: OpenTelemetryOptions): SpanExporter {
   return new OTLPTraceExporter({ url, headers: parseKeyPairsIntoRecord(headers) });
 }
 
 /** The name that somebody chose goes before what the attributes say, and these before the name that we have by default. */
-function resourceOf({ service, resource_attributes }: OpenTelemetryOptions): Record<string, string> {
+function buildResource({ service, resource_attributes }: OpenTelemetryOptions): Record<string, string> {
   const given = parseKeyPairsIntoRecord(resource_attributes);
   const name = service.is_default ? (given['service.name'] ?? service.name) : service.name;
   return { 'service.version': service.version, ...given, 'service.name': name };
 }
 
 /** Says when spans begin to be lost and when they are taken again, and not every five seconds. */
-function telling(exporter: SpanExporter, told: OpenTelemetryOptions['told']): SpanExporter {
+function reportLosses(exporter: SpanExporter, notify: OpenTelemetryOptions['notify']): SpanExporter {
   let isLosing = false;
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
         const fails = result.code !== ExportResultCode.SUCCESS;
-        if (fails !== isLosing) told(fails ? 'spans are not taken, and lost' : 'spans are taken again', result.error);
+        if (fails !== isLosing) notify(fails ? 'spans are not taken, and lost' : 'spans are taken again', result.error);
         isLosing = fails;
         done(result);
       }),

@@ -2,16 +2,16 @@
 import { type Span, startSpan } from './spans.ts';
 
 export function startStatement(system: 'postgresql' | 'clickhouse', text: string): Span | undefined {
-  const name = summaryOf(text);
+  const name = summarizeStatement(text);
   return startSpan(name, { kind: 'client', attributes: { 'db.system.name': system, 'db.query.summary': name } });
 }
 
 /** `SELECT usage_buckets`: the verb, and the first table that is named; of one that begins with WITH, what it writes. */
-export function summaryOf(text: string): string {
+export function summarizeStatement(text: string): string {
   const written = /^\s*with\b/i.test(text) ? text.search(WRITES) : -1;
-  const told = written < 0 ? text.replace(/^\s*with\b/i, 'select') : text.slice(written);
-  const [verb = 'STATEMENT'] = told.match(VERB) ?? [];
-  const table = told.match(TABLE)?.[1];
+  const relevant = written < 0 ? text.replace(/^\s*with\b/i, 'select') : text.slice(written);
+  const [verb = 'STATEMENT'] = relevant.match(VERB) ?? [];
+  const table = relevant.match(TABLE)?.[1];
   return table === undefined ? verb.toUpperCase() : `${verb.toUpperCase()} ${table.replaceAll(/["`]/g, '')}`;
 }
 

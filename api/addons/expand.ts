@@ -3,7 +3,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import { entitlementsByEntity } from '../entitlements/expand.ts';
+import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 
@@ -14,9 +14,9 @@ export async function showAddons(addons: readonly AddonModel[], expand: readonly
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
   const ids = addons.map(({ id }) => id);
   const withMeters = expand.includes('prices.meters') || expand.includes('meters');
-  const prices = asks('prices') ? await pricesOf(ids, withMeters ? ['meters'] : [], context) : null;
+  const prices = asks('prices') ? await loadPricesByAddon(ids, withMeters ? ['meters'] : [], context) : null;
   const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
-  const entitlements = asks('entitlements') ? await entitlementsByEntity(ids, withFeatures, context) : null;
+  const entitlements = asks('entitlements') ? await loadEntitlementsByEntity(ids, withFeatures, context) : null;
   const { scope, services } = context;
   const grants = asks('credit_grant')
     ? await CreditGrantModel.publishedOf(scope, ['addon_id', ids], services.postgres)
@@ -34,7 +34,7 @@ export async function showAddon(addon: AddonModel, context: Context) {
   return shown!;
 }
 
-async function pricesOf(ids: readonly string[], expand: readonly string[], context: Context) {
+async function loadPricesByAddon(ids: readonly string[], expand: readonly string[], context: Context) {
   const prices = await PriceModel.current(context.scope, context.now, context.services.postgres)
     .where('entity_type', 'ADDON')
     .whereIn('entity_id', [...ids])

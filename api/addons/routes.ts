@@ -5,7 +5,7 @@ import { AddonModel } from '../../storage/models/addon.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, changeFor, type Route } from '../http/route.ts';
+import { type Context, type Route, toAuthor, toChangeOptions } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showAddon, showAddons } from './expand.ts';
 import { AddonAnswer, AddonFilter, AddonListAnswer, addonGrammar, CreateAddon, UpdateAddon } from './schema.ts';
@@ -28,7 +28,7 @@ export const addonRoutes: Route[] = [
       'It is what prices (`POST /prices` with the entity type ADDON) and entitlements are attached to; it has none at first. Its `lookup_key` is its own among the published add-ons.',
     body: CreateAddon,
     handle: ({ body }, context) => {
-      const record = { id: newId('addon', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
+      const record = { id: newId('addon', context.now.getTime()), ...body, ...createdBy(toAuthor(context)) };
       const conflict = `an add-on with lookup_key ${body.lookup_key} exists already`;
       return AddonModel.add(context.scope, record, { database: context.services.postgres, conflict });
     },
@@ -53,14 +53,14 @@ export const addonRoutes: Route[] = [
     description: 'Changes what is sent; the rest stays, the lookup key always.',
     body: UpdateAddon,
     handle: ({ params, body }, context) =>
-      AddonModel.changePublished(context.scope, { id: params.id, changes: body }, changeFor(context)),
+      AddonModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),
   }),
   addons.archive({
     summary: 'Archive an add-on that no subscription has',
     description:
       'Its lookup key is free for another add-on then, and its entitlements are archived with it. Refused while it is attached to a subscription.',
     handle: ({ params }, context) =>
-      archiveAddon(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveAddon(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];
 

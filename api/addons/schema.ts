@@ -4,7 +4,7 @@ import { ADDON_TYPES, addonShape } from '../../core/addon/record.ts';
 import { anyCase, orDefault } from '../../core/record.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
 const { name, lookup_key, type, description, metadata } = addonShape.shape;
@@ -29,8 +29,8 @@ export const UpdateAddon = z
   .meta({ id: 'UpdateAddonRequest', example: { description: 'Five hundred calls a month' } });
 
 export const AddonFilter = listShape({
-  addon_ids: anyOf('add-ons'),
-  lookup_keys: anyOf('lookup keys'),
+  addon_ids: matchAny('add-ons'),
+  lookup_keys: matchAny('lookup keys'),
   addon_type: type.optional().meta({ description: 'Add-ons of this type.' }),
 }).meta({ id: 'AddonFilter', example: { lookup_keys: ['more_calls'], expand: ['prices', 'entitlements.features'] } });
 export type AddonFilter = z.output<typeof AddonFilter>;

@@ -19,16 +19,16 @@ export const aiRoutes: Route[] = [
     body: ParsePricing,
     success: 200,
     answer: ParsePricingAnswer,
-    once: 'reads',
+    idempotency: 'reads',
     handle: ({ body }, { services, scope, now }) =>
-      parseDescription(modelOf(services), { ...body, tenant_id: scope.tenant_id, now }),
+      parseDescription(getLanguageModel(services), { ...body, tenant_id: scope.tenant_id, now }),
   }),
 ];
 
 const models = new WeakMap<Services, LanguageModel>();
 
 /** One for the life of the service: it counts how often it was asked. */
-function modelOf(services: Services): LanguageModel {
+function getLanguageModel(services: Services): LanguageModel {
   const known = models.get(services);
   if (known !== undefined) return known;
   const { LLM_BASE_URL, LLM_API_KEY, LLM_MODEL, LLM_TIMEOUT_MS, LLM_REQUESTS_PER_HOUR } = services.config;

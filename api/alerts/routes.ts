@@ -10,7 +10,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { showCustomers } from '../customers/expand.ts';
 import { showFeatures } from '../features/expand.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showWallets } from '../wallets/show.ts';
 import {
@@ -58,7 +58,7 @@ export const alertRoutes: Route[] = [
       'In the running period, by what `/subscriptions/usage` says. 409 where there is one of the same already. Wallets, features and entitlements have alert settings of their own.',
     body: CreateAlertSetting,
     handle: ({ body }, context) =>
-      createAlertSetting(context.services, context.scope, { input: body, author: authorOf(context) }),
+      createAlertSetting(context.services, context.scope, { input: body, author: toAuthor(context) }),
   }),
   settings.search,
   settings.read({ summary: 'Get an alert setting', description: 'An archived one is answered, too.' }),
@@ -70,7 +70,7 @@ export const alertRoutes: Route[] = [
       changeAlertSetting(context.services, context.scope, {
         id: params.id,
         config: body.config,
-        author: authorOf(context),
+        author: toAuthor(context),
       }),
   }),
   route({
@@ -84,7 +84,7 @@ export const alertRoutes: Route[] = [
     params: idParams,
     success: 204,
     handle: ({ params }, context) =>
-      archiveAlertSetting(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveAlertSetting(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];
 
@@ -115,7 +115,7 @@ async function findLogs(input: AlertLogFilter, context: Context) {
 
 async function showLogs(logs: readonly AlertLogModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
-  const idsOf = (type: string) =>
+  const collectIds = (type: string) =>
     expand.includes(type)
       ? logs.flatMap((log) => [
           log.entity_type === type ? log.entity_id : null,
@@ -124,8 +124,8 @@ async function showLogs(logs: readonly AlertLogModel[], expand: readonly string[
       : [];
   const customerIds = expand.includes('customer') ? logs.map(({ customer_id }) => customer_id) : [];
   const customers = await CustomerModel.byId(scope, customerIds, services.postgres);
-  const wallets = await WalletModel.byId(scope, idsOf('wallet'), services.postgres);
-  const features = await FeatureModel.byId(scope, idsOf('feature'), services.postgres);
+  const wallets = await WalletModel.byId(scope, collectIds('wallet'), services.postgres);
+  const features = await FeatureModel.byId(scope, collectIds('feature'), services.postgres);
   const shown = {
     customers: indexById(await showCustomers([...customers.values()], context)),
     wallets: indexById(await showWallets([...wallets.values()], [], context)),

@@ -11,7 +11,7 @@ import { ALERT_STATES } from '../../core/alert/state.ts';
 import { anyCase } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { FeatureAnswer } from '../features/schema.ts';
-import { anyOf, BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { WalletAnswer } from '../wallets/schema.ts';
 
 const config = {
@@ -35,10 +35,10 @@ const entityType = anyCase(ALERT_ENTITY_TYPES).optional();
 export const AlertSettingFilter = listShape({
   entity_type: entityType.meta({ description: 'What is watched.' }),
   entity_id: z.string().optional().meta({ description: 'The id of what is watched.' }),
-  entity_ids: anyOf('ids of what is watched'),
+  entity_ids: matchAny('ids of what is watched'),
   parent_entity_type: entityType.meta({ description: 'What it belongs to: subscription, of line items and groups.' }),
   parent_entity_id: z.string().optional().meta({ description: 'The subscription of the line item or the group.' }),
-  parent_entity_ids: anyOf('subscriptions of line items and groups'),
+  parent_entity_ids: matchAny('subscriptions of line items and groups'),
   enabled: flag.optional().meta({ description: 'Whether it is looked at.' }),
 }).meta({ id: 'AlertSettingsFilter', example: { entity_type: 'subscription', enabled: true } });
 export type AlertSettingFilter = z.output<typeof AlertSettingFilter>;

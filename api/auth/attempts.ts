@@ -11,7 +11,7 @@ const wrong = new LRUCache<string, number>({ max: 50_000, ttl: WITHIN_MS });
  * Does it, unless too many went wrong before for this one: an email from an address, or a user who changes the password. Each
  * counts from its beginning, so that many at one time are many.
  */
-export async function guarded<Result>(whom: readonly string[], work: () => Promise<Result>): Promise<Result> {
+export async function limitAttempts<Result>(whom: readonly string[], work: () => Promise<Result>): Promise<Result> {
   const name = JSON.stringify(whom);
   const count = (wrong.get(name) ?? 0) + 1;
   if (count > WRONG_MAX)

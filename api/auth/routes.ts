@@ -2,11 +2,11 @@
 import { signIn } from '../../actions/access/sign-in.ts';
 import { signUp } from '../../actions/access/sign-up.ts';
 import { FarthingError } from '../../core/error.ts';
-import { rateLimitsOf } from '../http/auth.ts';
-import { addressOf } from '../http/rate-limit.ts';
+import { getRateLimits } from '../http/auth.ts';
+import { clientAddress } from '../http/rate-limit.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { makeToken } from '../http/token.ts';
-import { guarded } from './attempts.ts';
+import { limitAttempts } from './attempts.ts';
 import { AuthAnswer, Login, SignUp } from './schema.ts';
 
 const tag = 'Signing in';
@@ -26,7 +26,7 @@ export const authRoutes: Route[] = [
     answer: AuthAnswer,
     handle: async ({ body }, context) => {
       const { services, now, request } = context;
-      await rateLimitsOf(services).countSigning(request);
+      await getRateLimits(services).countSigning(request);
       if (services.config.SIGN_UP === 'closed')
         throw new FarthingError('permission_denied', 'nobody can sign up here: ask the operator for a tenant');
       const { user } = await signUp(services, { wanted: body, now });
@@ -47,9 +47,9 @@ export const authRoutes: Route[] = [
     answer: AuthAnswer,
     handle: async ({ body }, context) => {
       const { services, request } = context;
-      await rateLimitsOf(services).countSigning(request);
-      const whom = [addressOf(request), body.email.toLowerCase()];
-      return answered(await guarded(whom, () => signIn(services, body)), context);
+      await getRateLimits(services).countSigning(request);
+      const whom = [clientAddress(request), body.email.toLowerCase()];
+      return answered(await limitAttempts(whom, () => signIn(services, body)), context);
     },
   }),
 ];

@@ -4,7 +4,7 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { createSealer } from '../../storage/sealing.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   ConnectionAnswer,
@@ -36,8 +36,8 @@ export const connectionRoutes: Route[] = [
       createConnection(context.services, context.scope, {
         fields: body,
         has_directory: context.services.config.EXPORT_DIRECTORY !== undefined,
-        author: authorOf(context),
-        sealing: sealingOf(context),
+        author: toAuthor(context),
+        sealing: buildSealing(context),
       }),
   }),
   connections.list,
@@ -51,8 +51,8 @@ export const connectionRoutes: Route[] = [
       changeConnection(context.services, context.scope, {
         id: params.id,
         changes: body,
-        author: authorOf(context),
-        sealing: sealingOf(context),
+        author: toAuthor(context),
+        sealing: buildSealing(context),
       }),
   }),
   route({
@@ -66,7 +66,7 @@ export const connectionRoutes: Route[] = [
     params: idParams,
     success: 204,
     handle: ({ params }, context) =>
-      archiveConnection(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveConnection(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];
 
@@ -79,6 +79,6 @@ async function findConnections(input: ConnectionFilter, { scope, services }: Con
   return { connections: items, ...pagination };
 }
 
-function sealingOf({ services }: Context) {
+function buildSealing({ services }: Context) {
   return createSealer(services.config.SECRETS_KEYS);
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { connectionSecrets, connectionShape } from '../../core/connection/record.ts';
 import { orNull } from '../../core/record.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listShape, matchAny } from '../http/list.ts';
 
 const { name, provider_type, metadata, sync_config } = connectionShape.shape;
 const encrypted_secret_data = orNull(connectionSecrets).meta({
@@ -42,7 +42,7 @@ export const ConnectionListAnswer = z
   .meta({ id: 'ListConnectionsResponse' });
 
 export const ConnectionFilter = listShape({
-  connection_ids: anyOf('connections'),
+  connection_ids: matchAny('connections'),
   provider_type: provider_type.optional().meta({ description: 'Of this provider.' }),
 }).meta({ id: 'ConnectionFilter', example: { provider_type: 's3' } });
 export type ConnectionFilter = z.output<typeof ConnectionFilter>;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { windowSize } from '../../core/meter/record.ts';
 import { decimalText, orNull } from '../../core/record.ts';
 import { REVENUE_PARTS, type RevenuePart } from '../../core/revenue/parts.ts';
-import { instantUs, propertyValues } from '../events/asked.ts';
+import { instantUs, propertyValues } from '../events/usage-query-fields.ts';
 import { listShape, Pagination } from '../http/list.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PriceAnswer } from '../prices/schema.ts';

@@ -14,7 +14,13 @@ import { ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { NO_REVENUE, sumRevenue } from '../../core/revenue/parts.ts';
 import { formatUs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
-import { type AskedRange, BEGINNING_US, checkedRange, checkWindows, withBounds } from '../events/asked.ts';
+import {
+  BEGINNING_US,
+  checkRange,
+  checkWindows,
+  type RequestedRange,
+  withBounds,
+} from '../events/usage-query-fields.ts';
 import { checkExpand } from '../http/list.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
@@ -59,11 +65,11 @@ async function answerCosts(body: z.output<typeof GetCostAnalyticsRequest>, conte
   const expand = body.expand ?? [];
   checkExpand(expand, EXPANDED);
   for (const part of expand) requireRead(context.principal, part as 'meter' | 'price', `expanding ${part}`);
-  const range = analysedRange(body, context.now);
+  const range = toAnalysedRange(body, context.now);
   const window_size = body.window_size ?? 'DAY';
   checkWindows(range, window_size);
   const page = { limit: body.limit ?? LIMIT, offset: body.offset ?? 0 };
-  const asked = {
+  const query = {
     external_customer_id: body.external_customer_id,
     feature_ids: body.feature_ids?.length ? body.feature_ids : null,
     property_filters: body.property_filters,
@@ -76,40 +82,40 @@ async function answerCosts(body: z.output<typeof GetCostAnalyticsRequest>, conte
     now: context.now,
   };
   const found = await withBounds(context, (bounds) =>
-    gatherCostAnalytics(context.services, context.scope, { ...asked, bounds }),
+    gatherCostAnalytics(context.services, context.scope, { ...query, bounds }),
   );
   return showCosts(found, { expand, range, page }, context);
 }
 
 const DAYS_7 = 7 * 24 * US_PER_HOUR;
 
-function analysedRange(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
-  const { start_time, end_time } = asked;
+function toAnalysedRange(input: { start_time: number | null; end_time: number | null }, now: Date): RequestedRange {
+  const { start_time, end_time } = input;
   if (start_time === null && end_time === null) {
     const end_us = toUs(now.getTime());
     return { start_us: end_us - DAYS_7, end_us };
   }
   if (start_time === null) throw invalid('start_time', 'is required with end_time: state both, or neither');
   if (end_time === null) throw invalid('end_time', 'is required with start_time: state both, or neither');
-  return checkedRange({ start_us: start_time, end_us: end_time });
+  return checkRange({ start_us: start_time, end_us: end_time });
 }
 
-type Shown = {
+type CostAnalyticsView = {
   readonly expand: readonly string[];
-  readonly range: AskedRange;
+  readonly range: RequestedRange;
   readonly page: { readonly limit: number; readonly offset: number };
 };
 
-async function showCosts(found: CostAnalytics, { expand, range, page }: Shown, context: Context) {
+async function showCosts(found: CostAnalytics, { expand, range, page }: CostAnalyticsView, context: Context) {
   const { rows, totals, costsheet, row_count, as_of } = found;
   const records = expand.includes('price') ? [...indexById(rows.map(({ line }) => line.price)).values()] : [];
   const prices = indexById(await showPrices(records, [], context));
-  const figures = totals.map(figuresOf);
+  const figures = totals.map(showCurrencyTotals);
   return {
-    ...(figures[0] ?? figuresOf({ currency: '', cost: ZERO, revenue: NO_REVENUE })),
+    ...(figures[0] ?? showCurrencyTotals({ currency: '', cost: ZERO, revenue: NO_REVENUE })),
     totals: figures,
     cost_analytics: rows.map((row) => ({
-      ...itemOf(row),
+      ...showCostItem(row),
       costsheet_id: costsheet?.id ?? null,
       meter: expand.includes('meter') ? row.line.meter : null,
       price: prices.get(row.line.price.id) ?? null,
@@ -122,12 +128,12 @@ async function showCosts(found: CostAnalytics, { expand, range, page }: Shown, c
   };
 }
 
-function figuresOf({ currency, cost, revenue }: CurrencyTotals) {
+function showCurrencyTotals({ currency, cost, revenue }: CurrencyTotals) {
   const total_revenue = sumRevenue(revenue);
   return { currency, total_revenue, total_cost: cost, ...computeMargin(total_revenue, cost), revenue_parts: revenue };
 }
 
-function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...row }: CostAnalyticsRow) {
+function showCostItem({ line: { meter, price }, customer, group, periods, revenue, ...row }: CostAnalyticsRow) {
   return {
     meter_id: meter?.id ?? null,
     meter_name: meter?.name ?? null,

@@ -6,7 +6,8 @@ import { showPrices } from '../prices/expand.ts';
 
 export async function showCostsheets(sheets: readonly CostsheetModel[], expand: readonly string[], context: Context) {
   const withMeters = expand.includes('meters');
-  const prices = withMeters || expand.includes('prices') ? await pricesOf(sheets, withMeters, context) : null;
+  const prices =
+    withMeters || expand.includes('prices') ? await loadCostsheetPrices(sheets, withMeters, context) : null;
   return sheets.map((sheet) => ({
     ...sheet,
     prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === sheet.id),
@@ -18,7 +19,7 @@ export async function showCostsheet(sheet: CostsheetModel, expand: readonly stri
   return shown!;
 }
 
-async function pricesOf(sheets: readonly CostsheetModel[], withMeters: boolean, context: Context) {
+async function loadCostsheetPrices(sheets: readonly CostsheetModel[], withMeters: boolean, context: Context) {
   const ids = sheets.map(({ id }) => id);
   const prices = await PriceModel.current(context.scope, context.now, context.services.postgres)
     .where('entity_type', 'COSTSHEET')

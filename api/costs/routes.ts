@@ -5,11 +5,10 @@ import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
-import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor, toChangeOptions } from '../http/route.ts';
 import { costAnalyticsRoutes } from './analytics.ts';
 import { showCostsheet, showCostsheets } from './expand.ts';
 import {
-  askedOf,
   CostsheetAnswer,
   CostsheetExpand,
   CostsheetFilter,
@@ -19,6 +18,7 @@ import {
   costsheetGrammar,
   DeleteCostsheetAnswer,
   GetCostsheetAnswer,
+  normalizeCostsheetFilter,
   UpdateCostsheet,
   UpdateCostsheetAnswer,
 } from './schema.ts';
@@ -39,16 +39,16 @@ export const costsheetRoutes: Route[] = [
     body: CreateCostsheet,
     success: 201,
     answer: CreateCostsheetAnswer,
-    once: {
-      again: async (done, _input, context) => {
+    idempotency: {
+      replay: async (done, _input, context) => {
         const { scope, services } = context;
         const sheet = await CostsheetModel.fetch(scope, done.made('cost_sheet'), { database: services.postgres });
         return { costsheet: await showCostsheet(sheet, [], context) };
       },
     },
     handle: async ({ body }, context) => {
-      const record = { id: newId('costsheet', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
-      const conflict = keyConflict(body);
+      const record = { id: newId('costsheet', context.now.getTime()), ...body, ...createdBy(toAuthor(context)) };
+      const conflict = describeKeyConflict(body);
       const sheet = await CostsheetModel.add(context.scope, record, { database: context.services.postgres, conflict });
       return { costsheet: await showCostsheet(sheet, [], context) };
     },
@@ -107,7 +107,7 @@ export const costsheetRoutes: Route[] = [
     body: UpdateCostsheet,
     answer: UpdateCostsheetAnswer,
     handle: async ({ params, body }, context) => {
-      const by = { ...changeFor(context), conflict: keyConflict(body) };
+      const by = { ...toChangeOptions(context), conflict: describeKeyConflict(body) };
       const sheet = await CostsheetModel.changePublished(context.scope, { id: params.id, changes: body }, by);
       return { costsheet: await showCostsheet(sheet, [], context) };
     },
@@ -125,20 +125,20 @@ export const costsheetRoutes: Route[] = [
       await CostsheetModel.changePublished(
         context.scope,
         { id: params.id, changes: { status: 'deleted' } },
-        changeFor(context),
+        toChangeOptions(context),
       );
       return { message: 'cost sheet deleted', id: params.id };
     },
   }),
 ];
 
-const keyConflict = (stated: Partial<Pick<Costsheet, 'name' | 'lookup_key'>>) => {
-  const keys = (['name', 'lookup_key'] as const).flatMap((key) => (stated[key] ? `${key} ${stated[key]}` : []));
+const describeKeyConflict = (fields: Partial<Pick<Costsheet, 'name' | 'lookup_key'>>) => {
+  const keys = (['name', 'lookup_key'] as const).flatMap((key) => (fields[key] ? `${key} ${fields[key]}` : []));
   return `a cost sheet with ${keys.join(' or ')} exists already`;
 };
 
 async function findCostsheets(filter: CostsheetFilter, context: Context) {
-  const input = askedOf(filter, context.scope);
+  const input = normalizeCostsheetFilter(filter, context.scope);
   const query = narrow(CostsheetModel.in(context.scope, context.services.postgres), [
     ['id', input.costsheet_ids],
     ['name', input.name],

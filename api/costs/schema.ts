@@ -4,7 +4,7 @@ import { costsheetFields, costsheetShape } from '../../core/costsheet/record.ts'
 import { invalid } from '../../core/error.ts';
 import { optionalKey } from '../../core/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { anyOf, BASE_COLUMNS, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
 export const CreateCostsheet = costsheetFields.meta({
@@ -24,7 +24,7 @@ export const UpdateCostsheet = costsheetFields
 
 export const CostsheetExpand = z.object({ expand });
 
-const common = listShape({ costsheet_ids: anyOf('cost sheets') });
+const common = listShape({ costsheet_ids: matchAny('cost sheets') });
 const { limit, offset, status, order, start_time, end_time } = common.shape;
 const TOO = 'Another place for what stands beside it, which the published client uses.';
 
@@ -45,7 +45,7 @@ export const CostsheetFilter = common
       .nullish()
       .meta({ description: TOO }),
     timeRangeFilter: z.object({ start_time, end_time }).nullish().meta({ description: TOO }),
-    costsheetIDs: anyOf('cost sheets'),
+    costsheetIDs: matchAny('cost sheets'),
     lookupKey: z.string().optional().meta({ description: 'Another name of `lookup_key`.' }),
     tenantID: z.string().optional().meta({ description: 'The tenant of the key, and no other.' }),
     environmentID: z.string().optional().meta({ description: 'The environment of the key, and no other.' }),
@@ -54,19 +54,19 @@ export const CostsheetFilter = common
 export type CostsheetFilter = z.output<typeof CostsheetFilter>;
 
 /** The question in one spelling. */
-export function askedOf(filter: CostsheetFilter, scope: Scope) {
-  const { queryFilter, timeRangeFilter, costsheetIDs, lookupKey, tenantID, environmentID, ...asked } = filter;
+export function normalizeCostsheetFilter(filter: CostsheetFilter, scope: Scope) {
+  const { queryFilter, timeRangeFilter, costsheetIDs, lookupKey, tenantID, environmentID, ...fields } = filter;
   if (tenantID && tenantID !== scope.tenant_id) throw invalid('tenantID', 'is not the tenant of this key');
   if (environmentID && environmentID !== scope.environment_id)
     throw invalid('environmentID', 'is not the environment of this key');
-  const stated = Object.entries({ ...queryFilter, ...timeRangeFilter }).filter(([, value]) => value !== undefined);
+  const nested = Object.entries({ ...queryFilter, ...timeRangeFilter }).filter(([, value]) => value !== undefined);
   return {
-    ...asked,
-    ...(Object.fromEntries(stated) as Partial<typeof asked>),
+    ...fields,
+    ...(Object.fromEntries(nested) as Partial<typeof fields>),
     // A list of columns says more than one column.
-    ...(asked.sort === undefined ? {} : { sort: asked.sort }),
-    costsheet_ids: asked.costsheet_ids ?? costsheetIDs,
-    lookup_key: asked.lookup_key ?? lookupKey,
+    ...(fields.sort === undefined ? {} : { sort: fields.sort }),
+    costsheet_ids: fields.costsheet_ids ?? costsheetIDs,
+    lookup_key: fields.lookup_key ?? lookupKey,
   };
 }
 

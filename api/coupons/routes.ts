@@ -5,7 +5,7 @@ import { CouponModel } from '../../storage/models/coupon.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, changeFor, type Route } from '../http/route.ts';
+import { type Context, type Route, toAuthor, toChangeOptions } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showCoupon } from './answer.ts';
 import { couponAssociationRoutes } from './associations.ts';
@@ -31,7 +31,7 @@ export const couponRoutes: Route[] = [
     handle: ({ body }, context) => {
       const coupon = defineCoupon(body);
       const id = newId('coupon', context.now.getTime());
-      const record = { id, ...coupon, total_redemptions: 0, ...createdBy(authorOf(context)) };
+      const record = { id, ...coupon, total_redemptions: 0, ...createdBy(toAuthor(context)) };
       const conflict = `a coupon with coupon_code ${coupon.coupon_code} exists already`;
       return CouponModel.add(context.scope, record, { database: context.services.postgres, conflict });
     },
@@ -53,7 +53,7 @@ export const couponRoutes: Route[] = [
     description: 'What it takes off stays: those who redeemed it were promised that.',
     body: UpdateCoupon,
     handle: ({ params, body }, context) =>
-      CouponModel.changePublished(context.scope, { id: params.id, changes: body }, changeFor(context)),
+      CouponModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),
   }),
   coupons.archive({
     summary: 'Archive a coupon',
@@ -62,7 +62,7 @@ export const couponRoutes: Route[] = [
       await CouponModel.changePublished(
         context.scope,
         { id: params.id, changes: { status: 'archived' } },
-        changeFor(context),
+        toChangeOptions(context),
       );
     },
   }),

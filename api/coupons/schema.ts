@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { couponAssociationShape } from '../../core/coupon/association.ts';
 import { couponFields, couponShape } from '../../core/coupon/record.ts';
 import { timestampText } from '../../core/record.ts';
-import { anyOf, BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny, textList } from '../http/list.ts';
 
 export const CreateCoupon = couponFields.meta({
   id: 'CreateCouponRequest',
@@ -25,8 +25,8 @@ export const UpdateCoupon = couponFields
   .meta({ id: 'UpdateCouponRequest', example: { name: 'Launch of the API' } });
 
 export const CouponFilter = listShape({
-  coupon_ids: anyOf('coupons'),
-  coupon_codes: anyOf('codes'),
+  coupon_ids: matchAny('coupons'),
+  coupon_codes: matchAny('codes'),
 }).meta({ id: 'CouponFilter', example: { coupon_codes: ['LAUNCH20'], limit: 10 } });
 export type CouponFilter = z.output<typeof CouponFilter>;
 
@@ -71,8 +71,8 @@ const atMost = (these: string) =>
 export const CouponAssociationFilter = listShape({
   subscription_ids: atMost('subscriptions'),
   coupon_ids: atMost('coupons'),
-  subscription_line_item_ids: anyOf('line items'),
-  subscription_phase_ids: anyOf('phases'),
+  subscription_line_item_ids: matchAny('line items'),
+  subscription_phase_ids: matchAny('phases'),
   active_only: flag.default(false).meta({
     description: 'Those that work at some time of the period, or now where no period is stated.',
   }),

@@ -5,7 +5,7 @@ import { voidCreditNote } from '../../actions/credit-notes/void-credit-note.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateCreditNote,
@@ -35,7 +35,7 @@ export const creditNoteRoutes: Route[] = [
     description:
       'Of an invoice that is not paid it lowers what is due (ADJUSTMENT); what was paid goes to the prepaid wallet of its customer (REFUND). Each line gives back no more than is left of it over all credit notes, and its tax comes with it. It takes effect at once, unless `process_credit_note` is false. One content, or one `idempotency_key`, is one note: a second request is refused with 409.',
     body: CreateCreditNote,
-    handle: ({ body }, context) => createCreditNote(context.services, context.scope, body, authorOf(context)),
+    handle: ({ body }, context) => createCreditNote(context.services, context.scope, body, toAuthor(context)),
   }),
   creditNotes.list,
   creditNotes.read({
@@ -54,15 +54,15 @@ export const creditNoteRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: CreditNoteDone,
-    once: {
-      again: async (_done, { params }, context) => {
+    idempotency: {
+      replay: async (_done, { params }, context) => {
         const { scope, services } = context;
         const note = await CreditNoteModel.fetch(scope, params.id, { database: services.postgres });
         return showDone(note, 'final', context);
       },
     },
     handle: async ({ params }, context) => {
-      const deed = { id: params.id, author: authorOf(context) };
+      const deed = { id: params.id, author: toAuthor(context) };
       const note = await finalizeCreditNote(context.services, context.scope, deed);
       return showDone(note, 'final', context);
     },
@@ -79,15 +79,15 @@ export const creditNoteRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: CreditNoteDone,
-    once: {
-      again: async (_done, { params }, context) => {
+    idempotency: {
+      replay: async (_done, { params }, context) => {
         const { scope, services } = context;
         const note = await CreditNoteModel.fetch(scope, params.id, { database: services.postgres });
         return showDone(note, 'void', context);
       },
     },
     handle: async ({ params }, context) => {
-      const note = await voidCreditNote(context.services, context.scope, { id: params.id, author: authorOf(context) });
+      const note = await voidCreditNote(context.services, context.scope, { id: params.id, author: toAuthor(context) });
       return showDone(note, 'void', context);
     },
   }),

@@ -9,7 +9,7 @@ import {
 } from '../../core/credit-note/record.ts';
 import { anyCase } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listOf, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, commaSeparatedList, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { MessageAnswer } from '../http/route.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
@@ -39,9 +39,11 @@ export const CreditNoteAnswer = CreditNote.extend({
 export const CreditNoteDone = CreditNoteAnswer.extend(MessageAnswer.shape).meta({ id: 'CreditNoteDoneResponse' });
 
 export const CreditNoteFilter = listShape({
-  credit_note_ids: anyOf('credit notes'),
+  credit_note_ids: matchAny('credit notes'),
   invoice_id: z.string().optional().meta({ description: 'Id of the invoice that is credited.' }),
-  credit_note_status: listOf(anyCase(CREDIT_NOTE_STATUSES)).optional().meta({ description: 'Any of these states.' }),
+  credit_note_status: commaSeparatedList(anyCase(CREDIT_NOTE_STATUSES))
+    .optional()
+    .meta({ description: 'Any of these states.' }),
   credit_note_type: anyCase(CREDIT_NOTE_TYPES).optional().meta({ description: 'ADJUSTMENT or REFUND.' }),
 }).meta({ id: 'CreditNoteFilter', example: { credit_note_status: ['FINALIZED'], limit: 10 } });
 export type CreditNoteFilter = z.output<typeof CreditNoteFilter>;

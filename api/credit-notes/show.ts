@@ -4,7 +4,7 @@ import type { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Context } from '../http/route.ts';
-import { customersOf, showInvoicesById, subscriptionsOf } from '../invoices/expand.ts';
+import { loadCustomersById, showInvoicesById, showSubscriptionsById } from '../invoices/expand.ts';
 
 const EVERY_PART = ['invoice', 'subscription', 'customer'];
 
@@ -22,9 +22,9 @@ export async function showCreditNotes(notes: readonly CreditNoteModel[], expand:
     )
     .orderBy('position');
   const byNote = groupBy(lines, ({ credit_note_id }) => credit_note_id);
-  const invoices = expand.includes('invoice') ? await invoicesOf(notes, context) : new Map();
-  const customers = expand.includes('customer') ? await customersOf(notes, context) : new Map();
-  const subscriptions = expand.includes('subscription') ? await subscriptionsOf(notes, [], context) : new Map();
+  const invoices = expand.includes('invoice') ? await showCreditedInvoices(notes, context) : new Map();
+  const customers = expand.includes('customer') ? await loadCustomersById(notes, context) : new Map();
+  const subscriptions = expand.includes('subscription') ? await showSubscriptionsById(notes, [], context) : new Map();
   return notes.map((note) => ({
     ...note,
     line_items: byNote.get(note.id) ?? [],
@@ -34,7 +34,7 @@ export async function showCreditNotes(notes: readonly CreditNoteModel[], expand:
   }));
 }
 
-async function invoicesOf(notes: readonly CreditNoteModel[], context: Context) {
+async function showCreditedInvoices(notes: readonly CreditNoteModel[], context: Context) {
   const { scope, services } = context;
   const ids = notes.map(({ invoice_id }) => invoice_id);
   return showInvoicesById(await InvoiceModel.byId(scope, ids, services.postgres), context);

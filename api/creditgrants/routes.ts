@@ -11,7 +11,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { fetchPage, listShape } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateCreditGrant,
@@ -43,7 +43,7 @@ export const creditGrantRoutes: Route[] = [
       'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. One of a subscription is given at once where it is due; one of a plan or add-on to each subscription that begins with it from then on.',
     body: CreateCreditGrant,
     handle: ({ body }, context) =>
-      createCreditGrant(context.services, context.scope, { input: body, author: authorOf(context) }),
+      createCreditGrant(context.services, context.scope, { input: body, author: toAuthor(context) }),
   }),
   grants.list,
   grants.read({ summary: 'Get a credit grant', description: 'An archived grant is answered, too.' }),
@@ -55,7 +55,7 @@ export const creditGrantRoutes: Route[] = [
       changeCreditGrant(context.services, context.scope, {
         id: params.id,
         changes: end_date === undefined ? changes : { ...changes, end_date },
-        author: authorOf(context),
+        author: toAuthor(context),
       }),
   }),
   route({
@@ -73,35 +73,35 @@ export const creditGrantRoutes: Route[] = [
     answer: MessageAnswer,
     handle: async ({ params, body }, context) => {
       const effective_date = body?.effective_date ?? null;
-      const request = { id: params.id, effective_date, author: authorOf(context) };
+      const request = { id: params.id, effective_date, author: toAuthor(context) };
       const grant = await archiveCreditGrant(context.services, context.scope, request);
       return {
         message: grant.status === 'archived' ? 'credit grant archived' : `credit grant ends at ${grant.end_date}`,
       };
     },
   }),
-  grantsOf({
+  buildGrantsRoute({
     path: '/plans/:id/creditgrants',
     operation_id: 'getPlanCreditGrants',
     summary: 'List the credit grants of a plan',
     giver: PlanModel,
     filter: 'plan_ids',
   }),
-  grantsOf({
+  buildGrantsRoute({
     path: '/addons/:id/creditgrants',
     operation_id: 'getAddonCreditGrants',
     summary: 'List the credit grants of an add-on',
     giver: AddonModel,
     filter: 'addon_ids',
   }),
-  upcomingOf({
+  buildUpcomingGrantsRoute({
     path: '/subscriptions/:id/grants/upcoming',
     operation_id: 'getSubscriptionUpcomingGrants',
     summary: 'List the credit grants that a subscription is to get',
     owner: SubscriptionModel,
     key: 'subscription_id',
   }),
-  upcomingOf({
+  buildUpcomingGrantsRoute({
     path: '/customers/:id/grants/upcoming',
     operation_id: 'getCustomerUpcomingGrants',
     summary: 'List the credit grants that the subscriptions of a customer are to get',
@@ -110,7 +110,7 @@ export const creditGrantRoutes: Route[] = [
   }),
 ];
 
-type Upcoming = {
+type UpcomingGrantsRouteOptions = {
   path: string;
   operation_id: string;
   summary: string;
@@ -119,7 +119,7 @@ type Upcoming = {
 };
 
 /** Of a grant the next: the one behind it is made when this one is given. */
-function upcomingOf({ path, operation_id, summary, owner, key }: Upcoming): Route {
+function buildUpcomingGrantsRoute({ path, operation_id, summary, owner, key }: UpcomingGrantsRouteOptions): Route {
   return route({
     method: 'get',
     path,
@@ -144,7 +144,7 @@ function upcomingOf({ path, operation_id, summary, owner, key }: Upcoming): Rout
 /** As long as a page can be. */
 const UPCOMING_MAX = 1000;
 
-type Giver = {
+type GrantsRouteOptions = {
   path: string;
   operation_id: string;
   summary: string;
@@ -153,7 +153,7 @@ type Giver = {
 };
 
 /** The grants of one plan or add-on, at a path of its own. */
-function grantsOf({ path, operation_id, summary, giver, filter }: Giver): Route {
+function buildGrantsRoute({ path, operation_id, summary, giver, filter }: GrantsRouteOptions): Route {
   return route({
     method: 'get',
     path,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { creditGrantApplicationShape } from '../../core/credit-grant/application.ts';
 import { creditGrantFields, creditGrantScope, creditGrantShape } from '../../core/credit-grant/record.ts';
 import { timestampText } from '../../core/record.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateCreditGrant = creditGrantFields.meta({
   id: 'CreateCreditGrantRequest',
@@ -41,10 +41,10 @@ export const DeleteCreditGrant = z
   .meta({ id: 'DeleteCreditGrantRequest', example: { effective_date: '2026-01-01T00:00:00Z' } });
 
 export const CreditGrantFilter = listShape({
-  credit_grant_ids: anyOf('credit grants'),
-  plan_ids: anyOf('plans'),
-  subscription_ids: anyOf('subscriptions'),
-  addon_ids: anyOf('add-ons'),
+  credit_grant_ids: matchAny('credit grants'),
+  plan_ids: matchAny('plans'),
+  subscription_ids: matchAny('subscriptions'),
+  addon_ids: matchAny('add-ons'),
   scope: creditGrantScope.optional().meta({ description: 'Whether plans, subscriptions or add-ons give them.' }),
 }).meta({ id: 'CreditGrantFilter' });
 export type CreditGrantFilter = z.output<typeof CreditGrantFilter>;

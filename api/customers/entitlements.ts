@@ -22,24 +22,24 @@ import {
   showLimitedUsage,
   showUsed,
 } from '../entitlements/entitled.ts';
-import type { KeptRead, Moment } from '../http/kept-text.ts';
-import { anyOf } from '../http/list.ts';
+import { matchAny } from '../http/list.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
+import type { AnswerMoment, CachedAnswerRead } from '../http/serialized-cache.ts';
 
 const tag = 'Customers';
 
-const EntitlementsQuery = z.object({
-  feature_ids: anyOf('features'),
-  subscription_ids: anyOf('subscriptions, to look at no others'),
+const CustomerEntitlementsQuery = z.object({
+  feature_ids: matchAny('features'),
+  subscription_ids: matchAny('subscriptions, to look at no others'),
 });
-type EntitlementsQuery = z.output<typeof EntitlementsQuery>;
+type CustomerEntitlementsQuery = z.output<typeof CustomerEntitlementsQuery>;
 
-const UsageQuery = EntitlementsQuery.extend({
+const CustomerUsageQuery = CustomerEntitlementsQuery.extend({
   customer_id: z.string().optional().meta({ description: 'The customer by its id.' }),
   customer_lookup_key: z.string().optional().meta({ description: 'The customer by the id that its events name.' }),
-  feature_lookup_keys: anyOf('lookup keys of features'),
+  feature_lookup_keys: matchAny('lookup keys of features'),
 });
-type UsageQuery = z.output<typeof UsageQuery>;
+type CustomerUsageQuery = z.output<typeof CustomerUsageQuery>;
 
 const VIEW =
   'What its subscriptions that are active or trialing grant: their plans, their add-ons times quantity, and what is their own, all together and source by source. Who takes part in another’s subscription has what that one grants.';
@@ -54,22 +54,22 @@ export const customerEntitlementRoutes: Route[] = [
     tag,
     access: 'entitlement:read',
     params: idParams,
-    query: EntitlementsQuery,
+    query: CustomerEntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
-    kept: ({ params, query }, { kept }) => {
+    readCached: ({ params, query }, { cache: kept }) => {
       const known = kept.find<object>(entitledKey(params.id, query));
-      return known && { of: [known], show: asKept };
+      return known && { of: [known], show: showUnchanged };
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
-      const asked = { ...scope, key: entitledKey(params.id, query), now };
+      const cacheRequest = { ...scope, key: entitledKey(params.id, query), now };
       const make = async (gathering: GatherContext) => {
         const within = gatheredIn(context, gathering);
         const customer = await CustomerModel.fetch(scope, params.id, gathering);
-        return { answer: await entitlementsOf(customer, query, within) };
+        return { answer: await showCustomerEntitlements(customer, query, within) };
       };
-      return (await loadCached(services, asked, make)).answer;
+      return (await loadCached(services, cacheRequest, make)).answer;
     },
   }),
   route({
@@ -83,13 +83,13 @@ export const customerEntitlementRoutes: Route[] = [
     params: z.object({
       external_id: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
     }),
-    query: EntitlementsQuery,
+    query: CustomerEntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
     handle: async ({ params, query }, context) => {
       const { scope, services } = context;
       const customer = await CustomerModel.fetchExternal(scope, params.external_id, services.postgres);
-      return entitlementsOf(customer, query, context);
+      return showCustomerEntitlements(customer, query, context);
     },
   }),
   route({
@@ -101,14 +101,14 @@ export const customerEntitlementRoutes: Route[] = [
       'Of each metered feature: the usage since it began again from 0, beside the limit. One of `customer_id` and `customer_lookup_key` is required.',
     tag,
     access: 'entitlement:read',
-    query: UsageQuery,
+    query: CustomerUsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
-    kept: ({ query }, { kept }) => {
-      const known = kept.find<UsageKept>(usageKey(query));
-      return known && keptUsageRead(known, kept.as_of);
+    readCached: ({ query }, { cache: kept }) => {
+      const known = kept.find<CachedCustomerUsage>(usageKey(query));
+      return known && toCachedUsageRead(known, kept.as_of);
     },
-    handle: async ({ query }, context) => usageOf(query, context),
+    handle: async ({ query }, context) => showCustomerUsage(query, context),
   }),
   route({
     method: 'get',
@@ -119,19 +119,19 @@ export const customerEntitlementRoutes: Route[] = [
     tag,
     access: 'entitlement:read',
     params: idParams,
-    query: UsageQuery,
+    query: CustomerUsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
     handle: async ({ params, query }, context) => {
       if (query.customer_id && query.customer_id !== params.id)
         throw invalid('customer_id', 'is not the customer of the path');
-      return usageOf({ ...query, customer_id: params.id }, context);
+      return showCustomerUsage({ ...query, customer_id: params.id }, context);
     },
   }),
 ];
 
-async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery, context: Context) {
-  const reading = readingOf(context);
+async function showCustomerEntitlements(customer: CustomerModel, query: CustomerEntitlementsQuery, context: Context) {
+  const reading = toReading(context);
   await checkUsageReferences(customer.id, query, reading);
   const subscriptions = await listGrantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await listEntitledFeatures(subscriptions, query.feature_ids, reading);
@@ -140,49 +140,57 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
 }
 
 /** Made once, and kept up as usage arrives (docs/decisions/0007-cached-answers.md). */
-async function usageOf(query: UsageQuery, context: Context) {
+async function showCustomerUsage(query: CustomerUsageQuery, context: Context) {
   const { scope, services, now } = context;
-  const asked = { ...scope, key: usageKey(query), now };
-  const { answer, as_of } = await loadCached(services, asked, (gathering) => makeUsage(query, context, gathering));
+  const cacheRequest = { ...scope, key: usageKey(query), now };
+  const { answer, as_of } = await loadCached(services, cacheRequest, (gathering) =>
+    makeUsage(query, context, gathering),
+  );
   return withUsed(answer.shown, { used: answer.used.map(showUsed), as_of });
 }
 
 /** What stays the same whatever is used, and what was used of each of its features. */
-type UsageKept = {
+type CachedCustomerUsage = {
   readonly shown: { readonly features: readonly object[] };
   readonly used: readonly UsageAgainstLimit[];
 };
 
-function withUsed({ features, ...shown }: UsageKept['shown'], said: { used: readonly object[]; as_of: unknown }) {
-  const { used, as_of } = said;
+function withUsed(
+  { features, ...shown }: CachedCustomerUsage['shown'],
+  current: { used: readonly object[]; as_of: unknown },
+) {
+  const { used, as_of } = current;
   return { ...shown, features: features.map((feature, index) => ({ ...feature, ...used[index]! })), as_of };
 }
 
-function keptUsageRead({ shown, used }: UsageKept, as_of: string): KeptRead<UsageKept['shown']> {
+function toCachedUsageRead(
+  { shown, used }: CachedCustomerUsage,
+  as_of: string,
+): CachedAnswerRead<CachedCustomerUsage['shown']> {
   const moment: Record<string, unknown> = { as_of };
   for (let index = 0; index < used.length; index++)
     for (const [name, value] of Object.entries(showUsed(used[index]!))) moment[`${index}.${name}`] = value;
   return { of: [shown], show: usageAtMoment, moment };
 }
 
-function usageAtMoment(shown: UsageKept['shown'], { as_of, ...said }: Moment): object {
+function usageAtMoment(shown: CachedCustomerUsage['shown'], { as_of, ...currentValues }: AnswerMoment): object {
   const used: Record<string, unknown>[] = shown.features.map(() => ({}));
-  for (const [place, value] of Object.entries(said)) {
+  for (const [place, value] of Object.entries(currentValues)) {
     const [index, name] = place.split('.');
     used[Number(index)]![name!] = value;
   }
   return withUsed(shown, { used, as_of });
 }
 
-function asKept(known: object): object {
+function showUnchanged(known: object): object {
   return known;
 }
 
-function entitledKey(customer_id: string, query: EntitlementsQuery): string {
+function entitledKey(customer_id: string, query: CustomerEntitlementsQuery): string {
   return `entitled ${customer_id} ${JSON.stringify(query)}`;
 }
 
-function usageKey(query: UsageQuery): string {
+function usageKey(query: CustomerUsageQuery): string {
   return `customer usage ${JSON.stringify(query)}`;
 }
 
@@ -191,9 +199,9 @@ function gatheredIn(context: Context, { database, now }: GatherContext): Context
   return { ...context, services: { ...context.services, postgres: database }, now };
 }
 
-async function makeUsage(query: UsageQuery, asking: Context, gathering: GatherContext) {
+async function makeUsage(query: CustomerUsageQuery, asking: Context, gathering: GatherContext) {
   const context = gatheredIn(asking, gathering);
-  const reading = readingOf(context);
+  const reading = toReading(context);
   const customer = await chosenCustomer(query, reading);
   await checkUsageReferences(customer.id, query, reading);
   const called = await listFeatureIdsByLookupKey(query.feature_lookup_keys ?? [], reading);
@@ -204,9 +212,13 @@ async function makeUsage(query: UsageQuery, asking: Context, gathering: GatherCo
   const { again, until_ms } = buildUsageRefresh(usages, context.now);
   const features = await showLimitedUsage(usages, context);
   const shown = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
-  const kept = (used: readonly UsageAgainstLimit[]): UsageKept => ({ shown, used });
+  const toCachedUsage = (used: readonly UsageAgainstLimit[]): CachedCustomerUsage => ({ shown, used });
   const used_now = usages.map(({ used, usage_percent }) => ({ used, usage_percent }));
-  return { answer: kept(used_now), ...(again ? { again: (read: ReadCached) => kept(again(read)) } : {}), until_ms };
+  return {
+    answer: toCachedUsage(used_now),
+    ...(again ? { again: (read: ReadCached) => toCachedUsage(again(read)) } : {}),
+    until_ms,
+  };
 }
 
 async function noteStarts(
@@ -218,12 +230,15 @@ async function noteStarts(
   await recordUpcomingStarts(database, scope, { customer_id: id, subscription_ids, now });
 }
 
-function readingOf({ scope, services, now }: Context): EntitlementReadContext {
+function toReading({ scope, services, now }: Context): EntitlementReadContext {
   return { scope, database: services.postgres, now };
 }
 
 /** By id, by external id, or by both when they agree. */
-async function chosenCustomer(query: UsageQuery, { scope, database }: EntitlementReadContext): Promise<CustomerModel> {
+async function chosenCustomer(
+  query: CustomerUsageQuery,
+  { scope, database }: EntitlementReadContext,
+): Promise<CustomerModel> {
   const { customer_id, customer_lookup_key } = query;
   if (!customer_id && !customer_lookup_key)
     throw invalid('customer_id', 'is required as a query parameter, or customer_lookup_key instead of it');

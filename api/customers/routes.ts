@@ -8,7 +8,7 @@ import { invalid } from '../../core/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { customerEntitlementRoutes } from './entitlements.ts';
 import { showCustomer, showCustomers } from './expand.ts';
@@ -45,7 +45,7 @@ export const customerRoutes: Route[] = [
         fields: toRecordFields(body),
         tax_rate_overrides: body.tax_rate_overrides ?? null,
         parent: toParentReference(body),
-        author: authorOf(context),
+        author: toAuthor(context),
       }),
   }),
   customers.list,
@@ -136,7 +136,7 @@ export const customerRoutes: Route[] = [
     params: idParams,
     success: 204,
     handle: async ({ params }, context) => {
-      await archiveCustomer(context.services, context.scope, { id: params.id, author: authorOf(context) });
+      await archiveCustomer(context.services, context.scope, { id: params.id, author: toAuthor(context) });
     },
   }),
   ...customerEntitlementRoutes,
@@ -160,6 +160,6 @@ async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, cont
   if (!id && !external_customer_id)
     throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
   const change = { id, external_customer_id, changes: toRecordFields(fields), parent: toParentReference(fields) };
-  const changed = await changeCustomer(context.services, context.scope, { ...change, author: authorOf(context) });
+  const changed = await changeCustomer(context.services, context.scope, { ...change, author: toAuthor(context) });
   return showCustomer(changed, context);
 }

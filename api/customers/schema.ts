@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { customerFields, customerShape } from '../../core/customer/record.ts';
 import { absentParts, parentParts } from '../../core/customer/request.ts';
-import { anyOf, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 const { name } = customerFields.shape;
 
@@ -26,11 +26,11 @@ export type CustomerChoice = z.output<typeof CustomerChoice>;
 export const CustomerExpand = z.object({ expand });
 
 export const CustomerFilter = listShape({
-  customer_ids: anyOf('customers'),
-  external_ids: anyOf('external ids'),
+  customer_ids: matchAny('customers'),
+  external_ids: matchAny('external ids'),
   external_id: z.string().optional().meta({ description: 'The id that the events of the customer name.' }),
   email: z.string().optional().meta({ description: 'Exactly this address.' }),
-  parent_customer_ids: anyOf('customers, to which it belongs'),
+  parent_customer_ids: matchAny('customers, to which it belongs'),
 }).meta({ id: 'CustomerFilter', example: { external_ids: ['acme'], limit: 10 } });
 export type CustomerFilter = z.output<typeof CustomerFilter>;
 

@@ -16,7 +16,7 @@ import type { Period } from '../../core/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { countInvoicesByPayment, countSubscriptionsByPlan } from '../../storage/models/recent.ts';
-import { checkedRange, withBounds } from '../events/asked.ts';
+import { checkRange, withBounds } from '../events/usage-query-fields.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import {
   CUSTOMERS_MAX,
@@ -53,11 +53,11 @@ export const dashboardRoutes: Route[] = [
 ];
 
 async function answerDashboard(body: z.output<typeof RevenueDashboardRequest>, context: Context) {
-  const { start_us, end_us } = periodOf(body);
+  const { start_us, end_us } = checkPeriod(body);
   const range = { start: Math.ceil(start_us / 1000), end: ceilToMs(end_us) };
   const window_size = body.window_size ?? selectWindowSize(range);
   checkShown({ start_us, end_us }, window_size);
-  const asked = {
+  const query = {
     range,
     customer_ids: body.customer_ids?.length ? body.customer_ids : null,
     window_size,
@@ -66,14 +66,14 @@ async function answerDashboard(body: z.output<typeof RevenueDashboardRequest>, c
     now: context.now,
   };
   const found = await withBounds(context, ({ signal }) =>
-    loadRevenueDashboard(context.services, context.scope, { ...asked, signal }),
+    loadRevenueDashboard(context.services, context.scope, { ...query, signal }),
   );
   return showDashboard(found, window_size);
 }
 
-function periodOf({ period_start, period_end }: { period_start: number; period_end: number }) {
+function checkPeriod({ period_start, period_end }: { period_start: number; period_end: number }) {
   if (period_end <= period_start) throw invalid('period_end', 'must be after period_start');
-  return checkedRange({ start_us: period_start, end_us: period_end });
+  return checkRange({ start_us: period_start, end_us: period_end });
 }
 
 /** Three years of days. */
@@ -87,9 +87,9 @@ function checkShown(range: { start_us: number; end_us: number }, size: WindowSiz
 function showDashboard(found: RevenueDashboard, size: WindowSize) {
   const totals = found.currencies.map(({ currency, customers, ...amounts }) => ({
     currency,
-    shown: { ...totalsOf(amounts), customer_count: customers },
+    shown: { ...showTotals(amounts), customer_count: customers },
   }));
-  const graphs = graphsOf(found, size);
+  const graphs = showGraphs(found, size);
   const [first] = totals.toSorted((a, b) => b.shown.total_revenue.comparedTo(a.shown.total_revenue));
   return {
     summaries: Object.fromEntries(totals.map(({ currency, shown }) => [currency, shown])),
@@ -98,20 +98,20 @@ function showDashboard(found: RevenueDashboard, size: WindowSize) {
       customer_name: customer?.name ?? '',
       external_customer_id: customer?.external_id ?? '',
       currency,
-      ...totalsOf(amounts),
+      ...showTotals(amounts),
     })),
     graph: { total_revenue: graphs[first?.currency ?? ''] ?? [], by_currency: graphs },
-    mrr: recurringOf(found, size),
+    mrr: showRecurring(found, size),
     as_of: instantText(found.as_of),
   };
 }
 
-function totalsOf({ usage, fixed }: { usage: Decimal; fixed: Decimal }) {
+function showTotals({ usage, fixed }: { usage: Decimal; fixed: Decimal }) {
   return { total_revenue: usage.plus(fixed), total_usage_revenue: usage, total_fixed_revenue: fixed };
 }
 
 /** By currency, every window in order of time. */
-function windowsOf({ windows, revenue }: RevenueTrend): [string, { window: Period; total: Decimal }[]][] {
+function groupWindowsByCurrency({ windows, revenue }: RevenueTrend): [string, { window: Period; total: Decimal }[]][] {
   return Array.from(
     groupBy(revenue, ({ currency }) => currency),
     ([currency, of]) => {
@@ -121,9 +121,9 @@ function windowsOf({ windows, revenue }: RevenueTrend): [string, { window: Perio
   );
 }
 
-function graphsOf(trend: RevenueTrend, size: WindowSize) {
+function showGraphs(trend: RevenueTrend, size: WindowSize) {
   return Object.fromEntries(
-    windowsOf(trend).map(([currency, of]) => [
+    groupWindowsByCurrency(trend).map(([currency, of]) => [
       currency,
       of.map(({ window: { start }, total: value }) => ({
         label: formatWindowLabel(start, size),
@@ -134,7 +134,7 @@ function graphsOf(trend: RevenueTrend, size: WindowSize) {
   );
 }
 
-function recurringOf({ recurring, recurring_windows }: RevenueTrend, size: WindowSize) {
+function showRecurring({ recurring, recurring_windows }: RevenueTrend, size: WindowSize) {
   const ends = new Map(recurring_windows.map(({ start, end }) => [start, end]));
   return Object.fromEntries(
     Array.from(
@@ -174,10 +174,10 @@ async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, c
   ]);
   const period = { period_start: instantText(lately.start), period_end: instantText(lately.end) };
   return {
-    revenue_trend: { currency_revenue_windows: trendOf(trend, window_size), window_size, window_count },
-    mrr: recurringOf(trend, window_size),
+    revenue_trend: { currency_revenue_windows: showTrend(trend, window_size), window_size, window_count },
+    mrr: showRecurring(trend, window_size),
     recent_subscriptions: { ...subscriptions, ...period },
-    invoice_payment_status: { ...paidOf(invoices), ...period },
+    invoice_payment_status: { ...countByPaymentOutcome(invoices), ...period },
     as_of: instantText(trend.as_of),
   };
 }
@@ -190,9 +190,9 @@ function lastWindows(now: number, size: WindowSize, count: number): Period {
   return { start, end: running.end };
 }
 
-function trendOf(trend: RevenueTrend, size: WindowSize) {
+function showTrend(trend: RevenueTrend, size: WindowSize) {
   return Object.fromEntries(
-    windowsOf(trend).map(([currency, of]) => [
+    groupWindowsByCurrency(trend).map(([currency, of]) => [
       currency,
       {
         windows: of.map(({ window, total: total_revenue }) => ({
@@ -225,7 +225,7 @@ const PAID: readonly PaymentStatus[] = ['SUCCEEDED', 'OVERPAID'];
 const PENDING: readonly PaymentStatus[] = ['INITIATED', 'PENDING', 'PROCESSING'];
 
 /** What was refunded or voided is neither. */
-function paidOf(counts: readonly { payment_status: PaymentStatus; count: number }[]) {
+function countByPaymentOutcome(counts: readonly { payment_status: PaymentStatus; count: number }[]) {
   const over = (statuses: readonly PaymentStatus[]) =>
     counts.reduce((sum, { payment_status, count }) => sum + (statuses.includes(payment_status) ? count : 0), 0);
   return { paid: over(PAID), pending: over(PENDING), failed: over(['FAILED']) };

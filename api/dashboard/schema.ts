@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { windowSize } from '../../core/meter/record.ts';
 import { decimalText, orNull } from '../../core/record.ts';
 import { WINDOW_SIZES } from '../../core/time/window.ts';
-import { requiredInstantUs } from '../events/asked.ts';
+import { requiredInstantUs } from '../events/usage-query-fields.ts';
 import { listShape } from '../http/list.ts';
 
 export const CUSTOMERS_MAX = 1_000;

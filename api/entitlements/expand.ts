@@ -15,7 +15,7 @@ export async function showEntitlements(
   context: Context,
 ) {
   const { scope, services } = context;
-  const asked = (part: string, id: (one: EntitlementModel) => string) =>
+  const collectIds = (part: string, id: (one: EntitlementModel) => string) =>
     expand.includes(part) ? entitlements.map(id) : [];
   const withFeatures = expand.includes('features') || expand.includes('meters');
   const featureIds = withFeatures ? entitlements.map(({ feature_id }) => feature_id) : [];
@@ -25,12 +25,12 @@ export async function showEntitlements(
   );
   const plans = await PlanModel.byId(
     scope,
-    asked('plans', ({ entity_id }) => entity_id),
+    collectIds('plans', ({ entity_id }) => entity_id),
     services.postgres,
   );
   const addons = await AddonModel.byId(
     scope,
-    asked('addons', ({ entity_id }) => entity_id),
+    collectIds('addons', ({ entity_id }) => entity_id),
     services.postgres,
   );
   return entitlements.map((entitlement) => ({
@@ -47,7 +47,11 @@ export async function showEntitlement(entitlement: EntitlementModel, context: Co
 }
 
 /** What plans or add-ons grant, by their ids: what they show in `entitlements`. */
-export async function entitlementsByEntity(entity_ids: readonly string[], expand: readonly string[], context: Context) {
+export async function loadEntitlementsByEntity(
+  entity_ids: readonly string[],
+  expand: readonly string[],
+  context: Context,
+) {
   const found = await EntitlementModel.publishedOf(context.scope, entity_ids, context.services.postgres);
   return groupBy(await showEntitlements(found, expand, context), ({ entity_id }) => entity_id);
 }

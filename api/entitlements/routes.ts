@@ -10,8 +10,8 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { loadPage, narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { anyOf, fetchPage, listShape } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { fetchPage, listShape, matchAny } from '../http/list.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { SubscriptionEntitlementsAnswer, showEntitled } from './entitled.ts';
 import { showEntitlement, showEntitlements } from './expand.ts';
@@ -19,13 +19,13 @@ import {
   BulkEntitlementAnswer,
   CreateBulkEntitlement,
   CreateEntitlement,
-  changedBy,
   EntitlementAnswer,
   EntitlementFilter,
   EntitlementListAnswer,
   entitlementGrammar,
-  grantedBy,
   PlanEntitlementsAnswer,
+  toEntitlementChanges,
+  toEntitlementInput,
   UpdateEntitlement,
 } from './schema.ts';
 
@@ -54,7 +54,10 @@ export const entitlementRoutes: Route[] = [
       'What is granted goes by the type of the feature: a limit of usage, a value, values by key, or just that it is there. What is granted bit by bit has the terms of its grants in place of a limit. One of a subscription adds to what its plan grants, or replaces the entitlement that `parent_entitlement_id` names.',
     body: CreateEntitlement,
     handle: ({ body }, context) =>
-      createEntitlement(context.services, context.scope, { request: grantedBy(body), author: authorOf(context) }),
+      createEntitlement(context.services, context.scope, {
+        request: toEntitlementInput(body),
+        author: toAuthor(context),
+      }),
   }),
   route({
     method: 'post',
@@ -67,8 +70,8 @@ export const entitlementRoutes: Route[] = [
     body: CreateBulkEntitlement,
     success: 201,
     answer: BulkEntitlementAnswer,
-    once: {
-      again: async (done, _input, context) => {
+    idempotency: {
+      replay: async (done, _input, context) => {
         const { scope, services } = context;
         const ids = done.madeAll('entitlement');
         const records = await EntitlementModel.byId(scope, ids, services.postgres);
@@ -82,7 +85,7 @@ export const entitlementRoutes: Route[] = [
       },
     },
     handle: async ({ body }, context) => {
-      const input = { requests: body.items.map(grantedBy), author: authorOf(context) };
+      const input = { requests: body.items.map(toEntitlementInput), author: toAuthor(context) };
       return {
         items: await showEntitlements(await createEntitlements(context.services, context.scope, input), [], context),
       };
@@ -102,15 +105,15 @@ export const entitlementRoutes: Route[] = [
     handle: ({ params, body }, context) =>
       changeEntitlement(context.services, context.scope, {
         id: params.id,
-        changes: changedBy(body),
-        author: authorOf(context),
+        changes: toEntitlementChanges(body),
+        author: toAuthor(context),
       }),
   }),
   entitlements.archive({
     summary: 'Archive an entitlement',
     description: 'It grants nothing from then on. One of a subscription that replaced it stays in force.',
     handle: ({ params }, context) =>
-      archiveEntitlement(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveEntitlement(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
   route({
     method: 'get',
@@ -126,7 +129,7 @@ export const entitlementRoutes: Route[] = [
     answer: PlanEntitlementsAnswer,
     handle: async ({ params, query }, context) => {
       const plan = await PlanModel.fetch(context.scope, params.id, { database: context.services.postgres });
-      return { ...plan, ...(await grantsOf(plan.id, query, context)) };
+      return { ...plan, ...(await listEntityGrants(plan.id, query, context)) };
     },
   }),
   route({
@@ -143,7 +146,7 @@ export const entitlementRoutes: Route[] = [
     answer: EntitlementListAnswer,
     handle: async ({ params, query }, context) => {
       const addon = await AddonModel.fetch(context.scope, params.id, { database: context.services.postgres });
-      return grantsOf(addon.id, query, context);
+      return listEntityGrants(addon.id, query, context);
     },
   }),
   route({
@@ -156,7 +159,7 @@ export const entitlementRoutes: Route[] = [
     tag,
     access: 'entitlement:read',
     params: idParams,
-    query: z.object({ feature_ids: anyOf('features') }),
+    query: z.object({ feature_ids: matchAny('features') }),
     success: 200,
     answer: SubscriptionEntitlementsAnswer,
     handle: async ({ params, query }, context) => {
@@ -187,7 +190,7 @@ async function findEntitlements(input: EntitlementFilter, context: Context) {
   return { ...page, items: await showEntitlements(page.items, input.expand ?? [], context) };
 }
 
-async function grantsOf(entity_id: string, page: z.output<typeof GrantsPage>, context: Context) {
+async function listEntityGrants(entity_id: string, page: z.output<typeof GrantsPage>, context: Context) {
   const grants = EntitlementModel.publishedOf(context.scope, [entity_id], context.services.postgres);
   const { items, pagination } = await loadPage(grants, { ...page, order: [] });
   return { items: await showEntitlements(items, ['features'], context), pagination };

@@ -7,7 +7,7 @@ import { featureShape } from '../../core/feature/record.ts';
 import { orNull } from '../../core/record.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { FeatureAnswer } from '../features/schema.ts';
-import { anyOf, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
 const shape = entitlementShape.shape;
@@ -69,14 +69,14 @@ export const CreateEntitlement = z
 export type CreateEntitlement = z.output<typeof CreateEntitlement>;
 
 /** What grants it, said in one of two ways, or in both when they agree. */
-export function grantedBy({ plan_id, entity_type, entity_id, ...stated }: CreateEntitlement) {
+export function toEntitlementInput({ plan_id, entity_type, entity_id, ...fields }: CreateEntitlement) {
   if (plan_id && ((entity_type && entity_type !== 'PLAN') || (entity_id && entity_id !== plan_id)))
     throw invalid('plan_id', 'contradicts entity_type and entity_id: give one of them');
   const type = plan_id ? ('PLAN' as const) : entity_type;
   const id = plan_id ?? entity_id;
   if (!type) throw invalid('entity_type', 'is required without plan_id');
   if (!id) throw invalid('entity_id', 'is required without plan_id');
-  return { ...stated, entity_type: type, entity_id: id };
+  return { ...fields, entity_type: type, entity_id: id };
 }
 
 export const CreateBulkEntitlement = z
@@ -130,7 +130,7 @@ export const UpdateEntitlement = z
 type UpdateEntitlement = z.output<typeof UpdateEntitlement>;
 
 /** Whoever clears the grants and states them has not said which. */
-export function changedBy({ clear_grant_config, ...changes }: UpdateEntitlement) {
+export function toEntitlementChanges({ clear_grant_config, ...changes }: UpdateEntitlement) {
   if (!clear_grant_config) return changes;
   for (const field of Object.keys(NO_GRANTS) as (keyof typeof NO_GRANTS)[])
     if (changes[field] !== undefined && changes[field] !== null)
@@ -140,11 +140,11 @@ export function changedBy({ clear_grant_config, ...changes }: UpdateEntitlement)
 
 export const EntitlementFilter = listShape({
   entity_type: shape.entity_type.optional().meta({ description: 'Granted by plans, add-ons or subscriptions.' }),
-  entity_ids: anyOf('plans, add-ons or subscriptions, which grant it'),
-  feature_ids: anyOf('features'),
+  entity_ids: matchAny('plans, add-ons or subscriptions, which grant it'),
+  feature_ids: matchAny('features'),
   feature_type: featureShape.shape.type.optional().meta({ description: 'To features of this type.' }),
   is_enabled: flag.optional().meta({ description: 'Only what is granted, or only what is not.' }),
-  plan_ids: anyOf('plans, which grant it'),
+  plan_ids: matchAny('plans, which grant it'),
   has_grant_config: flag.optional().meta({ description: 'Only what is granted bit by bit, or only what is not.' }),
 }).meta({ id: 'EntitlementFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], expand: ['features'] } });
 export type EntitlementFilter = z.output<typeof EntitlementFilter>;

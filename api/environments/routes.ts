@@ -7,7 +7,7 @@ import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { runInEnvironment } from '../../storage/request-context.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, idParams, type Route, route } from '../http/route.ts';
+import { idParams, type Route, route, toAuthor } from '../http/route.ts';
 import {
   CloneAnswer,
   CloneEnvironment,
@@ -35,14 +35,14 @@ export const environmentRoutes: Route[] = [
     success: 201,
     answer: EnvironmentAnswer,
     example: { body: { name: 'Staging', type: 'development' } },
-    once: {
-      again: (done, _input, { principal, services }) =>
+    idempotency: {
+      replay: (done, _input, { principal, services }) =>
         EnvironmentModel.fetch(principal.tenant_id, done.made('environment'), { database: services.postgres }),
     },
     handle: ({ body }, context) => {
       const { principal, services } = context;
       return services.postgres.transaction((transaction) =>
-        addEnvironment(transaction, principal.tenant_id, { ...body, author: authorOf(context) }),
+        addEnvironment(transaction, principal.tenant_id, { ...body, author: toAuthor(context) }),
       );
     },
   }),
@@ -94,7 +94,7 @@ export const environmentRoutes: Route[] = [
         const { tenant_id } = context.principal;
         const known = await EnvironmentModel.fetch(tenant_id, params.id, { database, lock: true });
         if (body.type && body.type.toLowerCase() !== known.type) throw invalid('type', 'cannot be changed');
-        return EnvironmentModel.change(known, { name: body.name ?? known.name }, { by: authorOf(context), database });
+        return EnvironmentModel.change(known, { name: body.name ?? known.name }, { by: toAuthor(context), database });
       }),
   }),
   route({
@@ -110,8 +110,8 @@ export const environmentRoutes: Route[] = [
     body: CloneEnvironment,
     success: 202,
     answer: CloneAnswer,
-    once: {
-      again: async (done, { params }, { scope, services }) => {
+    idempotency: {
+      replay: async (done, { params }, { scope, services }) => {
         const environment_id = scope.environment_id || params.id;
         const run = await runInEnvironment(environment_id, () =>
           WorkflowRunModel.fetch({ ...scope, environment_id }, done.made('workflow'), { database: services.postgres }),
@@ -122,8 +122,8 @@ export const environmentRoutes: Route[] = [
     },
     handle: async ({ params, body }, context) => {
       const { services, scope, principal } = context;
-      const asked = { source_environment_id: params.id, target: body, principal, author: authorOf(context) };
-      const { run, target_environment_id } = await enqueueClone(services, scope.environment_id, asked);
+      const input = { source_environment_id: params.id, target: body, principal, author: toAuthor(context) };
+      const { run, target_environment_id } = await enqueueClone(services, scope.environment_id, input);
       return showCopying(params.id, run, target_environment_id);
     },
   }),

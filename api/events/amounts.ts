@@ -20,15 +20,15 @@ const AMOUNTS = [
   'bucket_summaries',
 ] as const;
 
-type Item = { readonly points: readonly object[] | null };
-type Analytics = { readonly totals: readonly object[]; readonly items: readonly Item[] };
+type AnalyticsItemAmounts = { readonly points: readonly object[] | null };
+type AnalyticsAmounts = { readonly totals: readonly object[]; readonly items: readonly AnalyticsItemAmounts[] };
 
-export async function amountsFor<Answer extends Analytics>(
+export async function hideAmounts<Answer extends AnalyticsAmounts>(
   { principal, scope }: Pick<Context, 'principal' | 'scope'>,
   answer: Answer,
 ) {
   if (canRead(principal, 'invoice')) return answer;
-  const items: Item[] = [];
+  const items: AnalyticsItemAmounts[] = [];
   for (const { points, ...item } of answer.items) {
     const shown = points && (await mapYielding(scope.tenant_id, points, withoutAmounts));
     items.push({ ...withoutAmounts(item), points: shown });

@@ -19,7 +19,7 @@ import { mapYielding, TimeSlicer } from '../../storage/time-slicer.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
-import { groupsOf } from '../groups/expand.ts';
+import { showGroupsById } from '../groups/expand.ts';
 import { GroupAnswer } from '../groups/schema.ts';
 import type { Context } from '../http/route.ts';
 import { MeterAnswer } from '../meters/schema.ts';
@@ -28,7 +28,7 @@ import { showPrices } from '../prices/expand.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
 import { showLineItems } from '../subscriptions/expand.ts';
-import { amountsFor } from './amounts.ts';
+import { hideAmounts } from './amounts.ts';
 import { BucketSummary, bucketSummaries, PointBucket, pointBuckets } from './times-of-day.ts';
 
 /** What may be expanded, and as what it may be read. */
@@ -170,40 +170,40 @@ export const AnalyticsAnswer = z
   .meta({ id: 'GetUsageAnalyticsResponse' });
 
 /** Paths outside of the list are refused, never ignored; and what they show is for who may read it. */
-export function checkedExpand(
+export function parseAnalyticsExpand(
   paths: readonly string[] | null | undefined,
-  caller: { readonly roles: readonly string[] },
+  principal: { readonly roles: readonly string[] },
 ): readonly string[] {
   for (const path of paths ?? []) {
     const entity = SHOWN_BY.get(path);
     if (!entity) throw invalid('expand', `${path} cannot be expanded here`, { allowed: [...SHOWN_BY.keys()] });
-    requireRead(caller, entity, `expanding ${path}`);
+    requireRead(principal, entity, `expanding ${path}`);
   }
   return paths ?? [];
 }
 
 export async function showAnalytics(
   rows: readonly AnalyticsRow[],
-  asked: { expand: readonly string[]; start_us: Microseconds; end_us: Microseconds; as_of: string },
+  query: { expand: readonly string[]; start_us: Microseconds; end_us: Microseconds; as_of: string },
   context: Context,
 ) {
-  const parts = await partsOf(rows, asked.expand, context);
-  const totals = totalsOf(rows);
+  const parts = await loadParts(rows, query.expand, context);
+  const totals = showTotals(rows);
   const [first = { subtotal: '0', total_discount: '0', total_cost: '0', currency: '' }] = totals;
   const answer = {
     ...first,
     totals,
-    items: await itemsOf(rows, parts, context),
+    items: await showItems(rows, parts, context),
     custom_analytics: [],
-    start_time: formatUs(asked.start_us),
-    end_time: formatUs(asked.end_us),
-    as_of: asked.as_of,
+    start_time: formatUs(query.start_us),
+    end_time: formatUs(query.end_us),
+    as_of: query.as_of,
   };
-  return amountsFor(context, answer);
+  return hideAmounts(context, answer);
 }
 
 /** Amounts of different currencies are never added up. */
-function totalsOf(rows: readonly AnalyticsRow[]) {
+function showTotals(rows: readonly AnalyticsRow[]) {
   const costs = new Map<string, Decimal[]>();
   for (const { item, cost } of rows) {
     if (item === null) continue;
@@ -217,18 +217,18 @@ function totalsOf(rows: readonly AnalyticsRow[]) {
   });
 }
 
-async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow) => object, { scope }: Context) {
+async function showItems(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow) => object, { scope }: Context) {
   const items = [];
-  const turns = new TimeSlicer(scope.tenant_id);
+  const timeSlicer = new TimeSlicer(scope.tenant_id);
   for (const row of rows) {
-    const points = row.points && (await mapYielding(scope.tenant_id, row.points, showPointOf(row)));
-    items.push({ ...itemOf(row), points, ...parts(row) });
-    if (turns.isOver()) await turns.next();
+    const points = row.points && (await mapYielding(scope.tenant_id, row.points, buildPointView(row)));
+    items.push({ ...showItem(row), points, ...parts(row) });
+    if (timeSlicer.isOver()) await timeSlicer.next();
   }
   return items;
 }
 
-function showPointOf({ item }: AnalyticsRow) {
+function buildPointView({ item }: AnalyticsRow) {
   return (point: AnalyticsPoint) => ({ ...showPoint(point), buckets: pointBuckets(item, point.times_of_day) });
 }
 
@@ -247,7 +247,7 @@ function showPoint(point: AnalyticsPoint) {
   };
 }
 
-function itemOf({ item, meter, feature, group, usage, cost, event_count, ...row }: AnalyticsRow) {
+function showItem({ item, meter, feature, group, usage, cost, event_count, ...row }: AnalyticsRow) {
   return {
     feature_id: feature?.id ?? '',
     price_id: item?.price_record.id,
@@ -273,8 +273,8 @@ function itemOf({ item, meter, feature, group, usage, cost, event_count, ...row 
     currency: item?.subscription.currency,
     event_count,
     properties: group.properties,
-    plan_id: item && entityOf(item, 'plan'),
-    add_on_id: item && entityOf(item, 'addon'),
+    plan_id: item && pickEntityId(item, 'plan'),
+    add_on_id: item && pickEntityId(item, 'addon'),
     window_size: row.window_size,
   };
 }
@@ -284,7 +284,7 @@ function reportingUnit({ reporting_unit }: FeatureModel) {
 }
 
 /** One query per part, however many rows. */
-async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[], context: Context) {
+async function loadParts(rows: readonly AnalyticsRow[], expand: readonly string[], context: Context) {
   const asks = (part: string) => expand.includes(part);
   const items = rows.flatMap(({ item }) => item ?? []);
   const features = rows.flatMap(({ feature }) => feature ?? []);
@@ -295,24 +295,25 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
     ? await showLineItems(distinct(items.map((item) => item.record)), withoutParts, context)
     : [];
   const { scope, services } = context;
-  const entityIds = (type: 'plan' | 'addon') => (asks(type) ? items.flatMap((item) => entityOf(item, type) ?? []) : []);
+  const entityIds = (type: 'plan' | 'addon') =>
+    asks(type) ? items.flatMap((item) => pickEntityId(item, type) ?? []) : [];
   const plan = await PlanModel.byId(scope, entityIds('plan'), services.postgres);
   const addon = await AddonModel.byId(scope, entityIds('addon'), services.postgres);
-  const groups = await groupsOf(distinct(features), context);
+  const groups = await showGroupsById(distinct(features), context);
   const [price, feature, line] = [indexById(prices), indexById(shown), indexById(lines)];
   return ({ item, meter, feature: own }: AnalyticsRow) => ({
     price: price.get(item?.price_record.id ?? ''),
     meter: asks('meter') ? meter : null,
     feature: feature.get(own?.id ?? ''),
     subscription_line_item: line.get(item?.id ?? ''),
-    plan: plan.get((item && entityOf(item, 'plan')) ?? ''),
-    addon: addon.get((item && entityOf(item, 'addon')) ?? ''),
+    plan: plan.get((item && pickEntityId(item, 'plan')) ?? ''),
+    addon: addon.get((item && pickEntityId(item, 'addon')) ?? ''),
     group: groups.get(own?.group_id ?? ''),
   });
 }
 
 /** The id of the plan, or add-on, that a line item comes from; null where it comes from another entity. */
-function entityOf({ record }: AnalyticsItem, type: 'plan' | 'addon'): string | null {
+function pickEntityId({ record }: AnalyticsItem, type: 'plan' | 'addon'): string | null {
   return record.entity_type === type ? (record.entity_id ?? null) : null;
 }
 

@@ -5,16 +5,16 @@ import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import { orNull } from '../../core/record.ts';
 import { toMs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { AnalyticsAnswer, checkedExpand, showAnalytics } from './analytics-answer.ts';
+import { AnalyticsAnswer, parseAnalyticsExpand, showAnalytics } from './analytics-answer.ts';
 import {
   anyWindowSize,
-  checkedRange,
+  checkRange,
   checkWindows,
   instantUs,
   propertyValues,
   usageRange,
   withBounds,
-} from './asked.ts';
+} from './usage-query-fields.ts';
 
 const texts = z.array(z.string()).nullish();
 
@@ -82,15 +82,15 @@ export const analyticsRoutes: Route[] = [
 ];
 
 export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsRequest>, context: Context) {
-  const expand = checkedExpand(body.expand, context.principal);
+  const expand = parseAnalyticsExpand(body.expand, context.principal);
   const group_by = parseGroupBy(body.group_by ?? []);
-  const range = analysedRange(body, context.now);
+  const range = toAnalysedRange(body, context.now);
   checkWindows(range, body.window_size);
   const named = [
     ...(body.external_customer_ids ?? []),
     ...(body.external_customer_id ? [body.external_customer_id] : []),
   ];
-  const asked = {
+  const query = {
     external_customer_ids: named.length > 0 ? [...new Set(named)] : null,
     include_children: body.include_children ?? false,
     by_time_of_day: body.breakdown_bucket ?? false,
@@ -105,7 +105,7 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     now: context.now,
   };
   const { rows, as_of } = await withBounds(context, (bounds) =>
-    loadUsageAnalytics(context.services, context.scope, { ...asked, bounds }),
+    loadUsageAnalytics(context.services, context.scope, { ...query, bounds }),
   );
   return showAnalytics(rows, { expand, as_of, ...range }, context);
 }
@@ -116,7 +116,7 @@ function listed(list: readonly string[] | null | undefined): readonly string[] |
 }
 
 /** The last six hours when no range is asked for. */
-function analysedRange(asked: { start_time: number | null; end_time: number | null }, now: Date) {
-  const end_us = asked.end_time ?? toUs(now.getTime());
-  return checkedRange({ start_us: asked.start_time ?? end_us - 6 * US_PER_HOUR, end_us });
+function toAnalysedRange(input: { start_time: number | null; end_time: number | null }, now: Date) {
+  const end_us = input.end_time ?? toUs(now.getTime());
+  return checkRange({ start_us: input.start_time ?? end_us - 6 * US_PER_HOUR, end_us });
 }

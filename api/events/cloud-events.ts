@@ -8,38 +8,38 @@ import { invalid } from '../../core/error.ts';
 import { EVENTS_PER_REQUEST_MAX, findKeyFault, tooManyEvents } from '../../core/event/accept.ts';
 import { type AttributeFault, type CloudEvent, fromCloudEvent, listExtensions } from '../../core/event/cloud-event.ts';
 import { elementSpans, properties, type TextSpan } from '../../core/metering/event-text.ts';
-import { type Body, bodyFrom, bodyOf } from '../http/body-text.ts';
+import { type Body, parseBody, readBody } from '../http/body-text.ts';
 import { ceHeaders } from '../http/ce-headers.ts';
-import { tellIgnored } from '../http/ignored-keys.ts';
+import { reportIgnoredKeys } from '../http/ignored-keys.ts';
 import type { Context } from '../http/route.ts';
 
 export const ONE = 'application/cloudevents+json';
 export const BATCH = 'application/cloudevents-batch+json';
 
 /** The body of POST /events that a CloudEvent stands for; undefined where the request is none. Throws what is wrong with it. */
-export function cloudEventBody(context: Context): Body | undefined {
+export function readCloudEventBody(context: Context): Body | undefined {
   const { request } = context;
-  if (saysType(request, BATCH)) throw invalid('Content-Type', `${BATCH} is taken at /events/bulk`);
-  const event = saysType(request, ONE) ? structured(bodyOf(context)) : binary(context);
+  if (hasMediaType(request, BATCH)) throw invalid('Content-Type', `${BATCH} is taken at /events/bulk`);
+  const event = hasMediaType(request, ONE) ? structured(readBody(context)) : binary(context);
   if (event === undefined) return undefined;
   const translated = 'fault' in event ? event : fromCloudEvent(event);
   if ('fault' in translated) throw invalid(translated.fault.field || 'body', translated.fault.why);
-  if (!('fault' in event)) tellIgnored(listExtensions(event.attributes), context);
-  return bodyFrom(translated.text);
+  if (!('fault' in event)) reportIgnoredKeys(listExtensions(event.attributes), context);
+  return parseBody(translated.text);
 }
 
 /** The body of POST /events/bulk that a batch stands for: null in the place of each event that has a fault. */
 export type CloudEventBatch = { readonly body: Body; readonly faults: ReadonlyMap<number, AttributeFault> };
 
-export function cloudEventBatch(context: Context): CloudEventBatch | undefined {
+export function readCloudEventBatch(context: Context): CloudEventBatch | undefined {
   const { request } = context;
-  if (saysType(request, ONE)) throw invalid('Content-Type', `${ONE} is taken at /events`);
-  if (!saysType(request, BATCH)) {
+  if (hasMediaType(request, ONE)) throw invalid('Content-Type', `${ONE} is taken at /events`);
+  if (!hasMediaType(request, BATCH)) {
     if (Object.keys(ceHeaders(request)).length > 0) throw invalid('body', 'an event in headers is taken at /events');
     return undefined;
   }
-  const whole = bodyOf(context, 'body');
-  const events = batchOf(whole.value);
+  const whole = readBody(context, 'body');
+  const events = checkBatch(whole.value);
   const spans = elementSpans(whole.characters);
   const faults = new Map<number, AttributeFault>();
   const ignored = new Set<string>();
@@ -50,24 +50,24 @@ export function cloudEventBatch(context: Context): CloudEventBatch | undefined {
     if (!('fault' in event)) for (const name of listExtensions(event.attributes)) ignored.add(name);
     return 'fault' in translated ? 'null' : translated.text;
   });
-  tellIgnored([...ignored], context);
-  return { body: bodyFrom(`{"events":[${texts.join(',')}]}`), faults };
+  reportIgnoredKeys([...ignored], context);
+  return { body: parseBody(`{"events":[${texts.join(',')}]}`), faults };
 }
 
-function batchOf(value: unknown): unknown[] {
+function checkBatch(value: unknown): unknown[] {
   if (!Array.isArray(value)) throw invalid('body', 'must be a JSON array of CloudEvents');
   if (value.length === 0) throw invalid('body', 'must not be empty');
   if (value.length > EVENTS_PER_REQUEST_MAX) throw tooManyEvents('body', value.length);
   return value;
 }
 
-type Found = CloudEvent | { readonly fault: AttributeFault };
+type ParsedCloudEvent = CloudEvent | { readonly fault: AttributeFault };
 
-function structured({ characters, value }: Body): Found {
+function structured({ characters, value }: Body): ParsedCloudEvent {
   return structuredAt(characters, { start: 0, end: characters.length }, value);
 }
 
-function structuredAt(characters: string, span: TextSpan, value: unknown): Found {
+function structuredAt(characters: string, span: TextSpan, value: unknown): ParsedCloudEvent {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { fault: { field: '', why: 'must be a JSON object' } };
   const twice = findKeyFault(characters, span);
@@ -79,7 +79,7 @@ function structuredAt(characters: string, span: TextSpan, value: unknown): Found
 }
 
 /** Undefined where no header says that it is one. */
-function binary(context: Context): Found | undefined {
+function binary(context: Context): ParsedCloudEvent | undefined {
   const { request } = context;
   const attributes = ceHeaders(request);
   if (Object.keys(attributes).length === 0) return undefined;
@@ -88,10 +88,10 @@ function binary(context: Context): Found | undefined {
       fault: { field: 'data' in attributes ? 'data' : 'datacontenttype', why: 'is the body, and its Content-Type' },
     };
   if (request.body.length === 0) return { attributes, data: undefined };
-  const { characters, value } = bodyOf(context);
+  const { characters, value } = readBody(context);
   return { attributes, data: { text: characters.trim(), value } };
 }
 
-function saysType(request: Request, type: string): boolean {
+function hasMediaType(request: Request, type: string): boolean {
   return (request.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase() === type;
 }

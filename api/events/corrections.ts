@@ -10,7 +10,7 @@ import { properties } from '../../core/metering/event-text.ts';
 import { type Correction, listCorrections } from '../../storage/progress/corrections.ts';
 import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
-import { fairShareOf } from './fair-share.ts';
+import { getFairShare } from './fair-share.ts';
 import { IngestEventRequest } from './schema.ts';
 
 const tag = 'Events';
@@ -71,7 +71,7 @@ export const correctionRoutes: Route[] = [
     body: VoidEventRequest,
     success: 202,
     answer: CorrectionAnswer,
-    once: 'same',
+    idempotency: 'same',
     handle: ({ params, body }, context) => correct(context, { ...params, ...body, action: 'void', replacement: null }),
   }),
   route({
@@ -88,7 +88,7 @@ export const correctionRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: CorrectionAnswer,
-    once: 'same',
+    idempotency: 'same',
     handle: ({ params }, context) =>
       correct(context, { ...params, ...replacementIn(context, params.id), action: 'replace' }),
   }),
@@ -111,12 +111,15 @@ export const correctionRoutes: Route[] = [
   }),
 ];
 
-type Asked = { id: string; action: Correction['action']; replacement: string | null; reason: string };
+type EventCorrectionInput = { id: string; action: Correction['action']; replacement: string | null; reason: string };
 
-async function correct({ services, scope, principal, received_at: now }: Context, { id, ...asked }: Asked) {
+async function correct(
+  { services, scope, principal, received_at: now }: Context,
+  { id, ...input }: EventCorrectionInput,
+) {
   const { user_id } = principal;
-  fairShareOf(services).admit(scope, { corrections: 1 }, now.getTime());
-  return shown(await requestCorrection(services, scope, { ...asked, event_id: id, user_id, now }));
+  getFairShare(services).admit(scope, { corrections: 1 }, now.getTime());
+  return shown(await requestCorrection(services, scope, { ...input, event_id: id, user_id, now }));
 }
 
 function shown({ id, event_id, action, reason, requested_by, requested_at, state, applied_at }: Correction) {

@@ -98,11 +98,11 @@ export const deadLetterRoutes: Route[] = [
     body: ReplayRequest,
     success: 202,
     answer: ReplayAnswer,
-    once: 'same',
+    idempotency: 'same',
     async handle({ body }, { services, scope, principal, received_at: now }) {
       if ((body.ids === undefined) === (body.all !== true)) throw invalid('ids', 'either ids or all must be given');
-      const asked = { ids: body.ids ?? null, user_id: principal.user_id, now };
-      const verdicts = await replayDeadLetters(services, scope, asked);
+      const input = { ids: body.ids ?? null, user_id: principal.user_id, now };
+      const verdicts = await replayDeadLetters(services, scope, input);
       eventMetrics.replays(verdicts);
       return { verdicts };
     },

@@ -102,7 +102,7 @@ const DebugTracker = z
   })
   .meta({ id: 'DebugTracker' });
 
-const Processed = z.object({
+const ProcessedEventAnswer = z.object({
   customer_id: text('Who pays for it.'),
   subscription_id: text('The subscription that charges for it.'),
   sub_line_item_id: text('The line item that charges for it.'),
@@ -125,12 +125,12 @@ const Outcome = z.object({
 });
 
 /** All but the event itself, which is answered as the text that came in. */
-export const WhatBecameOfIt = z.object({
+export const EventProcessingAnswer = z.object({
   status: z.enum(['processed', 'processing', 'failed']).meta({
     description: '`processing` until usage holds it; `failed` where no line item charges for it, or it is no event.',
   }),
   processed_events: z
-    .array(Processed)
+    .array(ProcessedEventAnswer)
     .meta({ description: 'The line items that charge for it; none while it is processing, or when it was voided.' }),
   debug_tracker: DebugTracker.nullable().meta({ description: 'Its road, step by step; null where it is no event.' }),
   corrections: z
@@ -139,7 +139,7 @@ export const WhatBecameOfIt = z.object({
   outcomes: z.array(Outcome).meta({ description: 'What else was sent with this id, and what could not be counted.' }),
 });
 
-export const EventByIdAnswer = WhatBecameOfIt.extend({
+export const EventByIdAnswer = EventProcessingAnswer.extend({
   event: EventAnswer.nullable().meta({
     description: 'As it counts now; null where what was sent with this id is no event.',
   }),

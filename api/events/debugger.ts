@@ -12,8 +12,8 @@ import { findUnprocessed } from '../../storage/events/unprocessed.ts';
 import { listCorrections } from '../../storage/progress/corrections.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
-import { EventByIdAnswer, WhatBecameOfIt } from './debugger-answer.ts';
-import { eventJson } from './event-json.ts';
+import { EventByIdAnswer, EventProcessingAnswer } from './debugger-answer.ts';
+import { formatEventJson } from './event-json.ts';
 
 export const debuggerRoutes: Route[] = [
   route({
@@ -49,15 +49,15 @@ export const debuggerRoutes: Route[] = [
 async function answerEvent(id: string, context: Context): Promise<void> {
   const { services, scope, response } = context;
   const outcomes = await selectEventOutcomes.run(services.clickhouse, { ...scope, event_id: id });
-  const found = await lookFor(id, context);
+  const found = await findDebuggedEvent(id, context);
   if (!found && outcomes.length === 0) throw notFound('event', id);
   const shown = found
     ? await showEvent(found, context)
     : { status: 'failed', processed_events: [], debug_tracker: null };
   const corrections = await listCorrections(services.postgres, scope, id);
-  const event = found ? eventJson(found.event, scope) : 'null';
+  const event = found ? formatEventJson(found.event, scope) : 'null';
   const others = JSON.stringify(
-    completeKeys(WhatBecameOfIt, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
+    completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
   );
   response
     .status(200)
@@ -65,10 +65,10 @@ async function answerEvent(id: string, context: Context): Promise<void> {
     .send(`{"event":${event},${others.slice(1)}`);
 }
 
-type Found = { event: FoundEvent; in_effect: boolean; is_void: boolean };
+type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
 
 /** In the stores, or still in the log; and in the stores again, because it may have moved while we looked. */
-async function lookFor(id: string, context: Context): Promise<Found | undefined> {
+async function findDebuggedEvent(id: string, context: Context): Promise<DebuggedEvent | undefined> {
   const stored = await storedEvent(id, context);
   if (stored) return stored;
   const waiting = await findUnprocessed(context.services, context.scope, id);
@@ -77,7 +77,7 @@ async function lookFor(id: string, context: Context): Promise<Found | undefined>
 }
 
 /** As it counts now: what it said last, once it was corrected. */
-async function storedEvent(id: string, { services, scope }: Context): Promise<Found | undefined> {
+async function storedEvent(id: string, { services, scope }: Context): Promise<DebuggedEvent | undefined> {
   const { clickhouse, postgres } = services;
   const accepted = await findEvent(clickhouse, scope, id);
   if (!accepted) return undefined;
@@ -96,10 +96,10 @@ async function isInEffect(
   return state !== undefined && state.next_offset > BigInt(offset);
 }
 
-async function showEvent({ event, in_effect, is_void }: Found, { services, scope }: Context) {
+async function showEvent({ event, in_effect, is_void }: DebuggedEvent, { services, scope }: Context) {
   const properties = propertiesIn(event.properties);
   const trace = await traceEvent(services.postgres, scope, { ...event, properties });
-  const debug_tracker = trackerOf(trace, event);
+  const debug_tracker = buildTracker(trace, event);
   const status = in_effect ? (debug_tracker.failure_point ? 'failed' : 'processed') : 'processing';
   return { status, processed_events: in_effect && !is_void ? processedEvents(trace, event) : [], debug_tracker };
 }
@@ -117,8 +117,8 @@ function processedEvents({ fed }: EventTrace, event: FoundEvent) {
   }));
 }
 
-function trackerOf(trace: EventTrace, event: FoundEvent) {
-  const failures = failuresOf(trace, event);
+function buildTracker(trace: EventTrace, event: FoundEvent) {
+  const failures = deriveFailures(trace, event);
   const [failure_point_type] = STEPS.filter((step) => failures[step] !== null);
   const step = (name: (typeof STEPS)[number], blocked: boolean) => ({
     status: failures[name] === null ? 'found' : blocked ? 'unprocessed' : 'not_found',
@@ -166,7 +166,7 @@ function trackerOf(trace: EventTrace, event: FoundEvent) {
 /** In the order in which an event takes them. */
 const STEPS = ['customer_lookup', 'meter_lookup', 'price_lookup', 'subscription_line_item_lookup'] as const;
 
-function failuresOf(trace: EventTrace, event: FoundEvent) {
+function deriveFailures(trace: EventTrace, event: FoundEvent) {
   const failure = (failed: boolean, what: string, id: string) => (failed ? errorRecord(notFound(what, id)) : null);
   const { customer, matched, prices, fed } = trace;
   return {

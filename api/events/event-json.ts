@@ -33,7 +33,7 @@ export type ShownEvent = Pick<
 >;
 
 /** JSON text. */
-export function eventJson(event: ShownEvent, { environment_id }: Scope): string {
+export function formatEventJson(event: ShownEvent, { environment_id }: Scope): string {
   const rest = {
     id: event.event_id,
     external_customer_id: event.external_customer_id,

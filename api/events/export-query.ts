@@ -7,7 +7,7 @@ import { type Microseconds, parseEventTime, toMs, toUs } from '../../core/time/i
 import { windowCount } from '../../core/time/window.ts';
 import { firstInstantAt } from '../../core/time/zone.ts';
 import { textList } from '../http/list.ts';
-import { type AskedRange, anyTimezone, checkedRange } from './asked.ts';
+import { anyTimezone, checkRange, type RequestedRange } from './usage-query-fields.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
@@ -50,12 +50,12 @@ function parsed(text: string) {
   return parseEventTime(DATE.test(text) ? `${text}T00:00:00Z` : text);
 }
 
-export function exportRange({ start_time, end_time, timezone, split }: ExportQuery): AskedRange {
+export function exportRange({ start_time, end_time, timezone, split }: ExportQuery): RequestedRange {
   const instant = (text: string) => {
     const us = parsed(text) as Microseconds;
     return DATE.test(text) ? toUs(firstInstantAt(timezone ?? 'UTC', toMs(us))) : us;
   };
-  const range = checkedRange({ start_us: instant(start_time), end_us: instant(end_time) });
+  const range = checkRange({ start_us: instant(start_time), end_us: instant(end_time) });
   checkSplit(range, split);
   return range;
 }
@@ -63,7 +63,7 @@ export function exportRange({ start_time, end_time, timezone, split }: ExportQue
 /** With amounts each of them is a question about every charge. */
 const DAYS_MAX = 400;
 
-function checkSplit(range: AskedRange, split: Split | null): void {
+function checkSplit(range: RequestedRange, split: Split | null): void {
   if (split === null || windowCount(range, 'DAY') <= DAYS_MAX) return;
   throw invalid('split', `a range of more than ${DAYS_MAX} days is not split: ask for a shorter one`);
 }

@@ -12,8 +12,8 @@ import { TimeSlicer } from '../../storage/time-slicer.ts';
 import { loadFreshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isBrowser, sendStream, wantsGzip } from '../http/send-stream.ts';
-import { withBounds } from './asked.ts';
 import { ExportQuery, exportRange } from './export-query.ts';
+import { withBounds } from './usage-query-fields.ts';
 
 export const exportRoutes: Route[] = [
   route({
@@ -37,9 +37,9 @@ export const exportRoutes: Route[] = [
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
       const as_of = await loadFreshness(context.services, context.scope, context.now.getTime());
       await withBounds(context, (bounds) => {
-        const asked = { ...range, meter_ids, timezone, split, amounts, now: context.now, bounds };
+        const options = { ...range, meter_ids, timezone, split, amounts, now: context.now, bounds };
         context.response.set('X-As-Of', as_of);
-        return send(exportUsage(context.services, context.scope, asked), query, context);
+        return send(exportUsage(context.services, context.scope, options), query, context);
       });
     },
   }),
@@ -48,23 +48,23 @@ export const exportRoutes: Route[] = [
 async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, context: Context) {
   // Whatever goes wrong before the first record is still an answer with a status.
   const first = await records.next();
-  const bytes = writeCsv(columnsFor(query), inTurns(first, records), { bom: query.bom ?? isBrowser(context) });
+  const bytes = writeCsv(columnsFor(query), yieldRecords(first, records), { bom: query.bom ?? isBrowser(context) });
   context.response.vary('User-Agent');
   const file = { type: 'text/csv; charset=utf-8', name: 'usage.csv', zips: wantsGzip(context) };
   await sendStream(Readable.from(bytes), file, context);
 }
 
 /** Without the turns, records that the store has given at once would be written at once. */
-async function* inTurns(
+async function* yieldRecords(
   first: IteratorResult<ExportedUsage, void>,
   records: AsyncGenerator<ExportedUsage>,
 ): AsyncGenerator<ExportedUsage> {
   if (first.done) return;
-  const turns = new TimeSlicer(first.value.meter.tenant_id);
+  const timeSlicer = new TimeSlicer(first.value.meter.tenant_id);
   yield first.value;
   for await (const record of records) {
     yield record;
-    if (turns.isOver()) await turns.next();
+    if (timeSlicer.isOver()) await timeSlicer.next();
   }
 }
 
@@ -74,7 +74,7 @@ function columnsFor({ metadata_columns = [], amounts = false }: ExportQuery): Ex
   return [
     text('external_customer_id', ({ external_customer_id }) => external_customer_id),
     text('customer_name', ({ customer }) => customer?.name ?? null),
-    ...metadata_columns.map((key) => text(`metadata.${key}`, (record) => metadataOf(record, key))),
+    ...metadata_columns.map((key) => text(`metadata.${key}`, (record) => metadataValue(record, key))),
     word('meter_id', ({ meter }) => meter.id),
     text('meter_name', ({ meter }) => meter.name),
     text('event_name', ({ meter }) => meter.event_name),
@@ -87,7 +87,7 @@ function columnsFor({ metadata_columns = [], amounts = false }: ExportQuery): Ex
   ];
 }
 
-function metadataOf({ customer }: ExportedUsage, key: string): string | null {
+function metadataValue({ customer }: ExportedUsage, key: string): string | null {
   const metadata: Readonly<Record<string, string>> = customer?.metadata ?? {};
   return Object.hasOwn(metadata, key) ? metadata[key]! : null;
 }

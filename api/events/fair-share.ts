@@ -22,29 +22,35 @@ const LITTLE = WORK_MAX / 10;
 /** Who comes again after a second, as he is told, finds the pipeline not idle for long. */
 const WAITING_MAX_MS = 750;
 /** Who has sent nothing for so long is not there. */
-const AWAY_MS = 10_000;
-const LOOK_EVERY_MS = 150;
+const INACTIVE_AFTER_MS = 10_000;
+const LAG_CHECK_INTERVAL_MS = 150;
 /** A partition that has not moved for so long waits for a store or a worker, and not for anybody's turn. */
 const STILL_MS = 10_000;
 const COST_FOR_MS = 5_000;
 /** What is sent so soon after another is noted with it. */
-const TOGETHER_MS = 20;
+const COALESCE_WITHIN_MS = 20;
 
 /** A rebuild of a few rows; many that come together are one. */
 const CORRECTION_WORK = WORK_MAX / 20;
 
 /** What is sent to the log. */
-export type Sending = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
+export type AdmittedLoad = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
 
-type Sent = { readonly at_ms: Milliseconds; events: number; bytes: number; corrections: number };
+type RecordedLoad = { readonly at_ms: Milliseconds; events: number; bytes: number; corrections: number };
 
 /** What one environment has sent and is not known to be processed, oldest first. */
-type Sender = { readonly scope: Scope; sent: Sent[]; last_ms: Milliseconds; worst: WorstCost; asked_ms: Milliseconds };
+type LoadSender = {
+  readonly scope: Scope;
+  sent: RecordedLoad[];
+  last_ms: Milliseconds;
+  worst: WorstCost;
+  cost_checked_ms: Milliseconds;
+};
 
 export class FairShare {
   readonly #log: Pick<EventLog, 'lag'>;
   readonly #worstCost: (scope: Scope) => Promise<WorstCost>;
-  readonly #senders = new Map<string, Sender>();
+  readonly #senders = new Map<string, LoadSender>();
   /** What waits, by tenant, of those who are there. */
   #waiting = new Map<string, number>();
   #total = 0;
@@ -60,7 +66,7 @@ export class FairShare {
   }
 
   /** Throws when it is others' turn; otherwise notes what is sent now. */
-  admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: Sending, now_ms: Milliseconds): void {
+  admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: AdmittedLoad, now_ms: Milliseconds): void {
     this.#look(now_ms);
     const sender = this.#senderOf(scope, now_ms);
     const own = this.#waiting.get(scope.tenant_id) ?? 0;
@@ -73,25 +79,25 @@ export class FairShare {
     }
     sender.last_ms = now_ms;
     const last = sender.sent.at(-1);
-    if (last && now_ms - last.at_ms < TOGETHER_MS) {
+    if (last && now_ms - last.at_ms < COALESCE_WITHIN_MS) {
       last.events += events;
       last.bytes += bytes;
       last.corrections += corrections;
     } else sender.sent.push({ at_ms: now_ms, events, bytes, corrections });
-    const work = workOf(sender.worst, { events, bytes, corrections });
+    const work = computeWork(sender.worst, { events, bytes, corrections });
     this.#waiting.set(scope.tenant_id, own + work);
     this.#total += work;
   }
 
-  #senderOf(scope: Scope, now_ms: Milliseconds): Sender {
+  #senderOf(scope: Scope, now_ms: Milliseconds): LoadSender {
     const key = scopeKey(scope);
     let sender = this.#senders.get(key);
     if (sender === undefined) {
-      sender = { scope, sent: [], last_ms: now_ms, worst: NO_COST, asked_ms: Number.NEGATIVE_INFINITY };
+      sender = { scope, sent: [], last_ms: now_ms, worst: NO_COST, cost_checked_ms: Number.NEGATIVE_INFINITY };
       this.#senders.set(key, sender);
     }
-    if (now_ms - sender.asked_ms > COST_FOR_MS) {
-      sender.asked_ms = now_ms;
+    if (now_ms - sender.cost_checked_ms > COST_FOR_MS) {
+      sender.cost_checked_ms = now_ms;
       const asking = sender;
       this.#worstCost(scope).then(
         (worst) => {
@@ -109,7 +115,7 @@ export class FairShare {
   #look(now_ms: Milliseconds): void {
     const since_ms = now_ms - this.#looked_ms;
     // A clock that was set back must not keep us from looking.
-    if (this.#isLooking || (since_ms >= 0 && since_ms < LOOK_EVERY_MS)) return;
+    if (this.#isLooking || (since_ms >= 0 && since_ms < LAG_CHECK_INTERVAL_MS)) return;
     this.#looked_ms = now_ms;
     this.#isLooking = true;
     this.#log.lag().then(
@@ -132,7 +138,7 @@ export class FairShare {
     this.#waiting_ms = Math.max(0, now_ms - oldest_ms);
     for (const [key, sender] of this.#senders) {
       sender.sent = sender.sent.filter(({ at_ms }) => at_ms >= oldest_ms);
-      if (sender.sent.length === 0 && now_ms - sender.last_ms > AWAY_MS) this.#senders.delete(key);
+      if (sender.sent.length === 0 && now_ms - sender.last_ms > INACTIVE_AFTER_MS) this.#senders.delete(key);
     }
     this.#count(now_ms);
   }
@@ -141,21 +147,21 @@ export class FairShare {
     this.#waiting = new Map();
     this.#total = 0;
     for (const { scope, sent, last_ms, worst } of this.#senders.values()) {
-      if (now_ms - last_ms > AWAY_MS) continue;
-      const work = sent.reduce((sum, some) => sum + workOf(worst, some), 0);
+      if (now_ms - last_ms > INACTIVE_AFTER_MS) continue;
+      const work = sent.reduce((sum, some) => sum + computeWork(worst, some), 0);
       this.#waiting.set(scope.tenant_id, (this.#waiting.get(scope.tenant_id) ?? 0) + work);
       this.#total += work;
     }
   }
 }
 
-function workOf(worst: WorstCost, { corrections, ...sent }: Required<Sending>): number {
+function computeWork(worst: WorstCost, { corrections, ...sent }: Required<AdmittedLoad>): number {
   return worstWork(worst, sent) + corrections * CORRECTION_WORK;
 }
 
 const shares = new WeakMap<EventLog, FairShare>();
 
-export function fairShareOf({ log, postgres }: Pick<Stores, 'log' | 'postgres'>): FairShare {
+export function getFairShare({ log, postgres }: Pick<Stores, 'log' | 'postgres'>): FairShare {
   let share = shares.get(log);
   if (share === undefined) {
     const worstCost = async (scope: Scope) => computeWorstCost(await listNewestDefinitions(postgres, scope));

@@ -9,12 +9,12 @@ import { canHold, findMisspeltKey } from '../../core/event/raw-keys.ts';
 import { addTimestamp } from '../../core/event/timed.ts';
 import { elementSpansUnder, type TextSpan } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../../core/shaped.ts';
-import { type Body, bodyOf } from '../http/body-text.ts';
-import { checkKeys, refusedKeys, tellIgnored, whyRefused } from '../http/ignored-keys.ts';
+import { type Body, readBody } from '../http/body-text.ts';
+import { checkKeys, describeUnknownKey, findRejectedKeys, reportIgnoredKeys } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { BATCH, cloudEventBatch, cloudEventBody, ONE } from './cloud-events.ts';
-import { fairShareOf } from './fair-share.ts';
-import { madeIds } from './made-ids.ts';
+import { BATCH, ONE, readCloudEventBatch, readCloudEventBody } from './cloud-events.ts';
+import { getFairShare } from './fair-share.ts';
+import { buildEventIdMaker } from './made-ids.ts';
 import {
   BulkIngestEventAnswer,
   BulkIngestEventRequest,
@@ -28,7 +28,7 @@ import {
   IngestQuery,
 } from './schema.ts';
 
-type Fault = { index: number; field: string; why: string };
+type IngestFault = { index: number; field: string; why: string };
 
 export const ingestRoutes: Route[] = [
   route({
@@ -45,9 +45,9 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: IngestEventAnswer,
-    once: 'same',
+    idempotency: 'same',
     async handle(_input, context) {
-      const body = cloudEventBody(context) ?? bodyOf(context);
+      const body = readCloudEventBody(context) ?? readBody(context);
       const event = body.value;
       checkKeys(IngestEventRequest, event, context);
       const span = { start: 0, end: body.bytes.length };
@@ -55,7 +55,7 @@ export const ingestRoutes: Route[] = [
       const fault = findEventFault(event) ?? findKeyFault(body.characters, span) ?? reserved?.[1];
       if (fault) throw invalid(fault.field || 'body', fault.why);
       const [event_id] = await append(context, body, {
-        events: [{ span, event_id: idOf(event) }],
+        events: [{ span, event_id: readEventId(event) }],
         contiguous: true,
         places: [0],
       });
@@ -77,16 +77,16 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: BulkIngestEventAnswer,
-    once: 'same',
+    idempotency: 'same',
     async handle({ query }, context) {
-      const batch = cloudEventBatch(context);
-      if (!batch && !query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
-      const body = batch?.body ?? bodyOf(context, 'events');
+      const batch = readCloudEventBatch(context);
+      if (!batch && !query.verdicts && (await appendUnchanged(context, 'events')) !== undefined) return ACCEPTED;
+      const body = batch?.body ?? readBody(context, 'events');
       const events = parseBulkEvents(body.value);
       const misspelt = batch?.faults ?? faultsOfKeys(body, context);
       const reserved = await faultsOfReserved(events, context);
       const spans = elementSpansUnder(body.characters, 'events');
-      const faults = faultsOf(
+      const faults = findFaults(
         events,
         (event, index) =>
           misspelt.get(index) ??
@@ -98,7 +98,7 @@ export const ingestRoutes: Route[] = [
       const ids = await appendGood(context, body, { events, spans, faults });
       return {
         ...ACCEPTED,
-        ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}),
+        ...(query.verdicts ? { verdicts: showVerdicts(ids, faults) } : {}),
       };
     },
   }),
@@ -115,16 +115,16 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: BulkIngestRawEventAnswer,
-    once: 'same',
+    idempotency: 'same',
     async handle(_input, context) {
-      const batch_size = await appendAsItStands(context, { canHold: canHold });
+      const batch_size = await appendUnchanged(context, { canHold: canHold });
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
-      const body = bodyOf(context, 'events');
+      const body = readBody(context, 'events');
       const events = parseBulkEvents(body.value);
       checkKeys(BulkIngestRawEventRequest, body.value, context);
       const misspelt = misspeltOfRaw(events, context);
       const reserved = await faultsOfReserved(events, context);
-      const faults = faultsOf(events, (event, index) =>
+      const faults = findFaults(events, (event, index) =>
         isObject(event) ? (misspelt.get(index) ?? reserved.get(index)) : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
@@ -137,37 +137,37 @@ export const ingestRoutes: Route[] = [
 const ACCEPTED = { message: 'Events accepted for processing' };
 
 /** How many events were accepted after the quick look; nothing when it takes the long one to say what becomes of them. */
-async function appendAsItStands(context: Context, rules: EventRules): Promise<number | undefined> {
+async function appendUnchanged(context: Context, rules: EventRules): Promise<number | undefined> {
   if (context.clock) return undefined;
   const { body } = context.request;
   const checked = checkBulk(body, rules);
   if (checked === undefined) return undefined;
   const { services, scope, received_at: now } = context;
   admit(context, checked.count);
-  await appendChecked(services.log, scope, { body, checked, now, makeId: madeIds(context) });
+  await appendChecked(services.log, scope, { body, checked, now, makeId: buildEventIdMaker(context) });
   return checked.count;
 }
 
 /** Keys that an event does not have, by the index of the event: a misspelt time is an event that counts at another. */
-function faultsOfKeys(body: Body, context: Context): Map<number, Omit<Fault, 'index'>> {
-  const faults = new Map<number, Omit<Fault, 'index'>>();
-  for (const key of refusedKeys(BulkIngestEventRequest, body.value, context)) {
+function faultsOfKeys(body: Body, context: Context): Map<number, Omit<IngestFault, 'index'>> {
+  const faults = new Map<number, Omit<IngestFault, 'index'>>();
+  for (const key of findRejectedKeys(BulkIngestEventRequest, body.value, context)) {
     const [, index, ...path] = key.path;
-    if (typeof index !== 'number') throw invalid(fieldPath(key.path), whyRefused(key));
-    if (!faults.has(index)) faults.set(index, { field: fieldPath(path), why: whyRefused(key) });
+    if (typeof index !== 'number') throw invalid(fieldPath(key.path), describeUnknownKey(key));
+    if (!faults.has(index)) faults.set(index, { field: fieldPath(path), why: describeUnknownKey(key) });
   }
   return faults;
 }
 
 /** What a raw event has in the place of a key of ours, by its index: refused, or let pass and told. */
-function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number, Omit<Fault, 'index'>> {
-  const faults = new Map<number, Omit<Fault, 'index'>>();
+function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number, Omit<IngestFault, 'index'>> {
+  const faults = new Map<number, Omit<IngestFault, 'index'>>();
   for (const [index, event] of events.entries()) {
     const found = isObject(event) ? findMisspeltKey(event) : undefined;
     if (found) faults.set(index, { field: found.key, why: `is no key of an event; did you mean ${found.meant}?` });
   }
   if (context.services.config.UNKNOWN_BODY_KEYS === 'refuse') return faults;
-  tellIgnored(
+  reportIgnoredKeys(
     [...faults].map(([index, { field }]) => `events[${index}].${field}`),
     context,
   );
@@ -180,10 +180,10 @@ function faultsOfReserved(events: readonly unknown[], { services, scope }: Conte
   return findReservedIds(services.postgres, scope, ids);
 }
 
-type Check = (event: unknown, index: number) => Omit<Fault, 'index'> | undefined;
+type IngestCheck = (event: unknown, index: number) => Omit<IngestFault, 'index'> | undefined;
 
-function faultsOf(events: unknown[], check: Check): Fault[] {
-  const faults: Fault[] = [];
+function findFaults(events: unknown[], check: IngestCheck): IngestFault[] {
+  const faults: IngestFault[] = [];
   for (let index = 0; index < events.length; index++) {
     const fault = check(events[index], index);
     if (fault) faults.push({ index, ...fault });
@@ -195,33 +195,33 @@ function faultsOf(events: unknown[], check: Check): Fault[] {
 async function appendGood(
   context: Context,
   body: Body,
-  { events, spans, faults }: { events: unknown[]; spans: TextSpan[]; faults: Fault[] },
+  { events, spans, faults }: { events: unknown[]; spans: TextSpan[]; faults: IngestFault[] },
 ): Promise<(string | null)[]> {
-  const refused = new Set(faults.map((fault) => fault.index));
+  const rejected = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];
-  const places: number[] = [];
+  const indexes: number[] = [];
   for (let index = 0; index < events.length; index++) {
-    if (refused.has(index)) continue;
-    good.push({ span: spans[index]!, event_id: idOf(events[index]) });
-    places.push(index);
+    if (rejected.has(index)) continue;
+    good.push({ span: spans[index]!, event_id: readEventId(events[index]) });
+    indexes.push(index);
   }
-  const appended = { events: good, contiguous: faults.length === 0, places };
+  const appended = { events: good, contiguous: faults.length === 0, places: indexes };
   const ids = good.length === 0 ? [] : await append(context, body, appended);
   let next = 0;
-  return events.map((_event, index) => (refused.has(index) ? null : ids[next++]!));
+  return events.map((_event, index) => (rejected.has(index) ? null : ids[next++]!));
 }
 
 /** `places`: where each of them stands in the body. */
 async function append(
   context: Context,
   body: Body,
-  { places, ...incoming }: { events: IncomingEvent[]; contiguous: boolean; places: number[] },
+  { places: indexes, ...incoming }: { events: IncomingEvent[]; contiguous: boolean; places: number[] },
 ): Promise<string[]> {
   admit(context, incoming.events.length);
   const { services, scope, received_at: now, clock } = context;
   const whole = clock ? timed(body, incoming.events, clock.now) : { body: body.bytes, ...incoming };
-  const made = madeIds(context);
-  return appendEvents(services.log, scope, { ...whole, now, makeId: made && ((index) => made(places[index]!)) });
+  const made = buildEventIdMaker(context);
+  return appendEvents(services.log, scope, { ...whole, now, makeId: made && ((index) => made(indexes[index]!)) });
 }
 
 /** Where the environment has a clock of its own, an event without a time happened when that says, and not when it came in. */
@@ -236,11 +236,11 @@ function timed({ characters }: Body, events: readonly IncomingEvent[], now: Date
 }
 
 function admit({ request, services, scope, received_at }: Context, events: number): void {
-  fairShareOf(services).admit(scope, { events, bytes: request.body.length }, received_at.getTime());
+  getFairShare(services).admit(scope, { events, bytes: request.body.length }, received_at.getTime());
 }
 
 /** The producer's id; blank and absent ask for one of ours. */
-function idOf(event: unknown): string | undefined {
+function readEventId(event: unknown): string | undefined {
   const { event_id } = event as { event_id?: unknown };
   return typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined;
 }
@@ -249,7 +249,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function verdictsOf(ids: readonly (string | null)[], faults: readonly Fault[]) {
+function showVerdicts(ids: readonly (string | null)[], faults: readonly IngestFault[]) {
   const byIndex = new Map(faults.map((fault) => [fault.index, fault]));
   return ids.map((event_id, index) => {
     const fault = byIndex.get(index);

@@ -3,11 +3,11 @@
  * sent again after a crash or a 503 and counts once (docs/rules/identity.md, "Events without an id").
  */
 import type { MakeId } from '../../actions/events/append-events.ts';
-import { identityOfRequest, idFrom } from '../http/idempotency.ts';
+import { deriveId, requestIdentity } from '../http/idempotency.ts';
 import type { Context } from '../http/route.ts';
 
 /** By the place of the event in the body; undefined where each is new whenever it comes. */
-export function madeIds(context: Context): MakeId | undefined {
-  const request = identityOfRequest(context);
-  return request === null ? undefined : (index) => idFrom('event', `${request}\n${index}`);
+export function buildEventIdMaker(context: Context): MakeId | undefined {
+  const request = requestIdentity(context);
+  return request === null ? undefined : (index) => deriveId('event', `${request}\n${index}`);
 }

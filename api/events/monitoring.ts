@@ -5,7 +5,7 @@ import { ceilToMs, formatUs, type Microseconds, toMs, toUs, US_PER_DAY } from '.
 import { windowStarts } from '../../core/time/window.ts';
 import { countEvents, countUnprocessed, postProcessingLag } from '../../storage/events/monitoring.ts';
 import { type Route, route } from '../http/route.ts';
-import { anyTimezone, anyWindowSize, checkedRange, checkWindows, instantUs } from './asked.ts';
+import { anyTimezone, anyWindowSize, checkRange, checkWindows, instantUs } from './usage-query-fields.ts';
 
 const MonitoringQuery = z.object({
   start_time: instantUs.meta({ description: 'Events at this instant or later; with `end_time`, or neither.' }),
@@ -51,7 +51,9 @@ export const monitoringRoutes: Route[] = [
     async handle({ query }, { scope, services, now }) {
       const range = monitoredRange(query, now);
       checkWindows(range, query.window_size);
-      const starts = query.window_size ? startsOf(range, query.window_size, query.timezone ?? 'UTC') : [range.start_us];
+      const starts = query.window_size
+        ? listWindowStarts(range, query.window_size, query.timezone ?? 'UTC')
+        : [range.start_us];
       const [counts, consumption_lag, post_processing_lag] = await Promise.all([
         countEvents(services.clickhouse, scope, { ...range, starts }),
         countUnprocessed(services),
@@ -77,10 +79,10 @@ function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuer
   }
   if (start_time === null) throw invalid('start_time', 'is required with end_time');
   if (end_time === null) throw invalid('end_time', 'is required with start_time');
-  return checkedRange({ start_us: start_time, end_us: end_time });
+  return checkRange({ start_us: start_time, end_us: end_time });
 }
 
-function startsOf(
+function listWindowStarts(
   range: { start_us: Microseconds; end_us: Microseconds },
   size: Parameters<typeof windowStarts>[2],
   timezone: string,

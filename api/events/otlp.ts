@@ -12,10 +12,10 @@ import {
 } from '../../core/event/otlp-metrics.ts';
 import { checkSizes } from '../../core/event/otlp-sizes.ts';
 import { parseShape } from '../../core/shaped.ts';
-import { bodyOf } from '../http/body-text.ts';
+import { readBody } from '../http/body-text.ts';
 import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { fairShareOf } from './fair-share.ts';
+import { getFairShare } from './fair-share.ts';
 import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
 
 /** What a request may hold keeps nobody else waiting for long: of so much it takes some tenths of a second to read and check. */
@@ -37,9 +37,9 @@ export const otlpRoutes: Route[] = [
     body_limit: BODY_LIMIT,
     success: 200,
     answer: OtlpMetricsAnswer,
-    once: 'same',
+    idempotency: 'same',
     async handle(_input, context) {
-      const { value } = bodyOf(context);
+      const { value } = readBody(context);
       checkSizes(value);
       checkKeys(OtlpMetricsRequest, value, context);
       const { events, faults } = checked(parseShape(OtlpMetrics, value, 'body'));
@@ -64,24 +64,24 @@ function checked(metrics: OtlpMetrics): { events: PointEvent[]; faults: PointFau
 
 /** Each metric once, with what is wrong. */
 function whyNot(faults: readonly PointFault[]): string {
-  const told = [...new Set(faults.map(({ metric, why }) => (metric === '' ? why : `${metric}: ${why}`)))];
-  const more = told.length > NAMED_MAX ? `; and ${told.length - NAMED_MAX} more` : '';
-  return told.slice(0, NAMED_MAX).join('; ') + more;
+  const reasons = [...new Set(faults.map(({ metric, why }) => (metric === '' ? why : `${metric}: ${why}`)))];
+  const more = reasons.length > NAMED_MAX ? `; and ${reasons.length - NAMED_MAX} more` : '';
+  return reasons.slice(0, NAMED_MAX).join('; ') + more;
 }
 
 /** A thousand after the other: who gets no answer sends all of them again, and what has arrived counts once. */
 async function append(context: Context, events: readonly PointEvent[]): Promise<void> {
   const { services, scope, received_at: now, request } = context;
-  fairShareOf(services).admit(scope, { events: events.length, bytes: request.body.length }, now.getTime());
-  const idOf = idsOf();
+  getFairShare(services).admit(scope, { events: events.length, bytes: request.body.length }, now.getTime());
+  const hashId = createIdHasher();
   for (let from = 0; from < events.length; from += EVENTS_PER_REQUEST_MAX) {
-    const some = events.slice(from, from + EVENTS_PER_REQUEST_MAX).map((event) => asBytes(event, idOf));
+    const some = events.slice(from, from + EVENTS_PER_REQUEST_MAX).map((event) => asBytes(event, hashId));
     await appendEvents(services.log, scope, { ...toOneBody(some), now });
   }
 }
 
 /** What many points have in common is hashed once, as long as they follow one another. */
-function idsOf(): (identity: Identity) => string {
+function createIdHasher(): (identity: Identity) => string {
   let of: string | undefined;
   let hash = createHash('sha256');
   return ({ common, own }) => {
@@ -95,9 +95,9 @@ function idsOf(): (identity: Identity) => string {
 
 function asBytes(
   { identity, fields, properties }: PointEvent,
-  idOf: (identity: Identity) => string,
+  hashId: (identity: Identity) => string,
 ): { bytes: Buffer; event_id: string } {
-  const event_id = idOf(identity);
+  const event_id = hashId(identity);
   const head = JSON.stringify({ event_id, ...fields }).slice(0, -1);
   return { bytes: Buffer.from(`${head},"properties":${properties}}`), event_id };
 }

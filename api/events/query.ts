@@ -10,8 +10,8 @@ import {
   findEvents,
 } from '../../storage/events/find-events.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { checkedRange, instantUs, propertyValues, withBounds } from './asked.ts';
-import { EventAnswer, eventJson } from './event-json.ts';
+import { EventAnswer, formatEventJson } from './event-json.ts';
+import { checkRange, instantUs, propertyValues, withBounds } from './usage-query-fields.ts';
 
 /** `k1:v1,v2;k2:v3` */
 const filtersInText = z
@@ -35,7 +35,7 @@ const filtersInText = z
 
 const PAGE_SIZE = 50;
 
-const asked = {
+const eventsQueryFields = {
   external_customer_id: orNull(z.string()).meta({ description: 'Events of this customer.' }),
   event_name: orNull(z.string().trim()).meta({ description: 'Events of this name.' }),
   event_id: orNull(z.string()).meta({ description: 'The event of this id.' }),
@@ -62,7 +62,7 @@ const pageSize = (most: number) =>
   });
 
 const GetEventsQuery = z.object({
-  ...asked,
+  ...eventsQueryFields,
   page_size: pageSize(PAGE_SIZE),
   property_filters: filtersInText.meta({
     description: 'Properties and their accepted values: name:value,value;name:value.',
@@ -70,12 +70,12 @@ const GetEventsQuery = z.object({
 });
 const GetEventsRequest = z
   .object({
-    ...asked,
+    ...eventsQueryFields,
     page_size: pageSize(1000),
     property_filters: propertyValues.meta({ description: 'Properties, and of each the values that pass.' }),
   })
   .meta({ id: 'GetEventsRequest', example: { external_customer_id: 'acme', event_name: 'api_call', page_size: 10 } });
-type Asked = z.output<typeof GetEventsRequest>;
+type GetEventsInput = z.output<typeof GetEventsRequest>;
 
 const GetEventsAnswer = z
   .object({
@@ -128,9 +128,9 @@ export const queryRoutes: Route[] = [
 ];
 
 /** The answer is written here and not by the route's encoder, which would send the properties through binary numbers. */
-async function answerEvents(query: Asked, context: Context): Promise<void> {
+async function answerEvents(query: GetEventsInput, context: Context): Promise<void> {
   const { services, scope, response } = context;
-  const wanted = wantedOf(query, context);
+  const wanted = toEventConditions(query, context);
   const [page, total_count] = await withBounds(context, async (bounds) => {
     // One after the other: two places of one question could wait for each other.
     const found = await readPage(query, { ...wanted, bounds }, context);
@@ -139,21 +139,21 @@ async function answerEvents(query: Asked, context: Context): Promise<void> {
   const { events, has_more } = page;
   const rest = {
     has_more,
-    iter_first_key: events.length > 0 ? keyOf(events[0]!) : null,
-    iter_last_key: events.length > 0 ? keyOf(events.at(-1)!) : null,
+    iter_first_key: events.length > 0 ? formatPageKey(events[0]!) : null,
+    iter_last_key: events.length > 0 ? formatPageKey(events.at(-1)!) : null,
     total_count,
     offset: hasCursor(query) ? null : query.offset,
   };
-  const list = events.map((event) => eventJson(event, scope)).join(',');
+  const list = events.map((event) => formatEventJson(event, scope)).join(',');
   response
     .status(200)
     .type('application/json')
     .send(`{"events":[${list}],${JSON.stringify(rest).slice(1)}`);
 }
 
-function wantedOf(query: Asked, { scope }: Context): FoundEventsQuery {
+function toEventConditions(query: GetEventsInput, { scope }: Context): FoundEventsQuery {
   const { external_customer_id, event_name, event_id, source, property_filters, start_time, end_time } = query;
-  if (start_time !== null && end_time !== null) checkedRange({ start_us: start_time, end_us: end_time });
+  if (start_time !== null && end_time !== null) checkRange({ start_us: start_time, end_us: end_time });
   if (hasCursor(query) && query.sort !== 'timestamp')
     throw invalid('sort', 'must be timestamp with iter_first_key or iter_last_key');
   const filters = { external_customer_id, event_name, event_id, source, property_filters };
@@ -164,12 +164,12 @@ function wantedOf(query: Asked, { scope }: Context): FoundEventsQuery {
  * "iter_last_key" goes on behind the last event of a page, "iter_first_key" to the page before its first one, whichever
  * the order. One more than the page is read, to know whether there is more.
  */
-async function readPage(query: Asked, wanted: FoundEventsQuery, { services }: Context) {
+async function readPage(query: GetEventsInput, wanted: FoundEventsQuery, { services }: Context) {
   const { page_size, sort, order } = query;
-  const behind = placeOf('iter_last_key', query.iter_last_key);
-  const before = placeOf('iter_first_key', query.iter_first_key);
-  const backwards = before !== undefined && behind === undefined;
-  const [earlier_than, later_than] = order === 'desc' ? [behind, before] : [before, behind];
+  const after = parsePageKey('iter_last_key', query.iter_last_key);
+  const before = parsePageKey('iter_first_key', query.iter_first_key);
+  const backwards = before !== undefined && after === undefined;
+  const [earlier_than, later_than] = order === 'desc' ? [after, before] : [before, after];
   const opposite = order === 'desc' ? 'asc' : 'desc';
   const { events: found, is_cut } = await findEvents(
     services.clickhouse,
@@ -184,16 +184,16 @@ async function readPage(query: Asked, wanted: FoundEventsQuery, { services }: Co
   return { events: backwards ? events.reverse() : events, has_more: is_cut || found.length > page_size };
 }
 
-function hasCursor({ iter_first_key, iter_last_key }: Asked): boolean {
+function hasCursor({ iter_first_key, iter_last_key }: GetEventsInput): boolean {
   return iter_first_key !== null || iter_last_key !== null;
 }
 
 /** `<unix-nanos>::<event id>` */
-function keyOf({ timestamp_us, event_id }: FoundEvent): string {
+function formatPageKey({ timestamp_us, event_id }: FoundEvent): string {
   return `${BigInt(timestamp_us) * 1000n}::${event_id}`;
 }
 
-function placeOf(field: string, key: string | null): EventPlace | undefined {
+function parsePageKey(field: string, key: string | null): EventPlace | undefined {
   if (key === null) return undefined;
   const parts = /^(-?\d{1,19})::(.+)$/su.exec(key);
   if (!parts) throw invalid(field, 'must be a key of an earlier answer: <unix nanoseconds>::<event id>');

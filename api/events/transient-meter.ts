@@ -10,7 +10,7 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Context } from '../http/route.ts';
 
-type Question = {
+type TransientMeterQuery = {
   event_name: string;
   aggregation_type: AggregationType;
   property_name: string | null;
@@ -22,33 +22,33 @@ type Question = {
 };
 
 /** Checked by the rules of a meter; what is wrong is named by the field of the request. */
-export function transientMeter(asked: Question): MeterDefinition {
+export function buildTransientMeter(query: TransientMeterQuery): MeterDefinition {
   const aggregation: Aggregation = {
-    type: asked.aggregation_type,
-    field: asked.property_name,
-    expression: asked.expression,
-    multiplier: asked.multiplier,
-    bucket_size: asked.bucket_size,
-    group_by: asked.group_by,
+    type: query.aggregation_type,
+    field: query.property_name,
+    expression: query.expression,
+    multiplier: query.multiplier,
+    bucket_size: query.bucket_size,
+    group_by: query.group_by,
   };
-  const filters = Object.entries(asked.filters ?? {}).map(([key, values]) => ({ key, values }));
-  const event_name = asked.event_name.trim();
-  const stated = { name: 'a question', event_name, aggregation, filters, reset_usage: 'BILLING_PERIOD' as const };
+  const filters = Object.entries(query.filters ?? {}).map(([key, values]) => ({ key, values }));
+  const event_name = query.event_name.trim();
+  const candidate = { name: 'a question', event_name, aggregation, filters, reset_usage: 'BILLING_PERIOD' as const };
   try {
-    checkMeter(stated, compileNewExpression);
+    checkMeter(candidate, compileNewExpression);
   } catch (error) {
-    throw inWordsOfTheRequest(error);
+    throw toRequestFieldError(error);
   }
-  return { id: 'a question', ...stated };
+  return { id: 'a question', ...candidate };
 }
 
 /** The events of a meter, aggregated another way: what only its own type takes falls away. */
-export function asAnotherType(meter: Meter, type: AggregationType): MeterDefinition {
+export function withAggregationType(meter: Meter, type: AggregationType): MeterDefinition {
   const { id, event_name, filters, aggregation } = meter;
   const { field, expression, bucket_size } = aggregation;
   const asked = { event_name, aggregation_type: type, property_name: field, expression };
   const takesBuckets = AGGREGATIONS[type].takes.includes('bucket_size');
-  const definition = transientMeter({
+  const definition = buildTransientMeter({
     ...asked,
     multiplier: null,
     bucket_size: takesBuckets ? bucket_size : null,
@@ -63,7 +63,7 @@ const FIELD_OF_REQUEST: Record<string, string> = {
   'aggregation.type': 'aggregation_type',
 };
 
-function inWordsOfTheRequest(error: unknown): unknown {
+function toRequestFieldError(error: unknown): unknown {
   const field = error instanceof FarthingError ? error.details?.['field'] : undefined;
   if (!(error instanceof FarthingError) || typeof field !== 'string') return error;
   const asked = FIELD_OF_REQUEST[field] ?? field.replace('aggregation.', '');
@@ -73,7 +73,7 @@ function inWordsOfTheRequest(error: unknown): unknown {
 }
 
 /** The published meter with exactly this definition, if there is one. */
-export async function countingAlike(
+export async function findEquivalentMeter(
   definition: MeterDefinition,
   { scope, services }: Context,
 ): Promise<MeterModel | undefined> {

@@ -16,21 +16,21 @@ import { mapYielding } from '../../storage/time-slicer.ts';
 import { readUsageReport } from '../../storage/usage/usage.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import { type Context, type Route, route } from '../http/route.ts';
+import { buildTransientMeter, findEquivalentMeter } from './transient-meter.ts';
 import {
   anyTimezone,
   anyWindowSize,
   checkBuckets,
   checkWindows,
-  customersAsked,
   instantUs,
+  loadRequestedCustomers,
   propertyValues,
-  rangeOf,
+  toRequestedRange,
   usageRange,
   withBounds,
-} from './asked.ts';
-import { countingAlike, transientMeter } from './transient-meter.ts';
+} from './usage-query-fields.ts';
 
-const asked = {
+const usageQueryFields = {
   external_customer_id: orNull(z.string()).meta({
     description: 'Usage of this customer, by the id that its events name; of all customers when absent.',
   }),
@@ -49,11 +49,11 @@ const asked = {
   billing_anchor: instantUs.meta(usageRange.billing_anchor),
   timezone: anyTimezone,
 };
-type Asked = z.output<z.ZodObject<typeof asked>>;
+type EventUsageQuery = z.output<z.ZodObject<typeof usageQueryFields>>;
 
 const GetUsageRequest = z
   .object({
-    ...asked,
+    ...usageQueryFields,
     event_name: z.string().meta({ description: 'The name of the events, trimmed of blanks at both ends.' }),
     aggregation_type: aggregationType.meta({ description: 'How the values of the events become one number.' }),
     property_name: orNull(z.string()).meta({
@@ -72,7 +72,7 @@ const GetUsageRequest = z
 
 const GetUsageByMeterRequest = z
   .object({
-    ...asked,
+    ...usageQueryFields,
     meter_id: z.string().min(1).meta({ description: 'The meter whose aggregation and filters count.' }),
   })
   .meta({
@@ -121,8 +121,8 @@ export const usageRoutes: Route[] = [
     answer: UsageAnswer,
     example: { body: { event_name: 'api_call', aggregation_type: 'SUM', property_name: 'tokens', window_size: 'DAY' } },
     async handle({ body }, context) {
-      const definition = transientMeter({ ...body, group_by: groupOf(body) });
-      const meter = await countingAlike(definition, context);
+      const definition = buildTransientMeter({ ...body, group_by: pickGroupProperty(body) });
+      const meter = await findEquivalentMeter(definition, context);
       const counted = meter ? { meter } : { meter: { id: definition.id }, definition };
       return answerUsage(counted, { ...body, filters: null, definition }, context);
     },
@@ -149,23 +149,23 @@ export const usageRoutes: Route[] = [
 ];
 
 /** The client knows one property to group by; the interface a list. */
-function groupOf({ group_by, group_by_property }: z.output<typeof GetUsageRequest>): string | null {
+function pickGroupProperty({ group_by, group_by_property }: z.output<typeof GetUsageRequest>): string | null {
   const names = [...new Set([...(group_by ?? []), ...(group_by_property ? [group_by_property] : [])])];
   if (names.length > 1) throw invalid('group_by', 'takes one property');
   return names[0] ?? null;
 }
 
-function withBuckets(meter: Meter, bucket_size: Asked['bucket_size']): MeterDefinition {
+function withBuckets(meter: Meter, bucket_size: EventUsageQuery['bucket_size']): MeterDefinition {
   const { id, event_name, filters, aggregation, reset_usage } = meter;
   if (!bucket_size) return { id, event_name, filters, aggregation, reset_usage };
   const { type, field, expression, multiplier, group_by } = aggregation;
   const changed = { event_name, aggregation_type: type, property_name: field, expression, multiplier, group_by };
-  return { ...transientMeter({ ...changed, bucket_size, filters: null }), id, filters };
+  return { ...buildTransientMeter({ ...changed, bucket_size, filters: null }), id, filters };
 }
 
 async function answerUsage(
   counted: Pick<MeterUsageQuery, 'meter' | 'definition'>,
-  body: Asked & { definition: MeterDefinition },
+  body: EventUsageQuery & { definition: MeterDefinition },
   context: Context,
 ) {
   const { event_name, aggregation } = body.definition;
@@ -174,11 +174,11 @@ async function answerUsage(
       body.start_time === null ? 'start_time' : 'end_time',
       `is required: ${aggregation.type} depends on the range`,
     );
-  const external_customer_ids = await customersAsked(body, context);
+  const external_customer_ids = await loadRequestedCustomers(body, context);
   const range = await rangeToCut(body, external_customer_ids, context);
   checkWindows(range, body.window_size);
   checkBuckets(range, aggregation.bucket_size, body.timezone);
-  const asked: MeterUsageQuery = {
+  const query: MeterUsageQuery = {
     ...counted,
     ...range,
     external_customer_ids,
@@ -189,7 +189,7 @@ async function answerUsage(
     now_ms: context.now.getTime(),
   };
   const report = await withBounds(context, (bounds) =>
-    readUsageReport(context.services, context.scope, { ...asked, bounds }),
+    readUsageReport(context.services, context.scope, { ...query, bounds }),
   );
   const { total, windows } = report.usage[0]!;
   return {
@@ -210,11 +210,11 @@ async function answerUsage(
 
 /** Without a start, windows are cut from the day of the first event on, and not from the beginning of time. */
 async function rangeToCut(
-  body: Asked & { definition: MeterDefinition },
+  body: EventUsageQuery & { definition: MeterDefinition },
   external_customer_ids: string[] | null,
   { services, scope, now }: Context,
 ) {
-  const range = rangeOf(body, now);
+  const range = toRequestedRange(body, now);
   const { event_name, aggregation } = body.definition;
   if (body.start_time !== null || !(body.window_size || aggregation.bucket_size)) return range;
   const first = await findFirstEventTime(services.clickhouse, scope, {

@@ -7,7 +7,7 @@ import { CONTENT_TYPES } from '../../core/export/record.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { runAs } from '../../storage/request-context.ts';
-import { claimOf, makeLink } from '../http/link.ts';
+import { makeLink, verifyLink } from '../http/link.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { sendStream } from '../http/send-stream.ts';
 
@@ -38,8 +38,8 @@ export const downloadRoutes: Route[] = [
     handle: async ({ params: { id }, query: { part = null } }, context) => {
       const { services, scope } = context;
       await requireReads(await TaskModel.fetch(scope, id, { database: services.postgres }), context);
-      const asked = { id, part, settings: services.config, seconds: LINK_SECONDS };
-      return { download_url: (await createFileLink(services, scope, asked)) ?? (await ownAddress(asked, context)) };
+      const input = { id, part, settings: services.config, seconds: LINK_SECONDS };
+      return { download_url: (await createFileLink(services, scope, input)) ?? (await ownAddress(input, context)) };
     },
   }),
   route({
@@ -60,7 +60,7 @@ export const downloadRoutes: Route[] = [
         id,
         part = null,
         ...scope
-      } = await claimOf(services, params.token, { subject: SUBJECT, now: received_at });
+      } = await verifyLink(services, params.token, { subject: SUBJECT, now: received_at });
       const file = await runAs({ scope, user_id: '', secret_id: null, request_id }, () =>
         openFile(services, scope, { id, part, settings: services.config }),
       );

@@ -10,7 +10,7 @@ import { checkExportRange } from '../../core/export/range.ts';
 import { CONTENT_TYPES, EXTENSIONS } from '../../core/export/record.ts';
 import { toUs } from '../../core/time/instant.ts';
 import { loadFreshness } from '../../storage/usage/usage.ts';
-import { withBounds } from '../events/asked.ts';
+import { withBounds } from '../events/usage-query-fields.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isBrowser, sendStream, wantsGzip } from '../http/send-stream.ts';
 import { ExportFileQuery, exportParams } from './schema.ts';
@@ -31,25 +31,25 @@ export const exportFileRoutes: Route[] = [
     file_type: 'text/csv',
     handle: ({ params, query }, context) => {
       const kind: ExportKind = EXPORT_KINDS[params.entity_type];
-      const asked = { kind, name: params.entity_type, query, fields: fieldsOf(query, kind) };
-      for (const entity of listRequiredReads(kind, asked.fields))
-        requireRead(context.principal, entity, `an export of ${asked.name}`);
-      return inTurn(context.scope.tenant_id, () => answerFile(asked, context));
+      const options = { kind, name: params.entity_type, query, fields: toMetadataFields(query, kind) };
+      for (const entity of listRequiredReads(kind, options.fields))
+        requireRead(context.principal, entity, `an export of ${options.name}`);
+      return limitConcurrentExports(context.scope.tenant_id, () => answerFile(options, context));
     },
   }),
 ];
 
-type Asked = { kind: ExportKind; name: string; query: ExportFileQuery; fields: readonly MetadataField[] };
+type ExportFileInput = { kind: ExportKind; name: string; query: ExportFileQuery; fields: readonly MetadataField[] };
 
-async function answerFile({ kind, name, query, fields }: Asked, context: Context): Promise<void> {
+async function answerFile({ kind, name, query, fields }: ExportFileInput, context: Context): Promise<void> {
   const { services, scope, now, response } = context;
   const range = { start_us: query.start_time, end_us: query.end_time ?? toUs(now.getTime()) };
   checkExportRange(range, toUs(now.getTime()));
   const as_of = await loadFreshness(services, scope, now.getTime());
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;
-    const asked = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };
-    const { bytes } = buildExportFile(services, scope, kind, asked);
+    const options = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };
+    const { bytes } = buildExportFile(services, scope, kind, options);
     response.set('X-As-Of', as_of).vary('User-Agent');
     const packed = compression === 'gzip';
     const type = packed ? 'application/gzip' : CONTENT_TYPES[format];
@@ -78,7 +78,7 @@ async function begun(bytes: AsyncIterable<Uint8Array>): Promise<Readable> {
   );
 }
 
-function fieldsOf(
+function toMetadataFields(
   { customer_metadata = [], wallet_metadata = [] }: ExportFileQuery,
   kind: ExportKind,
 ): MetadataField[] {
@@ -105,7 +105,7 @@ function fieldsOf(
 const AT_ONCE = 3;
 const running = new Map<string, number>();
 
-async function inTurn(tenant_id: string, work: () => Promise<void>): Promise<void> {
+async function limitConcurrentExports(tenant_id: string, work: () => Promise<void>): Promise<void> {
   const now = running.get(tenant_id) ?? 0;
   if (now >= AT_ONCE)
     throw new FarthingError('too_many_requests', `${AT_ONCE} exports are sent at a time: wait until one has ended`);

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { compression, exportFormat } from '../../core/export/record.ts';
 import { orDefault, toEnumValues } from '../../core/record.ts';
-import { instantUs, requiredInstantUs } from '../events/asked.ts';
 import { YES_OR_NO } from '../events/export-query.ts';
+import { instantUs, requiredInstantUs } from '../events/usage-query-fields.ts';
 import { textList } from '../http/list.ts';
 
 export const exportParams = z.object({

@@ -2,13 +2,13 @@
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { groupsOf } from '../groups/expand.ts';
+import { showGroupsById } from '../groups/expand.ts';
 import type { Context } from '../http/route.ts';
 
 export async function showFeatures(features: readonly FeatureModel[], expand: readonly string[], context: Context) {
   const ids = expand.includes('meters') ? features.map(({ meter_id }) => meter_id) : [];
   const meters = await MeterModel.byId(context.scope, ids, context.services.postgres);
-  const groups = await groupsOf(features, context);
+  const groups = await showGroupsById(features, context);
   return features.map((feature) => ({
     ...feature,
     reporting_unit: feature.reporting_unit && {

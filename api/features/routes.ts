@@ -7,7 +7,7 @@ import { CreateFeature } from '../../core/feature/request.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showFeature, showFeatures } from './expand.ts';
 import {
@@ -37,7 +37,7 @@ export const featureRoutes: Route[] = [
       'A metered feature names a meter with `meter_id`, or defines one with `meter`, which is made with it; features of other types have none. Without a lookup key one is made from the name.',
     body: CreateFeature,
     handle: ({ body }, context) =>
-      createFeature(context.services, context.scope, { feature: body, author: authorOf(context) }),
+      createFeature(context.services, context.scope, { feature: body, author: toAuthor(context) }),
   }),
   features.list,
   features.search,
@@ -48,14 +48,14 @@ export const featureRoutes: Route[] = [
       'Changes what is sent; the rest stays. `filters` replace those of its meter, for every feature and price that has it, and its past is counted anew.',
     body: UpdateFeature,
     handle: ({ params, body: { filters, ...changes } }, context) =>
-      changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: authorOf(context) }),
+      changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: toAuthor(context) }),
   }),
   features.archive({
     summary: 'Archive a feature that nothing grants',
     description:
       'Its lookup key is free for another feature then. Its meter goes on counting. Refused while a plan, an add-on or a subscription that is not cancelled grants it.',
     handle: ({ params }, context) =>
-      archiveFeature(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveFeature(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
   route({
     method: 'post',
@@ -69,9 +69,9 @@ export const featureRoutes: Route[] = [
     body: CloneFeature,
     success: 201,
     answer: FeatureAnswer,
-    once: features.once,
+    idempotency: features.once,
     handle: async ({ params, body }, context) => {
-      const clone = { id: params.id, fields: body, author: authorOf(context) };
+      const clone = { id: params.id, fields: body, author: toAuthor(context) };
       return showFeature(await cloneFeature(context.services, context.scope, clone), context);
     },
   }),

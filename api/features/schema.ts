@@ -5,7 +5,7 @@ import { featureInputShape } from '../../core/feature/request.ts';
 import { filterShape, meterShape } from '../../core/meter/record.ts';
 import { requiredKey } from '../../core/record.ts';
 import { GroupAnswer } from '../groups/schema.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 const { name } = featureShape.shape;
 
@@ -29,10 +29,10 @@ export const CloneFeature = featureInputShape
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({
-  feature_ids: anyOf('features'),
-  meter_ids: anyOf('meters'),
+  feature_ids: matchAny('features'),
+  meter_ids: matchAny('meters'),
   lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
-  lookup_keys: anyOf('lookup keys'),
+  lookup_keys: matchAny('lookup keys'),
   name_contains: z.string().optional().meta({ description: 'A part of the name.' }),
 }).meta({ id: 'FeatureFilter', example: { name_contains: 'calls', limit: 10 } });
 export type FeatureFilter = z.output<typeof FeatureFilter>;

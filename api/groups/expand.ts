@@ -17,7 +17,7 @@ export async function showGroups(groups: readonly GroupModel[], context: Context
   const features = await narrow(FeatureModel.in(scope, services.postgres), ofThese)
     .select('id', 'group_id')
     .orderBy('id');
-  const members: Member[] = [...prices, ...features];
+  const members: GroupMember[] = [...prices, ...features];
   const byGroup = new Map(ids.map((id) => [id, [] as string[]]));
   for (const { id, group_id } of members) byGroup.get(group_id!)?.push(id);
   return groups.map((group) => ({ ...group, entity_ids: byGroup.get(group.id) }));
@@ -29,10 +29,10 @@ export async function showGroup(group: GroupModel, context: Context) {
 }
 
 /** The groups that prices or features name, as they are shown inside of them. */
-export async function groupsOf(members: readonly { group_id: string | null }[], context: Context) {
+export async function showGroupsById(members: readonly { group_id: string | null }[], context: Context) {
   const ids = members.map(({ group_id }) => group_id);
   const groups = await GroupModel.byId(context.scope, ids, context.services.postgres);
   return groups.size === 0 ? new Map() : indexById(await showGroups([...groups.values()], context));
 }
 
-type Member = { readonly id: string; readonly group_id: string | null };
+type GroupMember = { readonly id: string; readonly group_id: string | null };

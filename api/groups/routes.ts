@@ -5,7 +5,7 @@ import { GroupModel } from '../../storage/models/group.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showGroup, showGroups } from './expand.ts';
 import { CreateGroup, GroupAnswer, GroupFilter, GroupListAnswer, groupGrammar } from './schema.ts';
@@ -27,7 +27,7 @@ export const groupRoutes: Route[] = [
     description: 'It has no members at first: prices and features join it by their `group_id`.',
     body: CreateGroup,
     handle: ({ body }, context) => {
-      const record = { id: newId('group', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
+      const record = { id: newId('group', context.now.getTime()), ...body, ...createdBy(toAuthor(context)) };
       const conflict = `a group with lookup_key ${body.lookup_key} exists already`;
       return GroupModel.add(context.scope, record, { database: context.services.postgres, conflict });
     },
@@ -48,7 +48,7 @@ export const groupRoutes: Route[] = [
     params: idParams,
     success: 204,
     handle: ({ params }, context) =>
-      archiveGroup(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveGroup(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];
 

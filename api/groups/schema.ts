@@ -1,7 +1,7 @@
 /** Requests and answers of groups. */
 import { z } from 'zod';
 import { groupEntityType, groupFields, groupShape } from '../../core/group/record.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateGroup = groupFields.meta({
   id: 'CreateGroupRequest',
@@ -9,7 +9,7 @@ export const CreateGroup = groupFields.meta({
 });
 
 export const GroupFilter = listShape({
-  group_ids: anyOf('groups'),
+  group_ids: matchAny('groups'),
   lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
   entity_type: groupEntityType.optional().meta({ description: 'Groups of prices, or of features.' }),
   name: z.string().optional().meta({ description: 'A part of the name.' }),

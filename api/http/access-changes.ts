@@ -12,7 +12,7 @@ import { forgetKeys } from './auth.ts';
 /** As in sql/postgres/0084-access-changes.sql. */
 const CHANNEL = 'access_changed';
 
-export function hearAccessChanges(services: Services, url: string = readUrl(services.postgres)): PostgresListener {
+export function listenForAccessChanges(services: Services, url: string = readUrl(services.postgres)): PostgresListener {
   return listen(url, {
     channel: CHANNEL,
     heard: (tenant_id) => forget(services, tenant_id),

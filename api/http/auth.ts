@@ -18,12 +18,12 @@ import {
 } from '../../storage/models/secret.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
-import { asFarthingError, unauthenticated } from './errors.ts';
+import { toFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
-import { type Claims, claimsOf } from './token.ts';
+import { type Claims, verifyToken } from './token.ts';
 
-export type Caller = AuthenticatedKey & { readonly environment_id: string };
+export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };
 
 /** A revoked key stops working at once (access-changes.ts); where the process does not hear of it, when this has passed. */
 const FRESH_MS = 5_000;
@@ -38,20 +38,20 @@ const TOUCHED_EVERY_MS = 60_000;
  * Who it is, when that was looked up, and when it was tried last. Of one that is `stale` something has changed since: it is looked
  * up before it does anything, but as one that was a key, whatever keys were wrong at its address.
  */
-type Kept = {
+type CachedKeyHolder = {
   readonly holder: AuthenticatedKey;
   readonly seen_ms: number;
   readonly tried_ms: number;
   readonly stale?: true;
 };
 
-const holders = new WeakMap<Database, LRUCache<string, Kept>>();
+const holders = new WeakMap<Database, LRUCache<string, CachedKeyHolder>>();
 /** Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. */
 const wrong = new WeakMap<Database, LRUCache<string, true>>();
 const limits = new WeakMap<Database, RateLimits>();
 
 /** Of this process. */
-export function rateLimitsOf({ postgres, config }: Services): RateLimits {
+export function getRateLimits({ postgres, config }: Services): RateLimits {
   return made(limits, postgres, () => new RateLimits(config));
 }
 
@@ -60,81 +60,86 @@ export async function authenticate(
   access: Permission,
   services: Services,
   now: Date,
-): Promise<Caller> {
-  const holder = await holderOf(request, services, now);
+): Promise<AuthenticatedPrincipal> {
+  const holder = await resolveHolder(request, services, now);
   if (holder.expires_at !== null && toInstant(holder.expires_at) <= now.getTime())
     throw unauthenticated('the API key has expired');
   checkAccess(access, holder);
-  return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
+  return { ...holder, environment_id: await resolveEnvironment(request, holder, access, services.postgres) };
 }
 
 /**
  * The same for a key of one environment whose holder is known at this moment, at once; undefined where anything has to be looked up or
  * refused, which `authenticate` does.
  */
-export function knownCaller(
+export function findCachedPrincipal(
   { headers }: Pick<Request, 'headers'>,
   access: Permission,
   { postgres }: Pick<Services, 'postgres'>,
   now: Date,
-): Caller | undefined {
-  const key = headerOf(headers['x-api-key']);
+): AuthenticatedPrincipal | undefined {
+  const key = headerValue(headers['x-api-key']);
   const hash = key === null ? null : hashApiKey(key);
-  const kept = hash === null ? undefined : cacheOf(postgres).get(hash);
-  if (hash === null || kept === undefined || kept.stale || !isFresh(kept, now.getTime())) return undefined;
-  renewInTime(hash, kept, { postgres, now });
-  const { holder } = kept;
+  const cached = hash === null ? undefined : getHolderCache(postgres).get(hash);
+  if (hash === null || cached === undefined || cached.stale || !isFresh(cached, now.getTime())) return undefined;
+  renewInTime(hash, cached, { postgres, now });
+  const { holder } = cached;
   const { environment_id, secret_id, expires_at } = holder;
-  const asked = headerOf(headers['x-environment-id']);
-  if (secret_id === null || environment_id === null || (asked !== null && asked !== environment_id)) return undefined;
+  const requested = headerValue(headers['x-environment-id']);
+  if (secret_id === null || environment_id === null || (requested !== null && requested !== environment_id))
+    return undefined;
   if (expires_at !== null && toInstant(expires_at) <= now.getTime()) return undefined;
   return canDo(holder, access) ? { ...holder, environment_id } : undefined;
 }
 
 /** Looked up again while it is still known: thousands that ask at that moment would wait for it otherwise, each by a longer way. */
-function renewInTime(hash: string, kept: Kept, { postgres, now }: Pick<Asked, 'postgres' | 'now'>): void {
+function renewInTime(
+  hash: string,
+  cached: CachedKeyHolder,
+  { postgres, now }: Pick<HolderLookup, 'postgres' | 'now'>,
+): void {
   const now_ms = now.getTime();
-  if (now_ms - kept.seen_ms < RENEWED_MS || now_ms - kept.tried_ms < TRIED_EVERY_MS) return;
+  if (now_ms - cached.seen_ms < RENEWED_MS || now_ms - cached.tried_ms < TRIED_EVERY_MS) return;
   // Whoever asks next is told by the framework what became of it.
-  lookedUp(hash, kept, { postgres, now, find: () => lookUp(postgres, hash, now) }).catch(() => undefined);
+  refreshHolder(hash, cached, { postgres, now, find: () => loadKeyHolder(postgres, hash, now) }).catch(() => undefined);
 }
 
-function headerOf(value: string | string[] | undefined): string | null {
+function headerValue(value: string | string[] | undefined): string | null {
   return (typeof value === 'string' && value.trim()) || null;
 }
 
 /** After a key, a user or the state of this tenant has changed, or of any where none is named. */
 export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?: string): void {
   changes++;
-  const kept = holders.get(postgres);
+  const cached = holders.get(postgres);
   // A key that is new may have been tried before it was there, as the one that is configured.
   wrong.get(postgres)?.clear();
-  for (const [name, known] of [...(kept?.entries() ?? [])])
+  for (const [name, known] of [...(cached?.entries() ?? [])])
     if (tenant_id === undefined || known.holder.tenant_id === tenant_id)
-      kept!.set(name, { ...known, stale: true }, { noUpdateTTL: true });
+      cached!.set(name, { ...known, stale: true }, { noUpdateTTL: true });
 }
 
 /** How often something was forgotten. */
 let changes = 0;
 
-async function holderOf(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
+async function resolveHolder(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
   const key = request.get('x-api-key')?.trim();
   const { postgres } = services;
   if (key) {
     const hash = hashApiKey(key);
-    const find = () => lookUp(postgres, hash, now);
-    const findNew = () => rateLimitsOf(services).guarded(request, find);
+    const find = () => loadKeyHolder(postgres, hash, now);
+    const findNew = () => getRateLimits(services).guarded(request, find);
     return remembered(hash, { postgres, now, find, findNew });
   }
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
-  const claims = await claimsOf(services, token, now);
+  const claims = await verifyToken(services, token, now);
   // The token was made for these claims at this second, so nobody else has this name.
   const name = JSON.stringify(claims);
   return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
 
-type Asked = {
+type HolderLookup = {
   readonly postgres: Database;
   readonly now: Date;
   find(): Promise<AuthenticatedKey>;
@@ -142,46 +147,46 @@ type Asked = {
   findNew?(): Promise<AuthenticatedKey>;
 };
 
-async function remembered(name: string, asked: Asked): Promise<AuthenticatedKey> {
-  const had = cacheOf(asked.postgres).get(name);
+async function remembered(name: string, lookup: HolderLookup): Promise<AuthenticatedKey> {
+  const had = getHolderCache(lookup.postgres).get(name);
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
-  if (had && !had.stale && isFresh(had, asked.now.getTime())) return had.holder;
-  return lookedUp(name, had, asked);
+  if (had && !had.stale && isFresh(had, lookup.now.getTime())) return had.holder;
+  return refreshHolder(name, had, lookup);
 }
 
-async function lookedUp(
+async function refreshHolder(
   name: string,
-  had: Kept | undefined,
-  { postgres, now, find, findNew = find }: Asked,
+  had: CachedKeyHolder | undefined,
+  { postgres, now, find, findNew = find }: HolderLookup,
 ): Promise<AuthenticatedKey> {
-  const kept = cacheOf(postgres);
+  const cached = getHolderCache(postgres);
   const known = had?.stale ? undefined : had;
   const now_ms = now.getTime();
-  if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
+  if (known) cached.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
   const seen_changes = changes;
   try {
     const holder = await (had ? find() : findNew());
     // What was read before a change is not kept behind it.
-    if (changes === seen_changes) kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
+    if (changes === seen_changes) cached.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
-    if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;
-    kept.delete(name);
+    if (known && toFarthingError(error).code === 'service_unavailable') return known.holder;
+    cached.delete(name);
     throw error;
   }
 }
 
-function isFresh({ seen_ms, tried_ms }: Kept, now_ms: number): boolean {
+function isFresh({ seen_ms, tried_ms }: CachedKeyHolder, now_ms: number): boolean {
   return now_ms - seen_ms < FRESH_MS || now_ms - tried_ms < TRIED_EVERY_MS;
 }
 
-async function lookUp(database: Database, hash: string, now: Date): Promise<AuthenticatedKey> {
-  const refused = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
+async function loadKeyHolder(database: Database, hash: string, now: Date): Promise<AuthenticatedKey> {
+  const rejected = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
   const seen_changes = changes;
-  const holder = refused.has(hash) ? undefined : await findKeyHolder(database, hash);
+  const holder = rejected.has(hash) ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
     // It may have been made since it was looked for.
-    if (changes === seen_changes) refused.set(hash, true, { noUpdateTTL: true });
+    if (changes === seen_changes) rejected.set(hash, true, { noUpdateTTL: true });
     throw unauthenticated('the API key is not valid');
   }
   if (holder.last_used_at === null || now.getTime() - toInstant(holder.last_used_at) > TOUCHED_EVERY_MS)
@@ -205,7 +210,7 @@ export function bearerToken(request: Request): string | undefined {
   return /^bearer +(\S+)$/i.exec(request.get('authorization')?.trim() ?? '')?.[1];
 }
 
-function cacheOf(database: Database): LRUCache<string, Kept> {
+function getHolderCache(database: Database): LRUCache<string, CachedKeyHolder> {
   return made(holders, database, () => new LRUCache({ max: 10_000, ttl: KNOWN_MS }));
 }
 
@@ -216,19 +221,24 @@ function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Databa
 }
 
 /** Empty only where none is needed: users, environments and tenants lie above the environments. */
-async function environmentOf(
+async function resolveEnvironment(
   request: Request,
   holder: AuthenticatedKey,
   access: Permission,
   database: Database,
 ): Promise<string> {
-  const asked = request.get('x-environment-id')?.trim() || null;
+  const requested = request.get('x-environment-id')?.trim() || null;
   // Whoever sends another environment than that of the key believes to write there.
-  if (holder.secret_id !== null && holder.environment_id !== null && asked !== null && asked !== holder.environment_id)
+  if (
+    holder.secret_id !== null &&
+    holder.environment_id !== null &&
+    requested !== null &&
+    requested !== holder.environment_id
+  )
     throw new FarthingError('permission_denied', `this API key is for the environment ${holder.environment_id} alone`, {
       details: { field: 'X-Environment-ID', environment_id: holder.environment_id },
     });
-  const meant = holder.environment_id ?? asked;
+  const meant = holder.environment_id ?? requested;
   if (meant === null) {
     if (/^(tenant|user|self|environment):/.test(access)) return '';
     throw new FarthingError('permission_denied', 'no environment: send the header X-Environment-ID');

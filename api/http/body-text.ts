@@ -9,15 +9,15 @@ import type { Context } from './route.ts';
 export type Body = { readonly bytes: Buffer; readonly characters: string; readonly value: unknown };
 
 /** Of a route that takes the bytes itself; `events_at`: where it holds many events. */
-export function bodyOf(context: Context, events_at?: EventsAt): Body {
+export function readBody(context: Context, events_at?: EventsAt): Body {
   const bytes: Buffer = context.request.body;
   if (bytes.length === 0) throw invalid('body', 'is required');
   checkBodySize(bytes, events_at);
-  return bodyFrom(bytes.toString('latin1'), bytes);
+  return parseBody(bytes.toString('latin1'), bytes);
 }
 
 /** `characters`: JSON text with one for each byte. */
-export function bodyFrom(characters: string, bytes: Buffer = Buffer.from(characters, 'latin1')): Body {
+export function parseBody(characters: string, bytes: Buffer = Buffer.from(characters, 'latin1')): Body {
   return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
 }
 

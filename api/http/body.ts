@@ -19,13 +19,13 @@ export function readBytes(limit: number): RequestHandler {
 }
 
 /** The JSON value of the body; undefined without one. */
-export function jsonOf(bytes: unknown, contentType: string | undefined): unknown {
+export function parseJsonBody(bytes: unknown, contentType: string | undefined): unknown {
   if (!Buffer.isBuffer(bytes)) return undefined;
   checkJsonBytes(bytes, contentType);
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   if (text.trim() === '') return undefined;
   const value = parse(text);
-  if (isDeeperThan(value, DEPTH_MAX)) throw refused(`the body is nested deeper than ${DEPTH_MAX} levels`);
+  if (isDeeperThan(value, DEPTH_MAX)) throw bodyError(`the body is nested deeper than ${DEPTH_MAX} levels`);
   return value;
 }
 
@@ -33,25 +33,25 @@ export function jsonOf(bytes: unknown, contentType: string | undefined): unknown
 export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): void {
   if (bytes.length === 0) return;
   if (!isJson(contentType))
-    throw refused(`the body must be JSON: send Content-Type: application/json, not ${contentType ?? 'none'}`);
+    throw bodyError(`the body must be JSON: send Content-Type: application/json, not ${contentType ?? 'none'}`);
   checkCharset(contentType);
-  if (!isUtf8(bytes)) throw refused('the body is not UTF-8');
+  if (!isUtf8(bytes)) throw bodyError('the body is not UTF-8');
 }
 
 /** Whether the bytes of a file are what its kind says is seen when they are read: they may be 32 MiB. */
 export function checkFileType(bytes: Buffer, contentType: string | undefined, kinds: readonly string[]): void {
   if (bytes.length === 0) return;
-  if (!kinds.includes(typeOf(contentType)))
-    throw refused(`the body must be a file: send Content-Type: ${kinds.join(' or ')}, not ${contentType ?? 'none'}`);
+  if (!kinds.includes(mediaType(contentType)))
+    throw bodyError(`the body must be a file: send Content-Type: ${kinds.join(' or ')}, not ${contentType ?? 'none'}`);
   checkCharset(contentType);
 }
 
 function isJson(contentType: string | undefined): boolean {
-  const type = typeOf(contentType);
+  const type = mediaType(contentType);
   return type === 'application/json' || type.endsWith('+json');
 }
 
-function typeOf(contentType: string | undefined): string {
+function mediaType(contentType: string | undefined): string {
   return contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
@@ -61,7 +61,7 @@ const CHARSETS = ['utf-8', 'utf8', 'us-ascii'];
 function checkCharset(contentType: string | undefined): void {
   const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(contentType ?? '')?.[1];
   if (charset === undefined || CHARSETS.includes(charset.toLowerCase())) return;
-  throw refused(`the body must be UTF-8: send it as that, not as ${charset}`);
+  throw bodyError(`the body must be UTF-8: send it as that, not as ${charset}`);
 }
 
 function parse(text: string): unknown {
@@ -69,8 +69,8 @@ function parse(text: string): unknown {
     return parseJson(text);
   } catch {
     // The parser's own words quote the body, which may hold what must not be repeated.
-    throw refused('the body is not valid JSON');
+    throw bodyError('the body is not valid JSON');
   }
 }
 
-const refused = (why: string) => new FarthingError('validation_error', why);
+const bodyError = (why: string) => new FarthingError('validation_error', why);

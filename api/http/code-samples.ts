@@ -10,9 +10,9 @@ export type CodeSample = { readonly lang: string; readonly label: string; readon
 const SERVER = 'http://localhost:8080/v1';
 
 /** A route of a test has no example. */
-export function codeSamplesOf(route: Route, body: unknown, { asked, call }: Example): CodeSample[] {
-  if (asked === undefined) return [];
-  const curl = { lang: 'Shell', label: 'curl', source: curlOf(route, asked, body) };
+export function buildCodeSamples(route: Route, body: unknown, { path, call }: Example): CodeSample[] {
+  if (path === undefined) return [];
+  const curl = { lang: 'Shell', label: 'curl', source: buildCurl(route, path, body) };
   if (call === undefined) return [curl];
   return [curl, { lang: 'TypeScript', label: '@flexprice/sdk', source: CLIENT + call }];
 }
@@ -22,12 +22,12 @@ const CLIENT = `import { Flexprice } from '@flexprice/sdk';
 const client = new Flexprice({ serverURL: '${SERVER}', apiKeyAuth: process.env.KEY });
 `;
 
-function curlOf(route: Route, asked: string, body: unknown): string {
+function buildCurl(route: Route, path: string, body: unknown): string {
   const method = route.method === 'get' ? '' : ` -X ${route.method.toUpperCase()}`;
   const key = route.access === 'public' ? [] : [`-H "x-api-key: $KEY"`];
   const signed = route.signed ? SIGNATURE : [];
-  const into = route.file_type === 'application/pdf' && !asked.includes('url=true') ? ['-o invoice.pdf'] : [];
-  return [`curl${method} ${quoted(SERVER + asked)}`, ...key, ...signed, ...sentBody(route, body), ...into].join(
+  const into = route.file_type === 'application/pdf' && !path.includes('url=true') ? ['-o invoice.pdf'] : [];
+  return [`curl${method} ${quoted(SERVER + path)}`, ...key, ...signed, ...sentBody(route, body), ...into].join(
     ' \\\n  ',
   );
 }

@@ -39,7 +39,7 @@ export function docPageRoutes(): Router {
     originalUrl.split('?')[0]!.endsWith('/') ? next() : response.redirect(301, `${baseUrl}/rules/`),
   );
   const shown = new Map<string, string>();
-  const show = (page: string) => shown.get(page) ?? shown.set(page, pageOf(page)).get(page)!;
+  const show = (page: string) => shown.get(page) ?? shown.set(page, renderPage(page)).get(page)!;
   router.get('/rules', POLICY, (_request, response) => void response.type('html').send(show(INDEX)));
   for (const page of PAGES)
     router.get(`/${page}`, POLICY, (_request, response) => void response.type('html').send(show(page)));
@@ -48,7 +48,7 @@ export function docPageRoutes(): Router {
   return router;
 }
 
-function pageOf(page: string): string {
+function renderPage(page: string): string {
   const text = readFileSync(join(DOCS, page), 'utf8');
   const title = /^# (.+)$/m.exec(text)?.[1] ?? page;
   const up = '../'.repeat(page.split('/').length - 1);
@@ -74,7 +74,7 @@ function markedFor(page: string): Marked {
     renderer: {
       // A rule is cited by its name, and can be linked to by it.
       heading({ tokens, depth, text }: Tokens.Heading) {
-        return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+        return `<h${depth} id="${toAnchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
       // What a link leads to in the repository may not be a page here.
       link({ href, tokens }: Tokens.Link) {
@@ -90,7 +90,7 @@ function leadsSomewhere(page: string, href: string): boolean {
   return file === '' || PAGES.has(posix.join(posix.dirname(page), file));
 }
 
-function anchorOf(heading: string): string {
+function toAnchor(heading: string): string {
   return heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]+/gu, '-')

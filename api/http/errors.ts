@@ -59,7 +59,7 @@ export const refuseUnknownPath: RequestHandler = ({ method, originalUrl }) => {
 
 /** The one place where what was thrown becomes an answer. */
 export const sendError: ErrorRequestHandler = (error, request, response, next) => {
-  const known = asFarthingError(error);
+  const known = toFarthingError(error);
   if (known.http_status_code >= 500) request.log?.error({ err: error }, 'request failed');
   // A streamed answer has begun: only breaking the connection tells the caller that it is not whole.
   if (response.headersSent) return next(error);
@@ -76,7 +76,7 @@ export function setErrorHeaders(response: { set(name: string, value: string): un
   response.set('Retry-After', typeof seconds === 'number' ? String(seconds) : '1');
 }
 
-export function asFarthingError(error: unknown): FarthingError {
+export function toFarthingError(error: unknown): FarthingError {
   // What the stores say names tables and statements: it is for the log.
   if (error instanceof FarthingError && error.code === 'database_error') return databaseFailed(error);
   if (error instanceof FarthingError) return error;
@@ -118,7 +118,7 @@ function fromStore(error: unknown): FarthingError | undefined {
     case 'conflict':
       return new FarthingError('already_exists', 'this record exists already', { cause: error });
     case 'refused':
-      return new FarthingError('validation_error', refusalOf(error), { cause: error });
+      return new FarthingError('validation_error', describeRejection(error), { cause: error });
     case 'ours':
       return databaseFailed(error);
     default:
@@ -126,7 +126,7 @@ function fromStore(error: unknown): FarthingError | undefined {
   }
 }
 
-function refusalOf(error: unknown): string {
+function describeRejection(error: unknown): string {
   return isMissingReference(error) ? 'a record that is referred to does not exist' : 'a value cannot be stored';
 }
 

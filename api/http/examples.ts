@@ -13,7 +13,7 @@ export const exampleFile = (tag: string): string => `${tag.toLowerCase().replace
 
 /** By operation. */
 export const FILE_EXAMPLES = 'of-files.json';
-export const ASKED_EXAMPLES = 'of-paths.json';
+export const PATH_EXAMPLES = 'of-paths.json';
 export const CLIENT_EXAMPLES = 'of-the-client.json';
 
 export type Example = {
@@ -22,7 +22,7 @@ export type Example = {
   /** The file that was answered; of a PDF its first line. */
   readonly file?: string;
   /** Where it was asked: the path relative to the base URL, with its query string. */
-  readonly asked?: string;
+  readonly path?: string;
   /** What asks the same with the published client. */
   readonly call?: string;
 };
@@ -32,12 +32,12 @@ export function readExamples(routes: readonly Route[]): (route: Route) => Exampl
   const tags = [...new Set(routes.map(({ tag }) => tag))];
   const byTag = new Map(tags.map((tag) => [tag, examplesIn(exampleFile(tag))]));
   const files = examplesIn<string>(FILE_EXAMPLES);
-  const asked = examplesIn<string>(ASKED_EXAMPLES);
+  const paths = examplesIn<string>(PATH_EXAMPLES);
   const calls = examplesIn<string>(CLIENT_EXAMPLES);
   return ({ tag, operation_id: id }) => ({
     answer: byTag.get(tag)?.[id],
     file: files[id],
-    asked: asked[id],
+    path: paths[id],
     call: calls[id],
   });
 }

@@ -24,7 +24,7 @@ import { type RequestKey, runUnderKey } from '../../storage/request-context.ts';
 import { bearerToken } from './auth.ts';
 import { ceHeaderText } from './ce-headers.ts';
 import { Effects } from './effects.ts';
-import { isNoted } from './once.ts';
+import { isNoted } from './idempotency-strategy.ts';
 import type { Context, Route } from './route.ts';
 
 /** An answer ready to be sent. `body` is JSON text, null when there is none. */
@@ -36,16 +36,16 @@ const KEY_MAX = 255;
 type Produce = (done: Effects | null) => Promise<Reply | null>;
 
 /** Produces the answer, or gives the one that was given before. Without the header it is a plain call. */
-export async function onceOnly(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
+export async function answerOnce(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   // Callers of a public route cannot be told apart, so none may be given what was answered to another.
   const applies = route.method === 'post' && route.access !== 'public';
   const key = applies ? context.request.get('idempotency-key') : undefined;
   if (key === undefined) return produce(null);
   if (key.length === 0 || key.length > KEY_MAX)
     throw invalid('Idempotency-Key', `must have 1 to ${KEY_MAX} characters`);
-  const claim = claimOf(key, context);
+  const claim = buildClaim(key, context);
   const verdict = await claimKey(context.services.postgres, claim);
-  return verdict.kind === 'ours' ? handle(claim, route, context, produce) : answerKept(verdict, route, context);
+  return verdict.kind === 'ours' ? handle(claim, route, context, produce) : replayAnswer(verdict, route, context);
 }
 
 /** The key is ours: the answer is kept, unless it was refused, failed on our side or was streamed. */
@@ -57,11 +57,11 @@ async function handle(claim: Claim, route: Route, context: Context, produce: Pro
     const key: RequestKey = { ...claim, has_effects: effects !== null, goes_on: effects !== null };
     const produced = () => produce(effects && new Effects(effects));
     const reply = await (isNoted(route) ? runUnderKey(key, produced) : produced()).catch(async (error: unknown) => {
-      await settle(context, release(claim, key, context));
+      await logFailure(context, release(claim, key, context));
       throw error;
     });
     const isDone = reply !== null && reply.http_status < 400;
-    await settle(context, isDone ? keep(reply, { claim, key, route, context }) : release(claim, key, context));
+    await logFailure(context, isDone ? keep(reply, { claim, key, route, context }) : release(claim, key, context));
     return reply && isDone && effects ? { ...reply, replayed: true } : reply;
   } finally {
     stopRenewing();
@@ -74,16 +74,16 @@ async function release(claim: Claim, { has_effects }: RequestKey, { services: { 
   await (isDone ? endLease(postgres, claim) : releaseKey(postgres, claim));
 }
 
-type Kept = { claim: Claim; key: RequestKey; route: Route; context: Context };
+type AnsweredRequest = { claim: Claim; key: RequestKey; route: Route; context: Context };
 
-async function keep({ http_status, body }: Reply, { claim, key, route, context }: Kept): Promise<void> {
+async function keep({ http_status, body }: Reply, { claim, key, route, context }: AnsweredRequest): Promise<void> {
   const { postgres } = context.services;
   await recordClaimAnswer(postgres, claim, { http_status, answer: stored(body, route, context) });
   if (key.has_effects) await deleteEffects(postgres, claim);
 }
 
 /** What the route did is done whether or not we can note it: the caller hears the truth, and the lease ends by itself. */
-async function settle(context: Context, note: Promise<void>): Promise<void> {
+async function logFailure(context: Context, note: Promise<void>): Promise<void> {
   await note.catch((error) => context.log.error({ err: error }, 'the outcome of an idempotent request was not kept'));
 }
 
@@ -95,7 +95,7 @@ function keepRenewing(claim: Claim, { services, log }: Context): () => void {
   return () => clearInterval(renewal);
 }
 
-function answerKept(verdict: Exclude<ClaimVerdict, { kind: 'ours' }>, route: Route, context: Context): Reply {
+function replayAnswer(verdict: Exclude<ClaimVerdict, { kind: 'ours' }>, route: Route, context: Context): Reply {
   if (verdict.kind === 'in_flight') {
     context.response.set('Retry-After', '1');
     throw new FarthingError('version_conflict', 'a request with this Idempotency-Key is being handled');
@@ -110,39 +110,42 @@ function answerKept(verdict: Exclude<ClaimVerdict, { kind: 'ours' }>, route: Rou
 }
 
 /** A key of an action that has one of its own: that of the body, or one that the header's gives, so that whoever comes again is known by it. */
-export function innerKey<Asked extends { idempotency_key: string | null }>(asked: Asked, context: Context): Asked {
+export function withInnerKey<Asked extends { idempotency_key: string | null }>(
+  request: Asked,
+  context: Context,
+): Asked {
   const key = context.request.get('idempotency-key');
-  if (asked.idempotency_key !== null || key === undefined) return asked;
-  return { ...asked, idempotency_key: `request-${idOf(key, context).slice(0, 40)}` };
+  if (request.idempotency_key !== null || key === undefined) return request;
+  return { ...request, idempotency_key: `request-${deriveKeyId(key, context).slice(0, 40)}` };
 }
 
 /**
  * What this request is known by when it comes again, whoever handles it and however long it took: its key and its bytes. Null without
  * the header. The bytes, because a key that was refused may be sent again with others.
  */
-export function identityOfRequest(context: Context): string | null {
+export function requestIdentity(context: Context): string | null {
   const key = context.request.get('idempotency-key');
-  return key === undefined ? null : sha256(`${idOf(key, context)}\n${requestHash(context.request)}`);
+  return key === undefined ? null : sha256(`${deriveKeyId(key, context)}\n${requestHash(context.request)}`);
 }
 
 const TIME_BYTES = 6;
 
 /** An id that follows from a text, such as the identity of a request. */
-export function idFrom(kind: IdKind, text: string): string {
+export function deriveId(kind: IdKind, text: string): string {
   const hash = createHash('sha256').update(text).digest();
   // No time is in it, because it is another one when the request comes again.
   return formatId(kind, hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
 }
 
-function idOf(key: string, { request, scope, principal }: Context): string {
+function deriveKeyId(key: string, { request, scope, principal }: Context): string {
   const { tenant_id, environment_id } = scope;
   return sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));
 }
 
-function claimOf(key: string, context: Context): Claim {
+function buildClaim(key: string, context: Context): Claim {
   const { request, scope, received_at: now } = context;
   const { tenant_id, environment_id } = scope;
-  const id = idOf(key, context);
+  const id = deriveKeyId(key, context);
   return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };
 }
 
@@ -170,12 +173,12 @@ function stored(body: string | null, route: Route, context: Context): Buffer | n
   return Buffer.concat([nonce, cipher.update(body), cipher.final(), cipher.getAuthTag()]);
 }
 
-function restored(kept: Buffer, route: Route, context: Context): string {
-  if (!route.shows_secret) return kept.toString();
+function restored(answer: Buffer, route: Route, context: Context): string {
+  if (!route.shows_secret) return answer.toString();
   try {
-    const decipher = createDecipheriv('aes-256-gcm', sealingKey(context), kept.subarray(0, 12));
-    decipher.setAuthTag(kept.subarray(-16));
-    return Buffer.concat([decipher.update(kept.subarray(12, -16)), decipher.final()]).toString();
+    const decipher = createDecipheriv('aes-256-gcm', sealingKey(context), answer.subarray(0, 12));
+    decipher.setAuthTag(answer.subarray(-16));
+    return Buffer.concat([decipher.update(answer.subarray(12, -16)), decipher.final()]).toString();
   } catch {
     throw new FarthingError('version_conflict', 'the secret of this answer was shown to another API key of this user');
   }

@@ -8,21 +8,25 @@ import type { Context } from './route.ts';
 
 export const IGNORED_KEYS_HEADER = 'X-Ignored-Keys';
 
-type Asked = Pick<Context, 'services' | 'response'> & { readonly readable?: readonly string[] };
+type KeyCheckContext = Pick<Context, 'services' | 'response'> & { readonly readable?: readonly string[] };
 
 /** Throws the first of the keys that are refused; all of them are in the details. */
-export function checkKeys(shape: z.ZodType, value: unknown, asked: Asked): void {
-  const refused = refusedKeys(shape, value, asked);
-  const [first] = refused;
-  if (first) throw unknownKey(first, refused);
+export function checkKeys(shape: z.ZodType, value: unknown, context: KeyCheckContext): void {
+  const rejected = findRejectedKeys(shape, value, context);
+  const [first] = rejected;
+  if (first) throw unknownKey(first, rejected);
 }
 
 /** What must be refused; what may pass is named in the answer's header. */
-export function refusedKeys(shape: z.ZodType, value: unknown, { services, response, readable = [] }: Asked) {
+export function findRejectedKeys(
+  shape: z.ZodType,
+  value: unknown,
+  { services, response, readable = [] }: KeyCheckContext,
+) {
   const found = findIgnoredKeys(shape, value).map((key) => knownAmong(readable, key));
   const refuses = services.config.UNKNOWN_BODY_KEYS === 'refuse';
   const passing = found.filter((key) => !(refuses && key.is_unknown));
-  if (passing.length > 0) response.set(IGNORED_KEYS_HEADER, headerOf(passing));
+  if (passing.length > 0) response.set(IGNORED_KEYS_HEADER, formatIgnoredKeys(passing));
   return refuses ? found.filter((key) => key.is_unknown) : [];
 }
 
@@ -32,35 +36,37 @@ function knownAmong(readable: readonly string[], key: IgnoredKey): IgnoredKey {
 }
 
 function unknownKey(first: IgnoredKey, all: readonly IgnoredKey[]): FarthingError {
-  const faults = all.slice(0, NAMED_MAX).map((key) => ({ field: fieldPath(key.path), message: whyRefused(key) }));
-  return invalid(fieldPath(first.path), whyRefused(first), faults.length > 1 ? { faults } : {});
+  const faults = all
+    .slice(0, NAMED_MAX)
+    .map((key) => ({ field: fieldPath(key.path), message: describeUnknownKey(key) }));
+  return invalid(fieldPath(first.path), describeUnknownKey(first), faults.length > 1 ? { faults } : {});
 }
 
-export function whyRefused({ path, names }: IgnoredKey): string {
+export function describeUnknownKey({ path, names }: IgnoredKey): string {
   return `is no key of this request${didYouMean(String(path.at(-1)), names?.() ?? [])}`;
 }
 
 /** Why a query parameter is refused that an operation does not have. */
-export function noParameter(name: string, names: readonly string[]): string {
+export function describeUnknownParameter(name: string, names: readonly string[]): string {
   return `is no query parameter of this operation${didYouMean(name, names)}`;
 }
 
 /** The same where there is no route: outside /v1. */
 export function refuseParameters(query: object, names: readonly string[] = []): void {
   const unknown = Object.keys(query).find((name) => !names.includes(name));
-  if (unknown !== undefined) throw invalid(unknown, noParameter(unknown, names));
+  if (unknown !== undefined) throw invalid(unknown, describeUnknownParameter(unknown, names));
 }
 
 /** Names in the answer what was sent and has no effect, behind what is named already. */
-export function tellIgnored(names: readonly string[], { response }: Pick<Context, 'response'>): void {
+export function reportIgnoredKeys(names: readonly string[], { response }: Pick<Context, 'response'>): void {
   if (names.length === 0) return;
   const named = response.get(IGNORED_KEYS_HEADER);
-  const more = headerOf(names.map((name) => ({ path: [name], is_unknown: true })));
+  const more = formatIgnoredKeys(names.map((name) => ({ path: [name], is_unknown: true })));
   response.set(IGNORED_KEYS_HEADER, named ? `${named}, ${more}` : more);
 }
 
 /** A header holds a few plain characters, a key any. */
-function headerOf(keys: readonly IgnoredKey[]): string {
+function formatIgnoredKeys(keys: readonly IgnoredKey[]): string {
   const named = keys.slice(0, NAMED_MAX).map((key) =>
     fieldPath(key.path)
       .slice(0, 200)

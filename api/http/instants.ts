@@ -20,16 +20,16 @@ const OF_THE_MACHINE: ReadonlySet<string> = new Set([
   'test_clock',
 ]);
 
-type Asked = Pick<Context, 'scope' | 'services' | 'response' | 'received_at'> & { readonly access: Access };
+type ClockedRequest = Pick<Context, 'scope' | 'services' | 'response' | 'received_at'> & { readonly access: Access };
 
 /** Null where the machine's clock is meant. */
-export async function clockOfRequest({
+export async function loadRequestClock({
   access,
   scope,
   services,
   response,
   received_at,
-}: Asked): Promise<EnvironmentClock | null> {
+}: ClockedRequest): Promise<EnvironmentClock | null> {
   const [entity, action] = access.split(':') as [string, string];
   if (scope.environment_id === '' || OF_THE_MACHINE.has(entity)) return null;
   const clock = await loadClock(services.postgres, scope, received_at.getTime());
@@ -45,6 +45,6 @@ const INVOICING: ReadonlySet<string> = new Set(['subscription:write', 'invoice:w
  * A clock that stands does not say what came before a request, and what after it: what was accepted before is counted first, so that the
  * same requests make the same invoices (docs/rules/clock.md, "Complete").
  */
-export async function whatCameBefore({ access }: { readonly access: Access }, context: Context): Promise<void> {
+export async function waitForPriorEvents({ access }: { readonly access: Access }, context: Context): Promise<void> {
   if (context.clock && INVOICING.has(access)) await waitBeforeRequest(context.services, context.scope);
 }

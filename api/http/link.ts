@@ -2,7 +2,7 @@
 import { jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { FarthingError } from '../../core/error.ts';
-import { type Signing, signingKey } from './token.ts';
+import { loadSigningKey, type Signing } from './token.ts';
 
 export type LinkClaim = {
   /** What it opens; a link for one thing opens no other, and is no token of a person. */
@@ -31,16 +31,16 @@ export async function makeLink(
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
     .setAudience(subject)
     .setExpirationTime(Math.floor(now.getTime() / 1000) + seconds)
-    .sign(await signingKey(signing));
+    .sign(await loadSigningKey(signing));
 }
 
 /** What it opens, or 404: whoever guesses learns nothing. */
-export async function claimOf(
+export async function verifyLink(
   signing: Signing,
   token: string,
   { subject, now }: { subject: string; now: Date },
 ): Promise<z.output<typeof Payload>> {
-  const key = await signingKey(signing);
+  const key = await loadSigningKey(signing);
   try {
     const checks = { algorithms: [ALGORITHM], audience: subject, currentDate: now, requiredClaims: ['exp', 'aud'] };
     return Payload.parse((await jwtVerify(token, key, checks)).payload);

@@ -18,7 +18,7 @@ import {
   type PageRecord,
   type RecordPage,
 } from '../../storage/models/page.ts';
-import { spelled, wordsOf } from './fixed-words.ts';
+import { listEnumValues, normalizeEnumValue } from './enum-values.ts';
 
 /** How a column of a resource may be filtered and sorted by. */
 export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
@@ -99,7 +99,7 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
   }, shape);
 
 /** Each of them one of these, in a list or between commas. */
-export const listOf = <S extends z.ZodType>(item: S) =>
+export const commaSeparatedList = <S extends z.ZodType>(item: S) =>
   z.preprocess(
     (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
     z.array(item),
@@ -141,7 +141,7 @@ const commonShape = {
 };
 
 /** The condition of a list that what it names is one of these. */
-export const anyOf = (these: string) => textList.optional().meta({ description: `Any of these ${these}.` });
+export const matchAny = (these: string) => textList.optional().meta({ description: `Any of these ${these}.` });
 
 /** The request shape of a list: the common filter and what the resource adds. */
 export function listShape<S extends z.ZodRawShape>(extra: S) {
@@ -164,7 +164,7 @@ const inQueryString = {
 };
 
 /** The shape of a list as a query string is described with it; any other shape as it is. */
-export function describedInQuery(shape: z.ZodType): z.ZodType {
+export function describeInQuery(shape: z.ZodType): z.ZodType {
   return shape instanceof z.ZodObject && shape.shape.filters === commonShape.filters
     ? shape.extend(inQueryString)
     : shape;
@@ -196,8 +196,8 @@ export async function fetchPage<M extends PageRecord>(
   checkExpand(input.expand ?? [], grammar);
   const { limit, offset } = input;
   const { record } = query.modelClass() as { record?: z.ZodObject };
-  const conditions = conditionsOf(input, grammar, record);
-  return loadPage(narrow(query, conditions), { limit, offset, order: orderOf(input, grammar) });
+  const conditions = buildConditions(input, grammar, record);
+  return loadPage(narrow(query, conditions), { limit, offset, order: buildOrder(input, grammar) });
 }
 
 /** Paths outside the resource's list are refused, never ignored. */
@@ -210,7 +210,7 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
 }
 
 /** `record` says which columns have fixed words. */
-function conditionsOf(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
+function buildConditions(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
   const { status = 'published', start_time, end_time, filters = [], metadata } = input;
   if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
     throw invalid('end_time', 'must not be before start_time');
@@ -219,7 +219,7 @@ function conditionsOf(input: ListInput, grammar: ListGrammar, record: z.ZodObjec
     ['status', status],
     ['created_at', '>=', start_time],
     ['created_at', '<=', end_time],
-    ...filters.map((filter) => conditionOf(filter, grammar, record)),
+    ...filters.map((filter) => buildCondition(filter, grammar, record)),
     ['metadata', 'includes', metadata],
   ];
 }
@@ -243,7 +243,7 @@ const OPERATORS: Record<FilterCondition['operator'], { types: FilterCondition['d
   after: { types: ['date'], operator: '>' },
 };
 
-function conditionOf(filter: FilterCondition, grammar: ListGrammar, record: z.ZodObject | undefined): Condition {
+function buildCondition(filter: FilterCondition, grammar: ListGrammar, record: z.ZodObject | undefined): Condition {
   const { field, operator, data_type, value } = filter;
   const kind = columnKind(field, grammar, 'filters');
   const rule = OPERATORS[operator];
@@ -255,16 +255,16 @@ function conditionOf(filter: FilterCondition, grammar: ListGrammar, record: z.Zo
   }
   const wanted: ColumnKind = typeof given === 'boolean' ? 'boolean' : data_type === 'array' ? 'string' : data_type;
   if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, which);
-  const words = WHOLE_WORDS.includes(operator) ? wordsOf(record?.shape[field]) : null;
-  const asSpelled = (one: string) => (words ? spelled(one, { field, words }) : one);
+  const enumValues = WHOLE_VALUE_OPERATORS.includes(operator) ? listEnumValues(record?.shape[field]) : null;
+  const asSpelled = (one: string) => (enumValues ? normalizeEnumValue(one, { field, words: enumValues }) : one);
   if (typeof given === 'string') return [field, rule.operator, asSpelled(given)];
   return [field, rule.operator, Array.isArray(given) ? given.map(asSpelled) : given];
 }
 
 /** The others look for a part of a text, in any case. */
-const WHOLE_WORDS: readonly FilterCondition['operator'][] = ['eq', 'in', 'not_in'];
+const WHOLE_VALUE_OPERATORS: readonly FilterCondition['operator'][] = ['eq', 'in', 'not_in'];
 
-function orderOf(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {
+function buildOrder(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {
   const conditions =
     typeof input.sort === 'string'
       ? [{ field: input.sort, direction: input.order }]

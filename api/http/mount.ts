@@ -14,15 +14,15 @@ import { checkTexts } from '../../core/texts.ts';
 import { runAs } from '../../storage/request-context.ts';
 import { runYielding } from '../../storage/time-slicer.ts';
 import type { Services } from '../services.ts';
-import { authenticate, rateLimitsOf } from './auth.ts';
-import { BODY_LIMIT, checkFileType, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { authenticate, getRateLimits } from './auth.ts';
+import { BODY_LIMIT, checkFileType, checkJsonBytes, parseJsonBody, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
-import { asFarthingError, refuseMethod, setErrorHeaders, wrongMethod } from './errors.ts';
-import { onceOnly, type Reply } from './idempotency.ts';
-import { checkKeys, noParameter } from './ignored-keys.ts';
-import { clockOfRequest, whatCameBefore } from './instants.ts';
-import { doAgain } from './once.ts';
-import { Answered, type Context, type Principal, type Route } from './route.ts';
+import { refuseMethod, setErrorHeaders, toFarthingError, wrongMethod } from './errors.ts';
+import { answerOnce, type Reply } from './idempotency.ts';
+import { replayRequest } from './idempotency-strategy.ts';
+import { checkKeys, describeUnknownParameter } from './ignored-keys.ts';
+import { loadRequestClock, waitForPriorEvents } from './instants.ts';
+import { AnswerWithStatus, type Context, type RequestPrincipal, type Route } from './route.ts';
 
 /** A router of all routes, relative to the base URL. */
 export function mountRoutes(routes: readonly Route[], services: Services): Router {
@@ -31,14 +31,14 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   const mounted = routes.map((route) => ({
     ...route,
     readable: readableKeys(route, routes),
-    words: wordsOf(route, routes),
+    static_paths: findStaticPaths(route, routes),
   }));
-  refuseWords(router, mounted);
+  refuseStaticPaths(router, mounted);
   for (const route of mounted.sort(staticFirst)) {
     const bytes = readBytes(route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT));
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
-      const context = await contextOf(route, request, response, services);
+      const context = await createContext(route, request, response, services);
       bytes(request, response, (fault?: unknown) => {
         if (fault) return next(fault);
         answerFor(route, context).catch(next);
@@ -52,13 +52,13 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
 type MountedRoute = Route & {
   readonly readable: readonly string[];
   /** Paths of words that stand where it has a parameter, with the methods that they have. */
-  readonly words: ReadonlyMap<string, readonly string[]>;
+  readonly static_paths: ReadonlyMap<string, readonly string[]>;
 };
 
-function wordsOf({ method, path }: Route, routes: readonly Route[]): Map<string, string[]> {
+function findStaticPaths({ method, path }: Route, routes: readonly Route[]): Map<string, string[]> {
   const own = path.split('/');
-  const fits = (words: readonly string[]) =>
-    words.length === own.length && own.every((part, index) => part.startsWith(':') || part === words[index]);
+  const fits = (segments: readonly string[]) =>
+    segments.length === own.length && own.every((part, index) => part.startsWith(':') || part === segments[index]);
   const others = routes.filter((one) => one.path !== path && !one.path.includes(':') && fits(one.path.split('/')));
   const methods = groupBy(others, (one) => one.path);
   const free = [...methods].filter(([, some]) => !some.some((one) => one.method === method));
@@ -66,9 +66,9 @@ function wordsOf({ method, path }: Route, routes: readonly Route[]): Map<string,
 }
 
 /** `search` is no id: who asks for it with the method of a record is told that the path has another, and not that there is no such record. */
-function refuseWords(router: Router, routes: readonly MountedRoute[]): void {
-  for (const { method, words, ids_are_texts } of routes)
-    for (const [path, methods] of ids_are_texts ? [] : words)
+function refuseStaticPaths(router: Router, routes: readonly MountedRoute[]): void {
+  for (const { method, static_paths, ids_are_texts } of routes)
+    for (const [path, methods] of ids_are_texts ? [] : static_paths)
       router[method](path, (request, response) => refuseMethod(request, response, methods));
 }
 
@@ -80,9 +80,9 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
 
 /** Behind all routes: a path may fit several of them, and what any takes is allowed. */
 function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
-  for (const { method, path, words, ids_are_texts } of routes) {
+  for (const { method, path, static_paths, ids_are_texts } of routes) {
     router.all(path, (request, response, next) => {
-      const takes = ids_are_texts || !words.has(request.path);
+      const takes = ids_are_texts || !static_paths.has(request.path);
       if (takes) response.locals.allowed = [...(response.locals.allowed ?? []), method.toUpperCase()];
       next();
     });
@@ -94,7 +94,7 @@ function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): vo
 }
 
 /** The key is checked before a byte of the body is read. */
-async function contextOf(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
+async function createContext(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
   const received_at = services.clock();
   // The id is the text that logRequests gave to the request.
   const base = { services, received_at, request_id: request.id as string, request, response };
@@ -105,11 +105,11 @@ async function contextOf(route: Route, request: Request, response: Response, ser
     services,
     received_at,
   );
-  rateLimitsOf(services).countRequest(secret_id ?? user_id, response);
+  getRateLimits(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
-  const principal: Principal = { user_id, tenant_id, roles, secret_id };
-  const clock = await clockOfRequest({ access: route.access, scope, services, response, received_at });
+  const principal: RequestPrincipal = { user_id, tenant_id, roles, secret_id };
+  const clock = await loadRequestClock({ access: route.access, scope, services, response, received_at });
   return { ...base, now: clock?.now ?? received_at, clock, scope, principal, log: request.log.child(scope) };
 }
 
@@ -128,7 +128,7 @@ function answerFor(route: MountedRoute, context: Context): Promise<void> {
 }
 
 async function answer(route: MountedRoute, context: Context): Promise<void> {
-  const reply = await onceOnly(route, context, (done) => produce(route, context, done));
+  const reply = await answerOnce(route, context, (done) => produce(route, context, done));
   // The route has streamed its answer itself.
   if (reply === null) return;
   const { response } = context;
@@ -144,11 +144,13 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
   let input: ReturnType<typeof decode> | undefined;
   try {
     input = decode(route, context);
-    await whatCameBefore(route, context);
-    const result = await (done ? doAgain(route, done, { input, context }) : route.handle(input as never, context));
+    await waitForPriorEvents(route, context);
+    const result = await (done
+      ? replayRequest(route, done, { input, context })
+      : route.handle(input as never, context));
     if (response.headersSent) return null;
     const { http_status, value } =
-      result instanceof Answered ? result : { http_status: route.success as number, value: result };
+      result instanceof AnswerWithStatus ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
     // An answer may be megabytes, which others do not wait for.
     const text = jsonText(route.answer ?? ANYTHING, value);
@@ -162,9 +164,9 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
 }
 
 /** Where any text may be an id, and none is this one, the word was meant. */
-function notFoundOr405(error: unknown, { words }: MountedRoute, { request, response }: Context): FarthingError {
-  const known = asFarthingError(error);
-  const methods = known.code === 'not_found' ? words.get(request.path) : undefined;
+function notFoundOr405(error: unknown, { static_paths }: MountedRoute, { request, response }: Context): FarthingError {
+  const known = toFarthingError(error);
+  const methods = known.code === 'not_found' ? static_paths.get(request.path) : undefined;
   return methods ? wrongMethod(request, response, methods) : known;
 }
 
@@ -185,7 +187,7 @@ function refuseUnknownParameters({ query }: Route, request: Request): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
   const names = Object.keys(query?.shape ?? {});
   for (const name of Object.keys(request.query))
-    if (!names.includes(name)) throw invalid(name, noParameter(name, names));
+    if (!names.includes(name)) throw invalid(name, describeUnknownParameter(name, names));
 }
 
 /** The route reads the bytes itself. */
@@ -200,7 +202,7 @@ function rawBody(route: MountedRoute, request: Request): Buffer {
 /** Where a body says nothing: what was meant to say something may be a query parameter. It is one of JSON, as everywhere. */
 function refuseKeys(context: Context): undefined {
   const { request } = context;
-  const body = jsonOf(request.body, request.get('content-type'));
+  const body = parseJsonBody(request.body, request.get('content-type'));
   if (body === undefined || body === null) return;
   if (typeof body !== 'object' || Array.isArray(body)) throw invalid('body', 'must be an object, and may be left out');
   checkKeys(NO_KEYS, body, context);
@@ -209,7 +211,7 @@ function refuseKeys(context: Context): undefined {
 const NO_KEYS = z.object({});
 
 function jsonBody(shape: z.ZodType, request: Request): unknown {
-  const body = jsonOf(request.body, request.get('content-type'));
+  const body = parseJsonBody(request.body, request.get('content-type'));
   // A search may have an empty body, and so none at all: a shape without required keys takes both.
   if (body !== undefined) return body;
   return shape.safeParse(undefined).success ? undefined : {};

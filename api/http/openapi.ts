@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { VERSION } from '../../process/version.ts';
-import { codeSamplesOf } from './code-samples.ts';
+import { buildCodeSamples } from './code-samples.ts';
 import { ErrorAnswer } from './errors.ts';
 import { type Example, readExamples } from './examples.ts';
 import { ANY, describeShape } from './json-schemas.ts';
-import { describedInQuery } from './list.ts';
+import { describeInQuery } from './list.ts';
 import type { Route } from './route.ts';
 
 type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -26,9 +26,9 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
       tags: [...new Set(routes.map((route) => route.tag))]
-        .sort(byLetters)
+        .sort(compareAlphabetically)
         .map((name) => ({ name, description: TAGS[name] })),
-      paths: pathsOf(routes, readExamples(routes)),
+      paths: buildPaths(routes, readExamples(routes)),
       components: {
         securitySchemes: {
           ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' },
@@ -43,7 +43,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 /** As a reader looks for them, whether a letter is a capital or not. */
-const byLetters = (one: string, other: string) => one.localeCompare(other, 'en');
+const compareAlphabetically = (one: string, other: string) => one.localeCompare(other, 'en');
 
 const TAGS: Record<string, string> = {
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
@@ -94,37 +94,37 @@ const TAGS: Record<string, string> = {
     'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
 };
 
-function pathsOf(routes: readonly Route[], exampleOfRoute: (route: Route) => Example): ZodOpenApiPathsObject {
+function buildPaths(routes: readonly Route[], exampleOfRoute: (route: Route) => Example): ZodOpenApiPathsObject {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method] = operationOf(route, exampleOfRoute(route));
+    paths[path][route.method] = buildOperation(route, exampleOfRoute(route));
   }
   return paths as ZodOpenApiPathsObject;
 }
 
-function operationOf(route: Route, example: Example): ZodOpenApiOperationObject {
-  const samples = codeSamplesOf(route, exampleOf(route), example);
+function buildOperation(route: Route, example: Example): ZodOpenApiOperationObject {
+  const samples = buildCodeSamples(route, requestExample(route), example);
   return {
     operationId: route.operation_id,
     summary: route.summary,
     tags: [route.tag],
-    description: descriptionOf(route),
+    description: buildDescription(route),
     ...(route.access === 'public' ? { security: [] } : {}),
     requestParams: {
       ...(route.params ? { path: route.params } : {}),
-      ...(route.query ? { query: describedInQuery(route.query) } : {}),
+      ...(route.query ? { query: describeInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
-    ...(route.body ? { requestBody: bodyOf(route, route.body) } : {}),
-    ...(route.takes_file ? { requestBody: fileOf(route.takes_file) } : {}),
-    responses: { [route.success]: successOf(route, example), ...errorsOf(route) },
+    ...(route.body ? { requestBody: buildRequestBody(route, route.body) } : {}),
+    ...(route.takes_file ? { requestBody: buildFileBody(route.takes_file) } : {}),
+    responses: { [route.success]: buildSuccess(route, example), ...buildErrors(route) },
     ...(samples.length > 0 ? { 'x-codeSamples': samples } : {}),
   } as ZodOpenApiOperationObject;
 }
 
-function descriptionOf({ description, access }: Route): string {
+function buildDescription({ description, access }: Route): string {
   const needed = access === 'public' ? undefined : `Needs the permission \`${access}\`.`;
   return [description, needed].filter((text) => text !== undefined).join('\n\n');
 }
@@ -136,18 +136,18 @@ const IdempotencyHeader = z.object({
 });
 
 /** A shape has the example that fits every operation which takes it; an operation may have one of its own. */
-export function exampleOf({ body, example }: Route): unknown {
+export function requestExample({ body, example }: Route): unknown {
   return example?.body ?? (body && z.globalRegistry.get(body)?.example);
 }
 
-function bodyOf(route: Route, body: NonNullable<Route['body']>) {
+function buildRequestBody(route: Route, body: NonNullable<Route['body']>) {
   return {
     required: !body.safeParse({}).success,
-    content: { 'application/json': { schema: body, ...shown(exampleOf(route)) }, ...route.also_takes },
+    content: { 'application/json': { schema: body, ...shown(requestExample(route)) }, ...route.also_takes },
   };
 }
 
-function fileOf(examples: NonNullable<Route['takes_file']>) {
+function buildFileBody(examples: NonNullable<Route['takes_file']>) {
   const contents = Object.entries(examples).map(([kind, example]) => [
     kind,
     { schema: typeof example === 'string' ? FILE : RECORDS, example },
@@ -158,7 +158,7 @@ function fileOf(examples: NonNullable<Route['takes_file']>) {
 const FILE = { type: 'string', format: 'binary' } as const;
 const RECORDS = { type: 'array', items: { type: 'object' } } as const;
 
-function successOf({ success, answer, file_type }: Route, example: Example) {
+function buildSuccess({ success, answer, file_type }: Route, example: Example) {
   if (!answer && !file_type) return { description: success === 204 ? 'Done; no body.' : 'Done.' };
   const json = answer ? { 'application/json': { schema: answer, ...shown(example.answer) } } : {};
   const file = file_type === undefined ? {} : { [file_type]: { schema: FILE, ...shown(example.file) } };
@@ -180,7 +180,7 @@ const ERRORS = {
   503: ['service_unavailable', 'the database is not available, try again'],
 } as const;
 
-function errorsOf(route: Route): Record<string, { $ref: string }> {
+function buildErrors(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
     if (status === '401') return route.access !== 'public' || route.signed === true;
     // Whoever signs in may be refused, too.

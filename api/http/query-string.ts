@@ -7,7 +7,7 @@ import { invalid } from '../../core/error.ts';
 
 export function parseQuery(given: string | null): Record<string, unknown> {
   const text = given ?? '';
-  if (!isUtf8(bytesOf(text))) throw invalid('query', 'is not UTF-8');
+  if (!isUtf8(decodeBytes(text))) throw invalid('query', 'is not UTF-8');
   const query: Record<string, unknown> = {};
   for (const [name, value] of new URLSearchParams(text)) {
     const [, outer, inner] = /^([^[\]]+)\[([^\]]*)\]$/.exec(name) ?? [undefined, name, undefined];
@@ -20,7 +20,7 @@ export function parseQuery(given: string | null): Record<string, unknown> {
   return query;
 }
 
-function bytesOf(text: string): Buffer {
+function decodeBytes(text: string): Buffer {
   const decoded = text.replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );

@@ -17,17 +17,17 @@ type KeyWindow = { count: number; readonly ends_ms: number };
 /** That have asked in this process within a minute; some ten megabytes. */
 const KEYS_MAX = 100_000;
 
-type Settings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
+type RateLimitSettings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
 
 export class RateLimits {
   readonly #requests: number;
   readonly #windows = new LRUCache<string, KeyWindow>({ max: KEYS_MAX });
   readonly #wrongKeys: RateLimiterMemory | null;
-  readonly #signings = limiterOf(SIGN_INS_MAX)!;
+  readonly #signings = createLimiter(SIGN_INS_MAX)!;
 
-  constructor({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WRONG_KEYS }: Settings) {
+  constructor({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WRONG_KEYS }: RateLimitSettings) {
     this.#requests = RATE_LIMIT_REQUESTS;
-    this.#wrongKeys = limiterOf(RATE_LIMIT_WRONG_KEYS);
+    this.#wrongKeys = createLimiter(RATE_LIMIT_WRONG_KEYS);
   }
 
   /**
@@ -42,7 +42,7 @@ export class RateLimits {
     if (window === undefined || window.ends_ms <= now_ms)
       this.#windows.set(name, (window = { count: 0, ends_ms: now_ms + WINDOW_SECONDS * 1000 }));
     window.count++;
-    const seconds = secondsOf({ msBeforeNext: window.ends_ms - now_ms });
+    const seconds = secondsLeft({ msBeforeNext: window.ends_ms - now_ms });
     response.set('RateLimit-Policy', `"key";q=${points};w=${WINDOW_SECONDS}`);
     response.set('RateLimit', `"key";r=${Math.max(0, points - window.count)};t=${seconds}`);
     if (window.count > points) throw tooMany('requests of this API key', points, seconds);
@@ -50,21 +50,21 @@ export class RateLimits {
 
   /** One more who signs in or up from this address, whoever it says that it is. */
   async countSigning(request: Request): Promise<void> {
-    const state = await this.#signings.consume(addressOf(request)).catch(stateOf);
+    const state = await this.#signings.consume(clientAddress(request)).catch(toLimiterState);
     if (state.consumedPoints > SIGN_INS_MAX)
-      throw tooMany('sign-ins from this address', SIGN_INS_MAX, secondsOf(state));
+      throw tooMany('sign-ins from this address', SIGN_INS_MAX, secondsLeft(state));
   }
 
   /** Looks up a key that nobody has seen lately, unless too many from this address were wrong. */
-  async guarded<Found>(request: Request, lookUp: () => Promise<Found>): Promise<Found> {
-    if (!this.#wrongKeys) return lookUp();
-    const address = addressOf(request);
+  async guarded<Found>(request: Request, load: () => Promise<Found>): Promise<Found> {
+    if (!this.#wrongKeys) return load();
+    const address = clientAddress(request);
     const state = await this.#wrongKeys.get(address);
     const { points } = this.#wrongKeys;
     if (state && state.consumedPoints >= points)
-      throw tooMany('wrong keys from this address', points, secondsOf(state));
+      throw tooMany('wrong keys from this address', points, secondsLeft(state));
     try {
-      return await lookUp();
+      return await load();
     } catch (error) {
       if (error instanceof FarthingError && error.http_status_code === 401) await this.#wrongKeys.penalty(address);
       throw error;
@@ -76,17 +76,17 @@ export class RateLimits {
 const SIGN_INS_MAX = 60;
 
 /** 0 is no limit. */
-function limiterOf(points: number): RateLimiterMemory | null {
+function createLimiter(points: number): RateLimiterMemory | null {
   return points === 0 ? null : new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
 }
 
 /** The library refuses with its state, and fails with an error. */
-function stateOf(refused: unknown): RateLimiterRes {
-  if (refused instanceof RateLimiterRes) return refused;
-  throw refused;
+function toLimiterState(rejection: unknown): RateLimiterRes {
+  if (rejection instanceof RateLimiterRes) return rejection;
+  throw rejection;
 }
 
-function secondsOf({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>): number {
+function secondsLeft({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>): number {
   // What is added to an instant and taken from it again may come to a little more.
   return Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil(msBeforeNext / 1000)));
 }
@@ -99,11 +99,11 @@ function tooMany(what: string, limit: number, retry_after_seconds: number): Fart
 }
 
 /** Whoever has an address of IPv6 has a whole /64 of them. */
-export function addressOf({ ip = '' }: Pick<Request, 'ip'>): string {
+export function clientAddress({ ip = '' }: Pick<Request, 'ip'>): string {
   const plain = ip.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
   if (!isIPv6(plain)) return plain;
   const [head = '', tail] = plain.split('::');
-  const [first, last] = [groupsOf(head), groupsOf(tail ?? '')];
+  const [first, last] = [splitGroups(head), splitGroups(tail ?? '')];
   const gap = tail === undefined ? [] : Array<string>(8 - first.length - last.length).fill('0');
   return [...first, ...gap, ...last]
     .slice(0, 4)
@@ -111,6 +111,6 @@ export function addressOf({ ip = '' }: Pick<Request, 'ip'>): string {
     .join(':');
 }
 
-function groupsOf(part: string): string[] {
+function splitGroups(part: string): string[] {
   return part === '' ? [] : part.split(':');
 }

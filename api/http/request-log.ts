@@ -21,7 +21,7 @@ export function isQuiet(url: string | undefined): boolean {
 export const REQUEST_ID = 'X-Request-ID';
 
 /** Of the caller where it harms no log, else a new one; the answer says it. */
-export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+export function readRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
 }
@@ -32,7 +32,7 @@ export function logRequests(logger: Logger): RequestHandler {
   return pinoHttp({
     logger: logger.child({}, { redact: { paths, censor: '[redacted]' } }),
     genReqId: (request, response) => {
-      const id = requestIdOf(request);
+      const id = readRequestId(request);
       response.setHeader(REQUEST_ID, id);
       return id;
     },
@@ -42,8 +42,11 @@ export function logRequests(logger: Logger): RequestHandler {
     quietResLogger: true,
     customAttributeKeys: { reqId: 'request_id' },
     customLogLevel: (_request, response, error) => (error || response.statusCode >= 500 ? 'error' : 'info'),
-    customSuccessObject: lineOf,
-    customErrorObject: (request, response, error, given) => ({ ...lineOf(request, response, given), err: error }),
+    customSuccessObject: buildRequestLine,
+    customErrorObject: (request, response, error, given) => ({
+      ...buildRequestLine(request, response, given),
+      err: error,
+    }),
   });
 }
 
@@ -53,21 +56,25 @@ const SECRET_PARAMETER = ':token';
 /** Whoever reads the log could open what the address opens; also where a token was put by mistake. */
 function withoutSecrets(path: string, route: string | undefined): string {
   const parts = path.split('/');
-  const places = route?.split('/') ?? [];
-  const offset = parts.length - places.length;
+  const segments = route?.split('/') ?? [];
+  const offset = parts.length - segments.length;
   return parts
-    .map((part, index) => (places[index - offset] === SECRET_PARAMETER || looksSecret(part) ? '[redacted]' : part))
+    .map((part, index) => (segments[index - offset] === SECRET_PARAMETER || isSecret(part) ? '[redacted]' : part))
     .join('/');
 }
 
 /** A signed token has three parts, and the first begins as JSON does; a key of ours begins with its kind. */
-function looksSecret(part: string): boolean {
+function isSecret(part: string): boolean {
   return /^eyJ[\w-]*\.[\w-]*\.[\w-]*/.test(part) || /^(sk|pk)_/.test(part);
 }
 
-function lineOf(request: IncomingMessage, response: ServerResponse, { responseTime }: { responseTime: number }) {
+function buildRequestLine(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { responseTime }: { responseTime: number },
+) {
   const { route, scope = {}, trace_id } = (response as Response).locals;
-  const line = lineOfAnswer({
+  const line = buildAnswerLine({
     scope,
     method: request.method,
     url: (request as Request).originalUrl,
@@ -78,7 +85,7 @@ function lineOf(request: IncomingMessage, response: ServerResponse, { responseTi
   return trace_id === undefined ? line : { ...line, trace_id };
 }
 
-type Answer = {
+type LoggedAnswer = {
   readonly scope: object;
   readonly method: string | undefined;
   readonly url: string;
@@ -88,6 +95,6 @@ type Answer = {
 };
 
 /** What a line says of a request and its answer. */
-export function lineOfAnswer({ scope, method, url, route, http_status, duration_ms }: Answer) {
+export function buildAnswerLine({ scope, method, url, route, http_status, duration_ms }: LoggedAnswer) {
   return { ...scope, method, path: withoutSecrets(url.split('?')[0]!, route), route, http_status, duration_ms };
 }

@@ -14,14 +14,14 @@ import type { EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import type { Effects } from './effects.ts';
-import type { KeptRead } from './kept-text.ts';
+import type { CachedAnswerRead } from './serialized-cache.ts';
 
-export type Method = 'get' | 'post' | 'put' | 'delete';
+export type HttpMethod = 'get' | 'post' | 'put' | 'delete';
 
 /** The permission that the caller needs; `public` asks for no key. docs/permissions.md lists them all. */
 export type Access = 'public' | Permission;
 
-export type Principal = {
+export type RequestPrincipal = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly roles: readonly string[];
@@ -31,7 +31,7 @@ export type Principal = {
 
 export type Context = {
   readonly scope: Scope;
-  readonly principal: Principal;
+  readonly principal: RequestPrincipal;
   readonly services: Services;
   /** The request's instant, by the clock of its environment where it has one; nothing below asks a clock again. */
   readonly now: Date;
@@ -46,23 +46,27 @@ export type Context = {
   readonly response: Response;
 };
 
-type Shape = z.ZodType;
-export type Decoded<S> = S extends Shape ? z.output<S> : undefined;
+type RouteShape = z.ZodType;
+export type DecodedInput<S> = S extends RouteShape ? z.output<S> : undefined;
 
 /**
  * `reads`: it writes nothing. `same`: done twice it has done the same as once. `inner_key`: what it does has a key of its own, which is
  * that of the body or follows from the header (innerKey). Else what it commits is noted in the same transaction, and `again` does what
  * is left and answers what the first answered, as it can be read now. `shown_once`: it is noted, and nobody can read the answer again.
  */
-export type Once<Input> =
+export type IdempotencyStrategy<Input> =
   | 'reads'
   | 'same'
   | 'inner_key'
   | 'shown_once'
-  | { again(done: Effects, input: Input, context: Context): Promise<unknown> };
+  | { replay(done: Effects, input: Input, context: Context): Promise<unknown> };
 
-export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined> = {
-  method: Method;
+export type RouteDefinition<
+  P extends RouteShape | undefined,
+  Q extends RouteShape | undefined,
+  B extends RouteShape | undefined,
+> = {
+  method: HttpMethod;
   /** Relative to the base URL, Express style: `/meters/:id`. */
   path: string;
   operation_id: string;
@@ -75,7 +79,7 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   query?: Q;
   body?: B;
   /** What else it takes as a body than JSON of its shape, by the content type, with an example of it for the documentation. */
-  also_takes?: Readonly<Record<string, { schema: Shape; example: unknown }>>;
+  also_takes?: Readonly<Record<string, { schema: RouteShape; example: unknown }>>;
   /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
   /** In bytes, inflated: where it takes less than others of its kind. */
@@ -91,33 +95,39 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   /** The one success status of the operation; `answered()` is for the few that have two. */
   success: 200 | 201 | 202 | 204;
   /** Every key that it declares is present in the answer, null when unset. Absent with 204 and for streamed answers. */
-  answer?: Shape;
+  answer?: RouteShape;
   /** The kind of a file that it answers, instead of JSON or in its place where that is asked for: `application/pdf`. */
   file_type?: string;
   /** A body for the documentation, where that of its shape does not fit; what is answered to it is in api/examples. */
   example?: { body: unknown };
   /** Of a POST that is not public: how it is done once. */
-  once?: Once<{ params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }>;
+  idempotency?: IdempotencyStrategy<{ params: DecodedInput<P>; query: DecodedInput<Q>; body: DecodedInput<B> }>;
   /** What `handle` would answer, where all of it is kept in memory; undefined where something has to be gathered (kept-reads.ts). */
-  kept?(input: { params: Decoded<P>; query: Decoded<Q> }, context: KeptContext): KeptRead | undefined;
-  handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
+  readCached?(
+    input: { params: DecodedInput<P>; query: DecodedInput<Q> },
+    context: CachedReadContext,
+  ): CachedAnswerRead | undefined;
+  handle(
+    input: { params: DecodedInput<P>; query: DecodedInput<Q>; body: DecodedInput<B> },
+    context: Context,
+  ): Promise<unknown>;
 };
 
-export type KeptContext = Pick<Context, 'now'> & { readonly kept: CacheView };
+export type CachedReadContext = Pick<Context, 'now'> & { readonly cache: CacheView };
 
 /** A route of whatever shapes, as the table of contents holds it. */
-export type Route = RouteDefinition<Shape | undefined, Shape | undefined, Shape | undefined>;
+export type Route = RouteDefinition<RouteShape | undefined, RouteShape | undefined, RouteShape | undefined>;
 
 export function route<
-  P extends Shape | undefined = undefined,
-  Q extends Shape | undefined = undefined,
-  B extends Shape | undefined = undefined,
+  P extends RouteShape | undefined = undefined,
+  Q extends RouteShape | undefined = undefined,
+  B extends RouteShape | undefined = undefined,
 >(definition: RouteDefinition<P, Q, B>): Route {
   return definition;
 }
 
 /** A result with a status of its own: `return answered(202, {…})`. It is encoded with the route's shape like any other. */
-export class Answered {
+export class AnswerWithStatus {
   readonly http_status: number;
   readonly value: unknown;
   constructor(http_status: number, value: unknown) {
@@ -125,16 +135,16 @@ export class Answered {
     this.value = value;
   }
 }
-export const answered = (http_status: number, value: unknown) => new Answered(http_status, value);
+export const answerWithStatus = (http_status: number, value: unknown) => new AnswerWithStatus(http_status, value);
 
 /** On whose behalf, and at which instant, the request acts. */
-export function authorOf({ principal, now }: Context): Author {
+export function toAuthor({ principal, now }: Context): Author {
   return { user_id: principal.user_id, now };
 }
 
 /** How a single change on behalf of a request is written. */
-export function changeFor(context: Context): { by: Author; database: Database } {
-  return { by: authorOf(context), database: context.services.postgres };
+export function toChangeOptions(context: Context): { by: Author; database: Database } {
+  return { by: toAuthor(context), database: context.services.postgres };
 }
 
 /** `/things/:id` */

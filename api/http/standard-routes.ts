@@ -11,24 +11,27 @@ import type { Database } from '../../storage/stores.ts';
 import type { Effects } from './effects.ts';
 import {
   type Context,
-  type Decoded,
+  type DecodedInput,
+  type IdempotencyStrategy,
   idParams,
   MessageAnswer,
-  type Once,
   type Route,
   type RouteDefinition,
   route,
 } from './route.ts';
 
-type Shape = z.ZodType;
-type Id = z.output<typeof idParams>;
+type ResourceShape = z.ZodType;
+type ResourceId = z.output<typeof idParams>;
 
 /** What is said of an operation beyond what its noun says. */
-type Said = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
-type Stated<Input, Result> = Said & { once?: Once<never>; handle(input: Input, context: Context): Promise<Result> };
+type OperationText = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
+type OperationDefinition<Input, Result> = OperationText & {
+  idempotency?: IdempotencyStrategy<never>;
+  handle(input: Input, context: Context): Promise<Result>;
+};
 
 /** `/addons/lookup/:lookup_key`, `getAddonByLookupKey`. */
-type Key<Row> = {
+type LookupKeyOperation<Row> = {
   under: string;
   key: string;
   operation: string;
@@ -37,24 +40,28 @@ type Key<Row> = {
   fetch(scope: Scope, key: string, database: Database): Promise<Row>;
 };
 
-type Resource<Row, Filter extends Shape> = {
+type Resource<Row, Filter extends ResourceShape> = {
   /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
   noun: PermissionEntity;
   /** Where a resource is not called as its permissions are: `/prices/units`, `PriceUnit` of createPriceUnit, `price unit`. */
   called?: { path: string; name: string; words: string };
   tag: string;
-  answer: Shape;
+  answer: ResourceShape;
   model: { recordName: string; fetch(scope: Scope, id: string, options: { database: Database }): Promise<Row> };
   show(record: Row, context: Context): unknown;
   /** One question, whether it comes in the query string or in a body. */
-  list: { filter: Filter; answer: Shape; find(filter: Decoded<Filter>, context: Context): Promise<unknown> };
+  list: {
+    filter: Filter;
+    answer: ResourceShape;
+    find(filter: DecodedInput<Filter>, context: Context): Promise<unknown>;
+  };
 };
 
 const PUBLISHED =
   'Those that meet all conditions, a page at a time: published ones unless `status` is stated, newest first unless `sort` is.';
 
 /** One operation after the other, in straight lines. */
-export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row, Filter>) {
+export function standardRoutes<Row, Filter extends ResourceShape>(resource: Resource<Row, Filter>) {
   const { noun, tag, answer, model, list } = resource;
   const byNoun = { path: `/${noun}s`, name: noun[0]!.toUpperCase() + noun.slice(1), words: noun };
   const { path, name, words } = resource.called ?? byNoun;
@@ -62,13 +69,13 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
   const reads = { tag, access: `${noun}:read`, success: 200 } as const;
   const writes = { tag, access: `${noun}:write`, success: 200 } as const;
   const shown =
-    <Input>(handle: Stated<Input, Row>['handle']) =>
+    <Input>(handle: OperationDefinition<Input, Row>['handle']) =>
     async (input: Input, context: Context) =>
       resource.show(await handle(input, context), context);
 
   /** What a request that comes again is answered: the one that was made. */
   const once = {
-    again: async (done: Effects, _input: unknown, context: Context) => {
+    replay: async (done: Effects, _input: unknown, context: Context) => {
       const id = done.made(toEntityType(model));
       return resource.show(await model.fetch(context.scope, id, { database: context.services.postgres }), context);
     },
@@ -77,7 +84,9 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
   return {
     once,
 
-    create: <Body extends Shape>(stated: Stated<{ body: Decoded<Body> }, Row> & { body: Body }): Route =>
+    create: <Body extends ResourceShape>(
+      definition: OperationDefinition<{ body: DecodedInput<Body> }, Row> & { body: Body },
+    ): Route =>
       route({
         ...writes,
         method: 'post',
@@ -85,9 +94,9 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         operation_id: `create${name}`,
         success: 201,
         answer,
-        once,
-        ...stated,
-        handle: shown(stated.handle),
+        idempotency: once,
+        ...definition,
+        handle: shown(definition.handle),
       }),
 
     list: route({
@@ -114,7 +123,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
       handle: ({ body }, context) => list.find(body, context),
     }),
 
-    read: (said: Said): Route =>
+    read: (said: OperationText): Route =>
       route({
         ...reads,
         method: 'get',
@@ -129,20 +138,24 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
       }),
 
     /** The published one that has a key of its own, which stands at the end of the path. */
-    readBy: (stated: Said & Key<Row>): Route =>
+    readBy: (definition: OperationText & LookupKeyOperation<Row>): Route =>
       route({
         ...reads,
         method: 'get',
-        path: `${path}/${stated.under}/:${stated.key}`,
-        operation_id: `get${name}By${stated.operation}`,
-        summary: stated.summary,
-        description: stated.description,
-        params: z.object({ [stated.key]: z.string().min(1).meta({ description: stated.about }) }),
+        path: `${path}/${definition.under}/:${definition.key}`,
+        operation_id: `get${name}By${definition.operation}`,
+        summary: definition.summary,
+        description: definition.description,
+        params: z.object({ [definition.key]: z.string().min(1).meta({ description: definition.about }) }),
         answer,
-        handle: shown(({ params }, { scope, services }) => stated.fetch(scope, params[stated.key]!, services.postgres)),
+        handle: shown(({ params }, { scope, services }) =>
+          definition.fetch(scope, params[definition.key]!, services.postgres),
+        ),
       }),
 
-    change: <Body extends Shape>(stated: Stated<{ params: Id; body: Decoded<Body> }, Row> & { body: Body }): Route =>
+    change: <Body extends ResourceShape>(
+      definition: OperationDefinition<{ params: ResourceId; body: DecodedInput<Body> }, Row> & { body: Body },
+    ): Route =>
       route({
         ...writes,
         method: 'put',
@@ -150,11 +163,11 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         operation_id: `update${name}`,
         params: idParams,
         answer,
-        ...stated,
-        handle: shown(stated.handle),
+        ...definition,
+        handle: shown(definition.handle),
       }),
 
-    archive: (stated: Stated<{ params: Id }, void>): Route =>
+    archive: (definition: OperationDefinition<{ params: ResourceId }, void>): Route =>
       route({
         ...writes,
         method: 'delete',
@@ -162,9 +175,9 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         operation_id: `delete${name}`,
         params: idParams,
         answer: MessageAnswer,
-        ...stated,
+        ...definition,
         handle: async (input, context) => {
-          await stated.handle(input, context);
+          await definition.handle(input, context);
           return { message: `${words} archived` };
         },
       }),

@@ -37,12 +37,12 @@ export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_a
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
     .setIssuedAt(issued)
     .setExpirationTime(issued + DAYS * 86_400)
-    .sign(await signingKey(signing));
+    .sign(await loadSigningKey(signing));
 }
 
 /** Whom the token names, or 401: the signature, the algorithm and the time are checked, and a token without an end is none. */
-export async function claimsOf(signing: Signing, token: string, now: Date): Promise<Claims> {
-  const key = await signingKey(signing);
+export async function verifyToken(signing: Signing, token: string, now: Date): Promise<Claims> {
+  const key = await loadSigningKey(signing);
   try {
     const { payload } = await jwtVerify(token, key, {
       algorithms: [ALGORITHM],
@@ -56,13 +56,13 @@ export async function claimsOf(signing: Signing, token: string, now: Date): Prom
   }
 }
 
-const kept = new WeakMap<Database, Uint8Array>();
+const signingKeys = new WeakMap<Database, Uint8Array>();
 
-export async function signingKey({ config, postgres }: Signing): Promise<Uint8Array> {
+export async function loadSigningKey({ config, postgres }: Signing): Promise<Uint8Array> {
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
-  const known = kept.get(postgres);
+  const known = signingKeys.get(postgres);
   if (known) return known;
   const key = new Uint8Array(await loadTokenKey(postgres));
-  kept.set(postgres, key);
+  signingKeys.set(postgres, key);
   return key;
 }

@@ -2,13 +2,17 @@
 import { breakDownLines } from '../../actions/invoices/break-down.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import { withBounds } from '../events/asked.ts';
+import { withBounds } from '../events/usage-query-fields.ts';
 import type { Context } from '../http/route.ts';
 
-type Query = { readonly group_by?: readonly string[] | undefined; readonly expand_by_source: boolean };
-type Lines = { readonly line_items: readonly object[] | null };
+type InvoiceBreakdownQuery = { readonly group_by?: readonly string[] | undefined; readonly expand_by_source: boolean };
+type InvoiceWithLineItems = { readonly line_items: readonly object[] | null };
 
-export async function brokenDown<Shown extends Lines>(shown: Shown, query: Query, context: Context) {
+export async function breakDownInvoice<Shown extends InvoiceWithLineItems>(
+  shown: Shown,
+  query: InvoiceBreakdownQuery,
+  context: Context,
+) {
   const groups = query.group_by ?? [];
   const group_by = parseGroupBy(groups);
   if (groups.length === 0 && !query.expand_by_source) return shown;

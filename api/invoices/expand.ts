@@ -17,22 +17,26 @@ import { showSubscriptions } from '../subscriptions/expand.ts';
 /** What one invoice shows. */
 export const EVERY_PART = ['customer', 'subscription', 'coupon_applications', 'tax_applied'];
 
-type Shown = { expand: readonly string[]; line_items: boolean };
+type InvoiceView = { expand: readonly string[]; line_items: boolean };
 
 /** A preview brings its parts along; those of stored invoices are read. */
-type Brought = { line_items?: InvoiceLineItem[]; coupon_applications?: CouponApplication[]; taxes?: TaxApplied[] };
+type PreviewedInvoiceParts = {
+  line_items?: InvoiceLineItem[];
+  coupon_applications?: CouponApplication[];
+  taxes?: TaxApplied[];
+};
 
 export async function showInvoices(
-  invoices: readonly (Invoice & Brought)[],
-  { expand, line_items }: Shown,
+  invoices: readonly (Invoice & PreviewedInvoiceParts)[],
+  { expand, line_items }: InvoiceView,
   context: Context,
 ) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
-  const lines = line_items ? await storedLinesOf(invoices, context) : new Map<string, InvoiceLineItem[]>();
-  const customers = asks('customer') ? await customersOf(invoices, context) : new Map();
-  const subscriptions = asks('subscription') ? await subscriptionsOf(invoices, expand, context) : new Map();
-  const applications = asks('coupon_applications') ? await applicationsOf(invoices, context) : null;
-  const taxes = asks('tax_applied') ? await taxesOf(invoices, context) : null;
+  const lines = line_items ? await loadStoredLines(invoices, context) : new Map<string, InvoiceLineItem[]>();
+  const customers = asks('customer') ? await loadCustomersById(invoices, context) : new Map();
+  const subscriptions = asks('subscription') ? await showSubscriptionsById(invoices, expand, context) : new Map();
+  const applications = asks('coupon_applications') ? await loadCouponApplications(invoices, context) : null;
+  const taxes = asks('tax_applied') ? await loadAppliedTaxes(invoices, context) : null;
   return invoices.map((invoice) => ({
     ...invoice,
     line_items: line_items ? (invoice.line_items ?? lines.get(invoice.id) ?? []) : null,
@@ -43,7 +47,7 @@ export async function showInvoices(
   }));
 }
 
-export async function showInvoice(invoice: Invoice & Brought, context: Context) {
+export async function showInvoice(invoice: Invoice & PreviewedInvoiceParts, context: Context) {
   const [shown] = await showInvoices([invoice], { expand: EVERY_PART, line_items: true }, context);
   return shown!;
 }
@@ -53,10 +57,10 @@ export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, c
   return indexById(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
 }
 
-type Of = readonly (Invoice & Brought)[];
+type InvoicesWithParts = readonly (Invoice & PreviewedInvoiceParts)[];
 
 /** By invoice, in the order in which they were applied. */
-async function applicationsOf(invoices: Of, { scope, services }: Context) {
+async function loadCouponApplications(invoices: InvoicesWithParts, { scope, services }: Context) {
   const brought = invoices.flatMap((invoice) => invoice.coupon_applications ?? []);
   const stored = invoices.filter((invoice) => !invoice.coupon_applications).map(({ id }) => id);
   const read = CouponApplicationModel.in(scope, services.postgres).where('status', 'published');
@@ -65,7 +69,7 @@ async function applicationsOf(invoices: Of, { scope, services }: Context) {
 }
 
 /** By invoice, each with its rate. */
-async function taxesOf(invoices: Of, { scope, services }: Context) {
+async function loadAppliedTaxes(invoices: InvoicesWithParts, { scope, services }: Context) {
   const brought = invoices.flatMap((invoice) => invoice.taxes ?? []);
   const stored = invoices.filter((invoice) => !invoice.taxes).map(({ id }) => id);
   const read = TaxAppliedModel.in(scope, services.postgres).where({ status: 'published', entity_type: 'invoice' });
@@ -77,17 +81,20 @@ async function taxesOf(invoices: Of, { scope, services }: Context) {
   return groupBy(shown, ({ entity_id }) => entity_id);
 }
 
-function storedLinesOf(invoices: Of, { scope, services }: Context) {
+function loadStoredLines(invoices: InvoicesWithParts, { scope, services }: Context) {
   const ids = invoices.filter((invoice) => !invoice.line_items).map(({ id }) => id);
   return loadLines(scope, { model: InvoiceLineItemModel, parent: 'invoice_id', ids }, services.postgres);
 }
 
-export async function customersOf(records: readonly { readonly customer_id: string }[], { scope, services }: Context) {
+export async function loadCustomersById(
+  records: readonly { readonly customer_id: string }[],
+  { scope, services }: Context,
+) {
   const ids = records.map(({ customer_id }) => customer_id);
   return CustomerModel.byId(scope, ids, services.postgres);
 }
 
-export async function subscriptionsOf(
+export async function showSubscriptionsById(
   records: readonly { readonly subscription_id?: string | null | undefined }[],
   expand: readonly string[],
   context: Context,

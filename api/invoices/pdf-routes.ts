@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { type InvoicePdf, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { runAs } from '../../storage/request-context.ts';
-import { withBounds } from '../events/asked.ts';
-import { claimOf, makeLink } from '../http/link.ts';
+import { withBounds } from '../events/usage-query-fields.ts';
+import { makeLink, verifyLink } from '../http/link.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { PdfAddressAnswer, PdfQuery } from './schema.ts';
 
@@ -29,9 +29,9 @@ export const invoicePdfRoutes: Route[] = [
     file_type: 'application/pdf',
     handle: async ({ params, query }, context) => {
       const { url, force_generate } = query;
-      if (!url) return sendPdf(await pdfFor(context, { id: params.id, force: force_generate }), context);
+      if (!url) return sendPdf(await loadPdf(context, { id: params.id, force: force_generate }), context);
       // What does not exist has no address, and what is to be made anew is made before it is fetched.
-      if (force_generate) await pdfFor(context, { id: params.id, force: true });
+      if (force_generate) await loadPdf(context, { id: params.id, force: true });
       else await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
       const { tenant_id, environment_id } = context.scope;
       const claim = { subject: SUBJECT, tenant_id, environment_id, id: params.id };
@@ -54,23 +54,23 @@ export const invoicePdfRoutes: Route[] = [
     success: 200,
     file_type: 'application/pdf',
     handle: async ({ params }, context) => {
-      const { id, ...scope } = await claimOf(context.services, params.token, {
+      const { id, ...scope } = await verifyLink(context.services, params.token, {
         subject: SUBJECT,
         now: context.received_at,
       });
       const { request_id } = context;
       return runAs({ scope, user_id: '', secret_id: null, request_id }, async () =>
-        sendPdf(await pdfFor({ ...context, scope }, { id }), context),
+        sendPdf(await loadPdf({ ...context, scope }, { id }), context),
       );
     },
   }),
 ];
 
-function pdfFor(context: Context, asked: { id: string; force?: boolean }): Promise<InvoicePdf> {
+function loadPdf(context: Context, input: { id: string; force?: boolean }): Promise<InvoicePdf> {
   const { services, scope, received_at } = context;
   const fonts = services.config.PDF_FONTS_DIR ?? null;
   return withBounds(context, (bounds) =>
-    loadInvoicePdf(services, scope, { ...asked, fonts, now: received_at, bounds }),
+    loadInvoicePdf(services, scope, { ...input, fonts, now: received_at, bounds }),
   );
 }
 

@@ -6,7 +6,7 @@ import { buildEventProof, buildInvoiceProof } from '../../actions/proof/invoice-
 import { readProofEvents } from '../../actions/proof/proof-events.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { EventProof, InvoiceProof } from '../../core/proof/record.ts';
-import { withBounds } from '../events/asked.ts';
+import { withBounds } from '../events/usage-query-fields.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 
 const tag = 'Invoices';
@@ -48,8 +48,8 @@ export const proofRoutes: Route[] = [
     handle: ({ params }, context) =>
       withBounds(context, async ({ signal }) => {
         requireRead(context.principal, 'event', 'a proof with events');
-        const asked = { invoice_id: params.id, signal };
-        return send(await readProofEvents(context.services, context.scope, asked), context);
+        const input = { invoice_id: params.id, signal };
+        return send(await readProofEvents(context.services, context.scope, input), context);
       }),
   }),
   route({
@@ -67,8 +67,8 @@ export const proofRoutes: Route[] = [
     handle: ({ params }, context) =>
       withBounds(context, ({ signal }) => {
         requireRead(context.principal, 'event', 'a proof with events');
-        const asked = { invoice_id: params.id, event_id: params.event_id, now: context.received_at, signal };
-        return buildEventProof(context.services, context.scope, asked);
+        const input = { invoice_id: params.id, event_id: params.event_id, now: context.received_at, signal };
+        return buildEventProof(context.services, context.scope, input);
       }),
   }),
 ];
@@ -79,7 +79,7 @@ async function send(lines: AsyncGenerator<string>, { response, log }: Context) {
   response.status(200).type('application/x-ndjson; charset=utf-8');
   response.set('Content-Disposition', 'attachment; filename="events.ndjson"');
   try {
-    await pipeline(Readable.from(together(first, lines)), response);
+    await pipeline(Readable.from(joinPieces(first, lines)), response);
   } catch (error) {
     if (!response.headersSent) throw error;
     response.destroy();
@@ -92,7 +92,7 @@ async function send(lines: AsyncGenerator<string>, { response, log }: Context) {
 /** Some at a time: to write each by itself would take longer than to read it. */
 const PIECE = 64_000;
 
-async function* together(first: IteratorResult<string, void>, lines: AsyncGenerator<string>) {
+async function* joinPieces(first: IteratorResult<string, void>, lines: AsyncGenerator<string>) {
   let piece = first.done ? '' : first.value;
   for await (const line of lines) {
     piece += line;

@@ -14,10 +14,10 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { loadInvoiceSummaries } from '../../storage/models/invoice-summary.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { checkExpand } from '../http/list.ts';
-import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { answerWithStatus, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
-import { runOf } from '../workflows/run-again.ts';
-import { brokenDown } from './broken-down.ts';
+import { loadStartedRun } from '../workflows/replay-workflow.ts';
+import { breakDownInvoice } from './broken-down.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
 import { findInvoices } from './find.ts';
 import {
@@ -61,9 +61,9 @@ export const invoiceRoutes: Route[] = [
     body: CreateInvoice,
     success: 201,
     answer: InvoiceAnswer,
-    once: invoices.once,
+    idempotency: invoices.once,
     handle: async ({ body }, context) =>
-      showInvoice(await createInvoice(context.services, context.scope, body, authorOf(context)), context),
+      showInvoice(await createInvoice(context.services, context.scope, body, toAuthor(context)), context),
   }),
   invoices.list,
   invoices.search,
@@ -108,7 +108,7 @@ export const invoiceRoutes: Route[] = [
       const invoice = await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
       const expand = [...EVERY_PART, ...(query.expand ?? [])];
       const [shown] = await showInvoices([invoice], { expand, line_items: true }, context);
-      return brokenDown(shown!, query, context);
+      return breakDownInvoice(shown!, query, context);
     },
   }),
   invoices.change({
@@ -116,7 +116,7 @@ export const invoiceRoutes: Route[] = [
     description: 'Of a draft or a final invoice. A due date does not lie in the past. Amounts never change by hand.',
     body: UpdateInvoice,
     handle: ({ params, body }, context) =>
-      updateInvoice(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
+      updateInvoice(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
   }),
   route({
     method: 'post',
@@ -132,11 +132,11 @@ export const invoiceRoutes: Route[] = [
     body: ComputeInvoice,
     success: 202,
     answer: ComputeAnswer,
-    once: {
-      again: async (done, { params, query }, context) => {
-        if (!query.sync) return { message: beingComputed(params.id), ...(await runOf(done, context)) };
+    idempotency: {
+      replay: async (done, { params, query }, context) => {
+        if (!query.sync) return { message: beingComputed(params.id), ...(await loadStartedRun(done, context)) };
         const invoice = await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
-        return answered(200, {
+        return answerWithStatus(200, {
           invoice: await showInvoice(invoice, context),
           skipped: invoice.invoice_status === 'SKIPPED',
         });
@@ -145,14 +145,14 @@ export const invoiceRoutes: Route[] = [
     handle: async ({ params, query, body }, context) => {
       const { services, scope, now } = context;
       const edit = body && Object.values(body).some((stated) => stated !== null) ? body : null;
-      const author = authorOf(context);
+      const author = toAuthor(context);
       const edited = edit ? await editInvoice(services, scope, { invoice_id: params.id, edit, author }) : null;
       if (query.sync) {
         const { invoice, skipped } = edited ?? (await computeInvoice(services, scope, params.id, now));
-        return answered(200, { invoice: await showInvoice(invoice, context), skipped });
+        return answerWithStatus(200, { invoice: await showInvoice(invoice, context), skipped });
       }
-      const asked = { invoice_id: params.id, author };
-      const { id: workflow_id, run_id } = await computeLater(services, scope, asked);
+      const input = { invoice_id: params.id, author };
+      const { id: workflow_id, run_id } = await computeLater(services, scope, input);
       return { message: beingComputed(params.id), workflow_id, run_id };
     },
   }),
@@ -168,17 +168,17 @@ export const invoiceRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: MessageAnswer,
-    once: {
-      again: async (_done, { params: { id } }, context) => {
+    idempotency: {
+      replay: async (_done, { params: { id } }, context) => {
         const { scope, services } = context;
-        await collectNow(services, scope, { invoice_id: id, by: authorOf(context) });
-        return isFinal(await InvoiceModel.fetch(scope, id, { database: services.postgres }));
+        await collectNow(services, scope, { invoice_id: id, by: toAuthor(context) });
+        return showFinalized(await InvoiceModel.fetch(scope, id, { database: services.postgres }));
       },
     },
     handle: async ({ params }, context) => {
       const invoice = await finalizeInvoice(context.services, context.scope, params.id, context.now);
-      await collectNow(context.services, context.scope, { invoice_id: params.id, by: authorOf(context) });
-      return isFinal(invoice);
+      await collectNow(context.services, context.scope, { invoice_id: params.id, by: toAuthor(context) });
+      return showFinalized(invoice);
     },
   }),
   route({
@@ -194,11 +194,11 @@ export const invoiceRoutes: Route[] = [
     body: VoidInvoice,
     success: 200,
     answer: MessageAnswer,
-    once: { again: async (_done, { params }) => isVoid(params.id) },
+    idempotency: { replay: async (_done, { params }) => showVoided(params.id) },
     handle: async ({ params, body }, context) => {
-      const voiding = { id: params.id, metadata: body?.metadata ?? null, author: authorOf(context) };
+      const voiding = { id: params.id, metadata: body?.metadata ?? null, author: toAuthor(context) };
       await voidInvoice(context.services, context.scope, voiding);
-      return isVoid(params.id);
+      return showVoided(params.id);
     },
   }),
   route({
@@ -215,7 +215,7 @@ export const invoiceRoutes: Route[] = [
     success: 200,
     answer: InvoiceAnswer,
     handle: async ({ params, body }, context) => {
-      const update = { id: params.id, request: body, author: authorOf(context) };
+      const update = { id: params.id, request: body, author: toAuthor(context) };
       return showInvoice(await updateInvoicePayment(context.services, context.scope, update), context);
     },
   }),
@@ -231,17 +231,17 @@ export const invoiceRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: MessageAnswer,
-    once: {
-      again: async (done, { params }, context) => {
+    idempotency: {
+      replay: async (done, { params }, context) => {
         const { scope, services } = context;
-        const tried = await collectNow(services, scope, { invoice_id: params.id, by: authorOf(context) });
+        const tried = await collectNow(services, scope, { invoice_id: params.id, by: toAuthor(context) });
         const id = done.touched('payment');
-        return wasTried(tried ?? (await PaymentModel.fetch(scope, id, { database: services.postgres })));
+        return showPaymentAttempt(tried ?? (await PaymentModel.fetch(scope, id, { database: services.postgres })));
       },
     },
     handle: async ({ params }, context) => {
-      const asked = { id: params.id, by: authorOf(context) };
-      return wasTried(await attemptInvoice(context.services, context.scope, asked));
+      const input = { id: params.id, by: toAuthor(context) };
+      return showPaymentAttempt(await attemptInvoice(context.services, context.scope, input));
     },
   }),
   route({
@@ -273,14 +273,14 @@ function beingComputed(id: string): string {
   return `invoice ${id} is being computed`;
 }
 
-function isFinal({ id, invoice_number }: Pick<InvoiceModel, 'id' | 'invoice_number'>) {
+function showFinalized({ id, invoice_number }: Pick<InvoiceModel, 'id' | 'invoice_number'>) {
   return { message: `invoice ${id} is final, its number is ${invoice_number}` };
 }
 
-function isVoid(id: string) {
+function showVoided(id: string) {
   return { message: `invoice ${id} is void` };
 }
 
-function wasTried({ id, payment_status, error_message }: PaymentModel) {
+function showPaymentAttempt({ id, payment_status, error_message }: PaymentModel) {
   return { message: `payment ${id} is ${payment_status}${error_message ? `: ${error_message}` : ''}` };
 }

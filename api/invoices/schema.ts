@@ -12,7 +12,16 @@ import {
 } from '../../core/invoice/record.ts';
 import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { anyOf, expand, flag, type ListGrammar, listAnswer, listOf, listShape, textList } from '../http/list.ts';
+import {
+  commaSeparatedList,
+  expand,
+  flag,
+  type ListGrammar,
+  listAnswer,
+  listShape,
+  matchAny,
+  textList,
+} from '../http/list.ts';
 import { MessageAnswer } from '../http/route.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
@@ -96,14 +105,14 @@ export const VoidInvoice = z
 export const FinalizeQuery = z.object({
   finalize: yes.default(false).meta({ description: 'Final at once; a draft otherwise.' }),
 });
-export const TellAgainQuery = z.object({
+export const ResendWebhookQuery = z.object({
   event_name: z.string().min(1).meta({
     description:
       'What is told: invoice.update.finalized, invoice.update.payment, invoice.update.voided or invoice.communication.triggered.',
     example: 'invoice.update.finalized',
   }),
 });
-export const ToldAgain = MessageAnswer.extend({
+export const WebhookResentAnswer = MessageAnswer.extend({
   event_name: z.string().meta({ description: 'The name under which it is told.' }),
 }).meta({ id: 'InvoiceWebhookTriggerResponse' });
 export const invoiceIdParams = z.object({ invoice_id: z.string().min(1).meta({ description: 'The id of a draft.' }) });
@@ -121,20 +130,20 @@ export const InvoiceQuery = z.object({
 });
 
 export const InvoiceFilter = listShape({
-  invoice_ids: anyOf('invoices'),
+  invoice_ids: matchAny('invoices'),
   customer_id: z.string().optional().meta({ description: 'Id of the customer who pays.' }),
   external_customer_id: z
     .string()
     .optional()
     .meta({ description: 'The customer by the id that its events name; archived ones of this id, too.' }),
   subscription_id: z.string().optional().meta({ description: 'Id of the subscription.' }),
-  subscription_customer_id: anyOf('customers, who use the subscription'),
+  subscription_customer_id: matchAny('customers, who use the subscription'),
   invoice_type: anyCase(INVOICE_TYPES).optional().meta({ description: 'SUBSCRIPTION, ONE_OFF or CREDIT.' }),
   currency: z.string().optional().meta({ description: 'As ISO 4217 has it, in any case.' }),
-  invoice_status: listOf(anyCase(INVOICE_STATUSES))
+  invoice_status: commaSeparatedList(anyCase(INVOICE_STATUSES))
     .optional()
     .meta({ description: 'Any of these states; all but SKIPPED when absent.' }),
-  payment_status: listOf(paymentStatus).optional().meta({ description: 'Any of these states.' }),
+  payment_status: commaSeparatedList(paymentStatus).optional().meta({ description: 'Any of these states.' }),
   billing_reason: billingReason.optional().meta({ description: 'Why the invoice was made.' }),
   amount_due_gt: decimalText.optional().meta({ description: 'More than this is due.' }),
   amount_remaining_gt: decimalText.optional().meta({ description: 'More than this remains to be paid.' }),

@@ -14,22 +14,22 @@ import { readUsageReport } from '../../storage/usage/usage.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import { answerAnalytics, GetUsageAnalyticsRequest } from '../events/analytics.ts';
 import { AnalyticsAnswer } from '../events/analytics-answer.ts';
+import { withAggregationType } from '../events/transient-meter.ts';
 import {
   anyWindowSize,
   checkBuckets,
-  checkedRange,
+  checkRange,
   checkWindows,
   instantUs,
   requiredInstantUs,
   usageRange,
   withBounds,
-} from '../events/asked.ts';
-import { asAnotherType } from '../events/transient-meter.ts';
+} from '../events/usage-query-fields.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 
 const tag = 'Meter usage';
 
-const asked = {
+const meterUsageFields = {
   external_customer_id: z
     .string()
     .min(1)
@@ -42,10 +42,13 @@ const asked = {
   window_size: anyWindowSize,
   billing_anchor: instantUs.meta(usageRange.billing_anchor),
 };
-type Asked = z.output<z.ZodObject<typeof asked>>;
+type MeterUsageInput = z.output<z.ZodObject<typeof meterUsageFields>>;
 
 const MeterUsageQueryRequest = z
-  .object({ ...asked, meter_id: z.string().min(1).meta({ description: 'The meter whose events are counted.' }) })
+  .object({
+    ...meterUsageFields,
+    meter_id: z.string().min(1).meta({ description: 'The meter whose events are counted.' }),
+  })
   .meta({
     id: 'MeterUsageQueryRequest',
     example: {
@@ -60,7 +63,7 @@ const MeterUsageQueryRequest = z
 
 const MeterUsageAnalyticsRequest = z
   .object({
-    ...asked,
+    ...meterUsageFields,
     meter_ids: z
       .array(z.string().min(1))
       .min(1)
@@ -154,7 +157,7 @@ export const meterUsageRoutes: Route[] = [
       })
       .meta({ id: 'MeterUsageAnalyticsResponse' }),
     async handle({ body }, context) {
-      const meters = await metersOf(body.meter_ids, context);
+      const meters = await loadMeters(body.meter_ids, context);
       // Each is cut into its windows, whether or not there are events in them.
       checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
       return withBounds(context, async (bounds) => ({
@@ -180,7 +183,7 @@ export const meterUsageRoutes: Route[] = [
 ];
 
 /** In the order in which they are asked for. */
-async function metersOf(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
+async function loadMeters(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
   const meters = await MeterModel.byId(scope, ids, services.postgres);
   return [...new Set(ids)].map((id) => {
     const meter = meters.get(id);
@@ -191,15 +194,15 @@ async function metersOf(ids: readonly string[], { scope, services }: Context): P
 
 async function measured(
   meter: MeterModel,
-  body: Asked,
+  body: MeterUsageInput,
   { context, bounds, count }: { context: Context; bounds: QueryBounds; count: number },
 ) {
-  const range = checkedRange({ start_us: body.start_time, end_us: body.end_time });
+  const range = checkRange({ start_us: body.start_time, end_us: body.end_time });
   const definition = definitionFor(meter, body.aggregation_type);
   const { bucket_size } = (definition ?? meter).aggregation;
   checkWindows(range, body.window_size);
   checkBuckets(range, bucket_size, null);
-  const asked: MeterUsageQuery = {
+  const query: MeterUsageQuery = {
     meter,
     definition,
     external_customer_ids: [body.external_customer_id],
@@ -210,7 +213,7 @@ async function measured(
     is_of_many: hasMany(count),
     bounds,
   };
-  const report = await readUsageReport(context.services, context.scope, asked);
+  const report = await readUsageReport(context.services, context.scope, query);
   const { total, windows } = report.usage[0]!;
   return {
     meter_id: meter.id,
@@ -231,5 +234,5 @@ async function measured(
 
 /** Asked for as the meter counts, its rows answer; asked for another way, its raw events do. */
 function definitionFor(meter: MeterModel, type: AggregationType) {
-  return type === meter.aggregation.type ? undefined : asAnotherType(meter, type);
+  return type === meter.aggregation.type ? undefined : withAggregationType(meter, type);
 }

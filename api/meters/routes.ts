@@ -5,7 +5,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { loadMeterCounting } from '../../storage/progress/meter-versions.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateMeter,
@@ -44,7 +44,7 @@ export const meterRoutes: Route[] = [
       },
     },
     handle: ({ body }, context) =>
-      createMeter(context.services, context.scope, { definition: body, author: authorOf(context) }),
+      createMeter(context.services, context.scope, { definition: body, author: toAuthor(context) }),
   }),
   meters.list,
   route({
@@ -70,7 +70,7 @@ export const meterRoutes: Route[] = [
       'All of them, and for all events: the past is counted anew in the background. Nothing else of a meter changes. Final invoices stay as they are.',
     body: UpdateMeter,
     handle: ({ params, body }, context) =>
-      changeMeterFilters(context.services, context.scope, { ...params, ...body, author: authorOf(context) }),
+      changeMeterFilters(context.services, context.scope, { ...params, ...body, author: toAuthor(context) }),
   }),
   ...(
     [
@@ -90,9 +90,9 @@ export const meterRoutes: Route[] = [
       params: idParams,
       success: 200,
       answer: MessageAnswer,
-      once: 'same',
+      idempotency: 'same',
       handle: async ({ params }, context) => {
-        await archiveMeter(context.services, context.scope, { id: params.id, author: authorOf(context) });
+        await archiveMeter(context.services, context.scope, { id: params.id, author: toAuthor(context) });
         return { message: `meter ${done}` };
       },
     }),

@@ -1,7 +1,7 @@
 /** Requests and answers of meters. */
 import { z } from 'zod';
 import { createMeterShape, meterShape } from '../../core/meter/record.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });
 export const UpdateMeter = meterShape
@@ -26,7 +26,7 @@ export const MeterDetailAnswer = meterShape
   .meta({ id: 'MeterDetailResponse' });
 
 export const MeterFilter = listShape({
-  meter_ids: anyOf('meters'),
+  meter_ids: matchAny('meters'),
   event_name: z.string().trim().optional().meta({ description: 'The name of the events that are counted.' }),
 });
 export type MeterFilter = z.output<typeof MeterFilter>;

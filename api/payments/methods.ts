@@ -5,7 +5,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import {
   PaymentMethodAnswer,
   PaymentMethodFilter,
@@ -16,7 +16,9 @@ import {
 
 const tag = 'Payments';
 const path = '/payments/customers/:id/methods';
-const oneOf = idParams.extend({ method_id: z.string().min(1).meta({ description: 'The id of the way to pay.' }) });
+const methodParams = idParams.extend({
+  method_id: z.string().min(1).meta({ description: 'The id of the way to pay.' }),
+});
 
 export const paymentMethodRoutes: Route[] = [
   route({
@@ -46,15 +48,15 @@ export const paymentMethodRoutes: Route[] = [
     body: SavePaymentMethod,
     success: 201,
     answer: PaymentMethodAnswer,
-    once: {
-      again: (done, _input, { scope, services }) =>
+    idempotency: {
+      replay: (done, _input, { scope, services }) =>
         PaymentMethodModel.fetch(scope, done.touched('payment_method'), { database: services.postgres }),
     },
     handle: ({ params, body }, context) =>
       savePaymentMethod(context.services, context.scope, {
         customer_id: params.id,
         request: body,
-        author: authorOf(context),
+        author: toAuthor(context),
       }),
   }),
   route({
@@ -65,11 +67,11 @@ export const paymentMethodRoutes: Route[] = [
     description: 'Nothing is charged to it any more. Without another default one, invoices are not collected.',
     tag,
     access: 'payment:write',
-    params: oneOf,
+    params: methodParams,
     success: 200,
     answer: MessageAnswer,
     handle: async ({ params }, context) => {
-      const removing = { customer_id: params.id, id: params.method_id, author: authorOf(context) };
+      const removing = { customer_id: params.id, id: params.method_id, author: toAuthor(context) };
       await removePaymentMethod(context.services, context.scope, removing);
       return { message: 'payment method removed' };
     },

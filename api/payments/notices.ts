@@ -32,8 +32,8 @@ export const providerNoticeRoutes: Route[] = [
     success: 200,
     answer: MessageAnswer,
     handle: async ({ params: scope }, context) => {
-      const caller = { scope, user_id: 'sandbox', secret_id: null, request_id: context.request_id };
-      const payment = await runAs(caller, () => received(scope, context));
+      const requestContext = { scope, user_id: 'sandbox', secret_id: null, request_id: context.request_id };
+      const payment = await runAs(requestContext, () => received(scope, context));
       return { message: `payment ${payment.id} is ${payment.payment_status}` };
     },
   }),

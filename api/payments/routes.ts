@@ -8,9 +8,9 @@ import { archivePayment, updatePayment } from '../../actions/payments/update-pay
 import { narrow } from '../../storage/models/page.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Effects } from '../http/effects.ts';
-import { innerKey } from '../http/idempotency.ts';
+import { withInnerKey } from '../http/idempotency.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showPayment, showPayments } from './expand.ts';
 import { paymentMethodRoutes } from './methods.ts';
@@ -48,7 +48,7 @@ const verb = {
 
 /** What is left of it is done by the clock. */
 const asItIs = {
-  again: async (_done: Effects, { params }: { params: { id: string } }, context: Context) => {
+  replay: async (_done: Effects, { params }: { params: { id: string } }, context: Context) => {
     const { scope, services } = context;
     return showPayment(await PaymentModel.fetch(scope, params.id, { database: services.postgres }), context);
   },
@@ -60,10 +60,10 @@ export const paymentRoutes: Route[] = [
     description:
       'OFFLINE is booked at once, and may be more than is due. CARD and ACH are charged, at most what remains; the answer says what came of it. PAYMENT_LINK answers a `payment_url`. With `process_payment` false nothing happens before `process`. A key that comes again answers the payment that it made.',
     body: CreatePayment,
-    once: 'inner_key',
+    idempotency: 'inner_key',
     handle: ({ body }, context) => {
-      const asked = { request: innerKey(body, context), author: authorOf(context) };
-      return createPayment(context.services, context.scope, asked);
+      const options = { request: withInnerKey(body, context), author: toAuthor(context) };
+      return createPayment(context.services, context.scope, options);
     },
   }),
   payments.list,
@@ -78,13 +78,13 @@ export const paymentRoutes: Route[] = [
       'Its amount and what it is charged to before it is settled, its metadata always. SUCCEEDED, FAILED and VOIDED may be said of what no provider decides; VOIDED of money that was received elsewhere takes it off the invoice again. REFUNDED follows from a refund.',
     body: UpdatePayment,
     handle: ({ params, body }, context) =>
-      updatePayment(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
+      updatePayment(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
   }),
   payments.archive({
     summary: 'Archive a payment',
     description: 'One that has brought no money and is about to bring none. It is not tried any more.',
     handle: ({ params }, context) =>
-      archivePayment(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archivePayment(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
   route({
     ...verb,
@@ -93,10 +93,10 @@ export const paymentRoutes: Route[] = [
     summary: 'Process a payment now',
     description:
       'One that is INITIATED or PENDING, also before its next attempt is due. The answer says what came of it.',
-    once: asItIs,
+    idempotency: asItIs,
     handle: async ({ params }, context) => {
-      const asked = { id: params.id, by: authorOf(context) };
-      return showPayment(await processPayment(context.services, context.scope, asked), context);
+      const options = { id: params.id, by: toAuthor(context) };
+      return showPayment(await processPayment(context.services, context.scope, options), context);
     },
   }),
   route({
@@ -107,10 +107,10 @@ export const paymentRoutes: Route[] = [
     description:
       'By the provider that took it; of OFFLINE it is recorded. All refunds together never come to more than was paid. What cannot be given back is refused with the reason. Without an `idempotency_key` refunds of the same amount and reason within one minute are one.',
     body: RefundPayment,
-    once: 'inner_key',
+    idempotency: 'inner_key',
     handle: async ({ params, body }, context) => {
-      const asked = { id: params.id, request: innerKey(body, context), author: authorOf(context) };
-      return showPayment(await refundPayment(context.services, context.scope, asked), context);
+      const options = { id: params.id, request: withInnerKey(body, context), author: toAuthor(context) };
+      return showPayment(await refundPayment(context.services, context.scope, options), context);
     },
   }),
   route({
@@ -120,10 +120,10 @@ export const paymentRoutes: Route[] = [
     summary: 'Act as the customer at the sandbox',
     description: 'Pays, or declines, what is open there: a payment link, a charge to be confirmed, one that pays late.',
     body: ActInSandbox,
-    once: asItIs,
+    idempotency: asItIs,
     handle: async ({ params, body }, context) => {
-      const asked = { id: params.id, outcome: body.outcome, by: authorOf(context) };
-      return showPayment(await actInSandbox(context.services, context.scope, asked), context);
+      const options = { id: params.id, outcome: body.outcome, by: toAuthor(context) };
+      return showPayment(await actInSandbox(context.services, context.scope, options), context);
     },
   }),
   ...paymentMethodRoutes,

@@ -15,7 +15,7 @@ import {
   updatePaymentShape,
 } from '../../core/payment/record.ts';
 import { anyCase } from '../../core/record.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreatePayment = createPaymentShape.meta({
   id: 'CreatePaymentRequest',
@@ -63,7 +63,7 @@ export const PaymentAnswer = Payment.extend({
 export const PaymentMethodAnswer = PaymentMethod.meta({ id: 'PaymentMethodResponse' });
 
 export const PaymentFilter = listShape({
-  payment_ids: anyOf('payments'),
+  payment_ids: matchAny('payments'),
   destination_type: anyCase(DESTINATION_TYPES).optional().meta({ description: 'INVOICE, as all of them.' }),
   destination_id: z.string().optional().meta({ description: 'Id of the invoice.' }),
   payment_method_type: anyCase(PAYMENT_METHOD_TYPES).optional().meta({ description: 'How it is paid.' }),

@@ -2,7 +2,7 @@
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import type { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import { entitlementsByEntity } from '../entitlements/expand.ts';
+import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 
@@ -14,14 +14,14 @@ export async function showPlans(plans: readonly PlanModel[], expand: readonly st
   const withMeters = expand.includes('prices.meters') || expand.includes('meters');
   const withUnits = expand.includes('prices.priceunit') || expand.includes('priceunit');
   const ofPrices = [...(withMeters ? ['meters'] : []), ...(withUnits ? ['priceunit'] : [])];
-  const prices = asks('prices') ? await pricesOf(plans, ofPrices, context) : null;
+  const prices = asks('prices') ? await loadPlanPrices(plans, ofPrices, context) : null;
   const ids = plans.map(({ id }) => id);
   const { scope, services } = context;
   const grants = asks('credit_grant')
     ? await CreditGrantModel.publishedOf(scope, ['plan_id', ids], services.postgres)
     : null;
   const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
-  const entitlements = asks('entitlements') ? await entitlementsByEntity(ids, withFeatures, context) : null;
+  const entitlements = asks('entitlements') ? await loadEntitlementsByEntity(ids, withFeatures, context) : null;
   return plans.map((plan) => ({
     ...plan,
     prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === plan.id),
@@ -35,7 +35,7 @@ export async function showPlan(plan: PlanModel, context: Context) {
   return shown!;
 }
 
-async function pricesOf(plans: readonly PlanModel[], expand: readonly string[], context: Context) {
+async function loadPlanPrices(plans: readonly PlanModel[], expand: readonly string[], context: Context) {
   const { scope, services, now } = context;
   const ids = plans.map(({ id }) => id);
   const prices = await PriceModel.current(scope, now, services.postgres)

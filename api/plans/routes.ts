@@ -7,9 +7,9 @@ import { enqueuePlanSync } from '../../actions/catalogue/sync-plan.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor, toChangeOptions } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
-import { runAgain } from '../workflows/run-again.ts';
+import { replayWorkflow } from '../workflows/replay-workflow.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { showPlan, showPlans } from './expand.ts';
 import { ClonePlan, CreatePlan, PlanAnswer, PlanFilter, PlanListAnswer, planGrammar, UpdatePlan } from './schema.ts';
@@ -33,7 +33,7 @@ export const planRoutes: Route[] = [
       'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans; without one it is made from the name.',
     body: CreatePlan,
     handle: ({ body }, context) =>
-      createPlan(context.services, context.scope, { fields: body, author: authorOf(context) }),
+      createPlan(context.services, context.scope, { fields: body, author: toAuthor(context) }),
   }),
   plans.list,
   plans.search,
@@ -47,7 +47,7 @@ export const planRoutes: Route[] = [
     description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
-      const by = { ...changeFor(context), conflict: formatPlanKeyConflict(body.lookup_key) };
+      const by = { ...toChangeOptions(context), conflict: formatPlanKeyConflict(body.lookup_key) };
       return PlanModel.changePublished(context.scope, { id: params.id, changes: body }, by);
     },
   }),
@@ -56,7 +56,7 @@ export const planRoutes: Route[] = [
     description:
       'Its prices are archived with it, and their lookup keys are free for others. Refused while a subscription to it is not cancelled.',
     handle: ({ params }, context) =>
-      archivePlan(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archivePlan(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
   route({
     method: 'post',
@@ -71,9 +71,9 @@ export const planRoutes: Route[] = [
     body: ClonePlan,
     success: 201,
     answer: PlanAnswer,
-    once: plans.once,
+    idempotency: plans.once,
     handle: async ({ params, body }, context) => {
-      const clone = { id: params.id, fields: body, author: authorOf(context) };
+      const clone = { id: params.id, fields: body, author: toAuthor(context) };
       return showPlan(await clonePlan(context.services, context.scope, clone), context);
     },
   }),
@@ -97,11 +97,11 @@ export const planRoutes: Route[] = [
       params: idParams,
       success: 200,
       answer: WorkflowResult,
-      once: runAgain(() => TAKEN_OVER),
+      idempotency: replayWorkflow(() => TAKEN_OVER),
       handle: async ({ params }, context) => {
         const run = await enqueuePlanSync(context.services, context.scope, {
           plan_id: params.id,
-          author: authorOf(context),
+          author: toAuthor(context),
         });
         return { message: TAKEN_OVER, workflow_id: run.id, run_id: run.run_id };
       },

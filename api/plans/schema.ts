@@ -4,7 +4,7 @@ import { planFields, planShape } from '../../core/plan/record.ts';
 import { requiredKey } from '../../core/record.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
 export const CreatePlan = planFields
@@ -24,7 +24,7 @@ export const ClonePlan = planFields
   .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 
 export const PlanFilter = listShape({
-  plan_ids: anyOf('plans'),
+  plan_ids: matchAny('plans'),
   lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
 }).meta({ id: 'PlanFilter', example: { lookup_key: 'pro', limit: 10 } });
 export type PlanFilter = z.output<typeof PlanFilter>;

@@ -5,7 +5,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, changeFor, type Route } from '../http/route.ts';
+import { type Context, type Route, toAuthor, toChangeOptions } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreatePriceUnit,
@@ -36,7 +36,7 @@ export const priceUnitRoutes: Route[] = [
     body: CreatePriceUnit,
     handle: ({ body }, context) => {
       const unit = definePriceUnit(body);
-      const record = { id: newId('price_unit', context.now.getTime()), ...unit, ...createdBy(authorOf(context)) };
+      const record = { id: newId('price_unit', context.now.getTime()), ...unit, ...createdBy(toAuthor(context)) };
       const conflict = `a price unit with code ${unit.code} exists already`;
       return PriceUnitModel.add(context.scope, record, { database: context.services.postgres, conflict });
     },
@@ -58,7 +58,7 @@ export const priceUnitRoutes: Route[] = [
     description: 'Its code, currency and rate stay. Another rate is another unit.',
     body: UpdatePriceUnit,
     handle: ({ params, body }, context) =>
-      PriceUnitModel.changePublished(context.scope, { id: params.id, changes: body }, changeFor(context)),
+      PriceUnitModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),
   }),
   units.archive({
     summary: 'Archive a price unit',
@@ -68,7 +68,7 @@ export const priceUnitRoutes: Route[] = [
       await PriceUnitModel.changePublished(
         context.scope,
         { id: params.id, changes: { status: 'archived' } },
-        changeFor(context),
+        toChangeOptions(context),
       );
     },
   }),

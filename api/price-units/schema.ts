@@ -1,7 +1,7 @@
 /** Requests and answers of price units. */
 import type { z } from 'zod';
 import { priceUnitFields, priceUnitShape } from '../../core/price-unit/record.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreatePriceUnit = priceUnitFields.meta({
   id: 'CreatePriceUnitRequest',
@@ -14,7 +14,7 @@ export const UpdatePriceUnit = priceUnitFields
   .extend({ metadata: priceUnitFields.shape.metadata.unwrap().optional() })
   .meta({ id: 'UpdatePriceUnitRequest', example: { name: 'Prepaid credits' } });
 
-export const PriceUnitFilter = listShape({ price_unit_ids: anyOf('price units') }).meta({
+export const PriceUnitFilter = listShape({ price_unit_ids: matchAny('price units') }).meta({
   id: 'PriceUnitFilter',
   example: { sort: [{ field: 'code', direction: 'asc' }], limit: 10 },
 });

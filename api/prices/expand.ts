@@ -4,22 +4,22 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
-import { groupsOf } from '../groups/expand.ts';
+import { showGroupsById } from '../groups/expand.ts';
 import type { Context } from '../http/route.ts';
 
 export async function showPrices(prices: readonly PriceModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
   const meterIds = expand.includes('meters') ? prices.map(({ meter_id }) => meter_id) : [];
-  const entitiesOf = (part: string, type: string) =>
+  const collectEntityIds = (part: string, type: string) =>
     expand.includes(part)
       ? prices.filter(({ entity_type }) => entity_type === type).map(({ entity_id }) => entity_id)
       : [];
   const meters = await MeterModel.byId(scope, meterIds, services.postgres);
-  const plans = await PlanModel.byId(scope, entitiesOf('plan', 'PLAN'), services.postgres);
-  const addons = await AddonModel.byId(scope, entitiesOf('addons', 'ADDON'), services.postgres);
+  const plans = await PlanModel.byId(scope, collectEntityIds('plan', 'PLAN'), services.postgres);
+  const addons = await AddonModel.byId(scope, collectEntityIds('addons', 'ADDON'), services.postgres);
   const unitIds = expand.includes('priceunit') ? prices.map(({ price_unit_id }) => price_unit_id) : [];
   const units = await PriceUnitModel.byId(scope, unitIds, services.postgres);
-  const groups = await groupsOf(expand.includes('groups') ? prices : [], context);
+  const groups = await showGroupsById(expand.includes('groups') ? prices : [], context);
   return prices.map((price) => ({
     ...price,
     trial_period: price.trial_period_days,

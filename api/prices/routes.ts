@@ -7,18 +7,18 @@ import { CreatePriceRequest } from '../../core/price/request.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showPrice, showPrices } from './expand.ts';
 import {
   BulkPriceAnswer,
   CreateBulkPriceRequest,
-  changesOf,
   DeletePriceRequest,
   PriceAnswer,
   PriceFilter,
   PriceListAnswer,
   priceGrammar,
+  toPriceChanges,
   UpdatePriceRequest,
 } from './schema.ts';
 
@@ -40,7 +40,7 @@ export const priceRoutes: Route[] = [
       'It begins now unless `start_date` is stated. Subscriptions to the plan that run already do not get it.',
     body: CreatePriceRequest,
     handle: ({ body }, context) =>
-      createPrice(context.services, context.scope, { request: body, author: authorOf(context) }),
+      createPrice(context.services, context.scope, { request: body, author: toAuthor(context) }),
   }),
   route({
     method: 'post',
@@ -53,8 +53,8 @@ export const priceRoutes: Route[] = [
     body: CreateBulkPriceRequest,
     success: 201,
     answer: BulkPriceAnswer,
-    once: {
-      again: async (done, _input, context) => {
+    idempotency: {
+      replay: async (done, _input, context) => {
         const { scope, services } = context;
         const ids = done.madeAll('price');
         const prices = await PriceModel.byId(scope, ids, services.postgres);
@@ -68,7 +68,7 @@ export const priceRoutes: Route[] = [
       },
     },
     handle: async ({ body }, context) => {
-      const input = { requests: body.items, author: authorOf(context) };
+      const input = { requests: body.items, author: toAuthor(context) };
       return { items: await showPrices(await createPrices(context.services, context.scope, input), [], context) };
     },
   }),
@@ -99,9 +99,9 @@ export const priceRoutes: Route[] = [
     handle: ({ params, body }, context) =>
       changePrice(context.services, context.scope, {
         id: params.id,
-        changes: changesOf(body),
+        changes: toPriceChanges(body),
         effective_from: body.effective_from ?? undefined,
-        author: authorOf(context),
+        author: toAuthor(context),
       }),
   }),
   route({
@@ -120,7 +120,7 @@ export const priceRoutes: Route[] = [
       await endPrice(context.services, context.scope, {
         id: params.id,
         end_date: body?.end_date ?? undefined,
-        author: authorOf(context),
+        author: toAuthor(context),
       });
       return { message: 'price ended' };
     },

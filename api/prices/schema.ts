@@ -13,7 +13,7 @@ import { CreatePriceRequest } from '../../core/price/request.ts';
 import { metadata, optionalKey, timestampText } from '../../core/record.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { GroupAnswer } from '../groups/schema.ts';
-import { anyOf, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 import { PriceUnitAnswer } from '../price-units/schema.ts';
 
@@ -65,15 +65,15 @@ export const UpdatePriceRequest = z
 const CLEARABLE = 'commitment_time_buckets';
 
 /** What the request states, as changes of the record. */
-export function changesOf({ effective_from: _effective, ...stated }: z.output<typeof UpdatePriceRequest>) {
+export function toPriceChanges({ effective_from: _effective, ...fields }: z.output<typeof UpdatePriceRequest>) {
   const critical: readonly string[] = CRITICAL_FIELDS;
-  const entries = Object.entries(stated).filter(
+  const entries = Object.entries(fields).filter(
     ([field, value]) => value !== undefined && (value !== null || !critical.includes(field) || field === CLEARABLE),
   );
   return Object.fromEntries(entries) as {
-    [Field in keyof typeof stated]: Field extends Exclude<CriticalField, typeof CLEARABLE>
-      ? NonNullable<(typeof stated)[Field]>
-      : (typeof stated)[Field];
+    [Field in keyof typeof fields]: Field extends Exclude<CriticalField, typeof CLEARABLE>
+      ? NonNullable<(typeof fields)[Field]>
+      : (typeof fields)[Field];
   };
 }
 
@@ -85,19 +85,19 @@ export const DeletePriceRequest = z
   .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
 
 export const PriceFilter = listShape({
-  price_ids: anyOf('prices'),
+  price_ids: matchAny('prices'),
   billing_periods: z
     .preprocess((list) => (typeof list === 'string' ? list.split(',') : list), z.array(billingPeriod))
     .optional()
     .meta({ description: 'Any of these periods.' }),
-  plan_ids: anyOf('plans, to which the price belongs'),
+  plan_ids: matchAny('plans, to which the price belongs'),
   entity_type: priceEntityType
     .optional()
     .meta({ description: 'Whether the price belongs to a plan, an add-on or a subscription.' }),
-  entity_ids: anyOf('plans, add-ons or subscriptions, to which the price belongs'),
+  entity_ids: matchAny('plans, add-ons or subscriptions, to which the price belongs'),
   subscription_id: z.string().optional().meta({ description: 'Prices that belong to this subscription.' }),
   parent_price_id: z.string().optional().meta({ description: 'Successors of this price, and overrides of it.' }),
-  meter_ids: anyOf('meters, whose usage is priced'),
+  meter_ids: matchAny('meters, whose usage is priced'),
   allow_expired_prices: flag.default(false).meta({ description: 'Prices that have ended, too.' }),
   start_date_lt: timestampText.optional().meta({ description: 'Prices that begin before this instant.' }),
 }).meta({ id: 'PriceFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 } });

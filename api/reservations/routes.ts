@@ -3,9 +3,9 @@ import { checkReservation } from '../../actions/reservations/check.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';
-import { innerKey } from '../http/idempotency.ts';
+import { withInnerKey } from '../http/idempotency.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CheckAnswer,
@@ -39,11 +39,11 @@ export const reservationRoutes: Route[] = [
       'So many units of a feature, or so many credits. Exact, however many ask at a time: what is held and what was committed counts at once. Never past a hard limit; past a soft one `reason` says so. What the customer does not have is not allowed. With `hold` it is set apart until it is committed, released, or expires.',
     body: CheckRequest,
     answer: CheckAnswer,
-    once: 'inner_key',
+    idempotency: 'inner_key',
     handle: ({ body }, context) =>
       checkReservation(context.services, context.scope, {
-        request: body.hold === null ? body : innerKey(body, context),
-        author: authorOf(context),
+        request: body.hold === null ? body : withInnerKey(body, context),
+        author: toAuthor(context),
       }),
   }),
   reservations.list,
@@ -59,9 +59,9 @@ export const reservationRoutes: Route[] = [
       'All of it unless `quantity` says less, or more, for which there must be room. Of a feature it becomes an event under the id of the reservation, of credits a debit: once, however often it is sent. Answered when that is durable.',
     body: CommitRequest,
     answer: ReservationAnswer,
-    once: 'same',
+    idempotency: 'same',
     handle: ({ params, body }, context) =>
-      commitReservation(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
+      commitReservation(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
   }),
   route({
     ...verb,
@@ -71,9 +71,9 @@ export const reservationRoutes: Route[] = [
     summary: 'Give back what a reservation holds',
     description: 'Nothing of it was used. One that has expired holds nothing, and is answered as it is.',
     answer: ReservationAnswer,
-    once: 'same',
+    idempotency: 'same',
     handle: ({ params }, context) =>
-      releaseReservation(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      releaseReservation(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];
 

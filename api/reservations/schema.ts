@@ -5,7 +5,7 @@ import { anyCase, decimalText, timestampText } from '../../core/record.ts';
 import { RESERVATION_STATUSES, reservationShape } from '../../core/reservation/record.ts';
 import { checkShape, commitShape } from '../../core/reservation/request.ts';
 import { REASONS } from '../../core/reservation/room.ts';
-import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CheckRequest = checkShape.meta({
   id: 'CheckEntitlementRequest',
@@ -69,10 +69,10 @@ export const CheckAnswer = z
   .meta({ id: 'CheckEntitlementResponse' });
 
 export const ReservationFilter = listShape({
-  reservation_ids: anyOf('reservations'),
+  reservation_ids: matchAny('reservations'),
   customer_id: z.string().optional().meta({ description: 'Whose they are.' }),
-  feature_ids: anyOf('features'),
-  wallet_ids: anyOf('wallets'),
+  feature_ids: matchAny('features'),
+  wallet_ids: matchAny('wallets'),
   reservation_status: anyCase(RESERVATION_STATUSES).optional().meta({ description: 'How far they are.' }),
 }).meta({ id: 'ReservationFilter', example: { reservation_status: 'released', limit: 10 } });
 export type ReservationFilter = z.output<typeof ReservationFilter>;

@@ -14,7 +14,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import {
   CreateScheduledTask,
   RunNow,
@@ -42,15 +42,15 @@ export const scheduledTaskRoutes: Route[] = [
     body: CreateScheduledTask,
     success: 201,
     answer: ScheduledTaskAnswer,
-    once: {
-      again: (done, _input, { scope, services }) =>
+    idempotency: {
+      replay: (done, _input, { scope, services }) =>
         ScheduledTaskModel.fetch(scope, done.made('scheduled_task'), { database: services.postgres }),
     },
     handle: ({ body }, context) => {
       requireReads(body, context);
       return createScheduledTask(context.services, context.scope, {
         fields: body,
-        author: authorOf(context),
+        author: toAuthor(context),
         may_be_private: context.services.config.EXPORT_ALLOW_PRIVATE_ADDRESSES,
       });
     },
@@ -92,8 +92,8 @@ export const scheduledTaskRoutes: Route[] = [
     success: 200,
     answer: ScheduledTaskAnswer,
     handle: async ({ params, body }, context) => {
-      await requireReadsOf(params.id, context);
-      const author = authorOf(context);
+      await requireScheduleReads(params.id, context);
+      const author = toAuthor(context);
       return enableScheduledTask(context.services, context.scope, { id: params.id, ...body, author });
     },
   }),
@@ -106,7 +106,7 @@ export const scheduledTaskRoutes: Route[] = [
     access: 'task:write',
     success: 204,
     handle: ({ params }, context) =>
-      archiveScheduledTask(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      archiveScheduledTask(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
   route({
     ...one,
@@ -120,15 +120,15 @@ export const scheduledTaskRoutes: Route[] = [
     body: RunNow,
     success: 200,
     answer: RunNowAnswer,
-    once: {
-      again: async (done, { body }, { scope, services }) =>
+    idempotency: {
+      replay: async (done, { body }, { scope, services }) =>
         running(await TaskModel.fetch(scope, done.made('task'), { database: services.postgres }), rangeIn(body)),
     },
     handle: async ({ params, body }, context) => {
       const range = rangeIn(body);
-      await requireReadsOf(params.id, context);
-      const asked = { id: params.id, range, author: authorOf(context), received_at: context.received_at };
-      return running(await runScheduledTask(context.services, context.scope, asked), range);
+      await requireScheduleReads(params.id, context);
+      const request = { id: params.id, range, author: toAuthor(context), received_at: context.received_at };
+      return running(await runScheduledTask(context.services, context.scope, request), range);
     },
   }),
   route({
@@ -141,27 +141,27 @@ export const scheduledTaskRoutes: Route[] = [
     access: 'cron:write',
     success: 200,
     answer: MessageAnswer,
-    once: 'same',
+    idempotency: 'same',
     handle: async () => ({ message: 'periods end by the clock of the scheduler: nothing had to be asked for' }),
   }),
 ];
 
-type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
+type ExportScheduleConfig = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
-function requireReads(scheduled: Scheduled, { principal }: Context): void {
+function requireReads(scheduled: ExportScheduleConfig, { principal }: Context): void {
   for (const entity of listScheduleReads(scheduled))
     requireRead(principal, entity, `an export of ${scheduled.entity_type}`);
 }
 
-async function requireReadsOf(id: string, context: Context): Promise<void> {
+async function requireScheduleReads(id: string, context: Context): Promise<void> {
   const { scope, services } = context;
   requireReads(await ScheduledTaskModel.fetch(scope, id, { database: services.postgres }), context);
 }
 
-type Asked = { start_time: number | null; end_time: number | null } | undefined;
+type ExportRangeInput = { start_time: number | null; end_time: number | null } | undefined;
 
 /** Both ends or none. */
-function rangeIn(body: Asked): ExportRange | null {
+function rangeIn(body: ExportRangeInput): ExportRange | null {
   const { start_time = null, end_time = null } = body ?? {};
   if (start_time === null && end_time === null) return null;
   if (start_time === null) throw invalid('start_time', 'goes with end_time');

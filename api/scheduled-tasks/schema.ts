@@ -1,7 +1,7 @@
 /** Requests and answers of scheduled tasks. */
 import { z } from 'zod';
 import { jobConfig, scheduledTaskShape } from '../../core/scheduled-task/record.ts';
-import { instantUs } from '../events/asked.ts';
+import { instantUs } from '../events/usage-query-fields.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 const { connection_id, entity_type, interval } = scheduledTaskShape.shape;

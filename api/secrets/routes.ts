@@ -48,7 +48,7 @@ export const secretRoutes: Route[] = [
     success: 201,
     answer: CreateApiKeyAnswer,
     example: { body: { name: 'Collector', type: 'private_key' } },
-    once: 'shown_once',
+    idempotency: 'shown_once',
     handle: async ({ body }, context) => {
       const { scope, principal, services, now } = context;
       const { api_key, secret } = await createApiKey(services, scope, { principal, wanted: body, now });

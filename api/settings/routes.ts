@@ -2,7 +2,7 @@
 import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
 import { isSet, parseSettingKey, SETTINGS, type SettingKey, toWholeSetting } from '../../core/setting/record.ts';
 import { findSetting } from '../../storage/models/setting.ts';
-import { authorOf, type Context, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';
 
 const tag = 'Settings';
@@ -41,8 +41,8 @@ export const settingRoutes: Route[] = [
     handle: async ({ params, body }, context) => {
       const { services, scope, principal } = context;
       const key = parseSettingKey(params.key);
-      const asked = { key, sent: body.value, principal, author: authorOf(context) };
-      return shown(key, await changeSetting(services, scope, asked), context);
+      const input = { key, sent: body.value, principal, author: toAuthor(context) };
+      return shown(key, await changeSetting(services, scope, input), context);
     },
   }),
   route({
@@ -59,14 +59,14 @@ export const settingRoutes: Route[] = [
     handle: async ({ params }, context) => {
       const { services, scope, principal } = context;
       const key = parseSettingKey(params.key);
-      await resetSetting(services, scope, { key, principal, author: authorOf(context) });
+      await resetSetting(services, scope, { key, principal, author: toAuthor(context) });
       return { message: `${key} is as by default` };
     },
   }),
 ];
 
 /** What is as by default here, because the process was started with it. */
-function presetOf(key: SettingKey, { FINALIZATION_DELAY_SECONDS }: Context['services']['config']) {
+function settingPreset(key: SettingKey, { FINALIZATION_DELAY_SECONDS }: Context['services']['config']) {
   return key === 'invoice_config' ? { finalization_delay_seconds: FINALIZATION_DELAY_SECONDS } : {};
 }
 
@@ -74,8 +74,8 @@ function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { 
   const environment_id = SETTINGS[key].reach === 'tenant' ? '' : scope.environment_id;
   const unset = { id: '', status: 'published', created_at: null, updated_at: null, created_by: '', updated_by: '' };
   const whole: Record<string, unknown> = toWholeSetting(key, row?.value);
-  const stated = new Set(Object.keys(row?.value ?? {}));
-  const preset = Object.entries(presetOf(key, services.config)).filter(([field]) => !stated.has(field));
+  const changed = new Set(Object.keys(row?.value ?? {}));
+  const preset = Object.entries(settingPreset(key, services.config)).filter(([field]) => !changed.has(field));
   const value = { ...whole, ...Object.fromEntries(preset) };
   return { ...unset, ...(isSet(row?.value) ? row : {}), key, value, tenant_id: scope.tenant_id, environment_id };
 }

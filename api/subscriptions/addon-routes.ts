@@ -13,7 +13,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { showAddons } from '../addons/expand.ts';
 import { checkExpand } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import {
   ADDON_ASSOCIATION_PARTS,
   AddonAssociationAnswer,
@@ -23,7 +23,7 @@ import {
   DetachAddon,
 } from './addon-schema.ts';
 import { showSubscriptions } from './expand.ts';
-import { showWarningsOf } from './warnings.ts';
+import { showSubscriptionWarnings } from './warnings.ts';
 
 const tag = 'Subscriptions';
 
@@ -40,15 +40,15 @@ export const subscriptionAddonRoutes: Route[] = [
     body: AttachAddon,
     success: 200,
     answer: AttachAddonAnswer,
-    once: {
-      again: async (done, _input, context) => {
+    idempotency: {
+      replay: async (done, _input, context) => {
         const { scope, services } = context;
         const database = services.postgres;
         const association = await AddonAssociationModel.fetch(scope, done.made('addon_association'), { database });
         const [shown] = await showAssociations([association], [], context);
         const [invoice_id] = done.madeAll('invoice');
         const invoice = invoice_id ? await InvoiceModel.fetch(scope, invoice_id, { database }) : null;
-        const warnings = await warningsOf(association, context);
+        const warnings = await showAttachWarnings(association, context);
         return { ...shown!, invoice: invoice && (await loadWithLines(invoice, database)), warnings };
       },
     },
@@ -58,10 +58,10 @@ export const subscriptionAddonRoutes: Route[] = [
       const attached = await attachAddon(context.services, context.scope, {
         subscription_id,
         request,
-        author: authorOf(context),
+        author: toAuthor(context),
       });
       const [shown] = await showAssociations([attached.association], [], context);
-      const warnings = await warningsOf(attached.association, context);
+      const warnings = await showAttachWarnings(attached.association, context);
       return { ...shown!, invoice: attached.settled?.invoice ?? null, warnings };
     },
   }),
@@ -78,7 +78,7 @@ export const subscriptionAddonRoutes: Route[] = [
     success: 200,
     answer: MessageAnswer,
     handle: async ({ body }, context) => {
-      const request = { request: body, author: authorOf(context) };
+      const request = { request: body, author: toAuthor(context) };
       const { end_date } = await detachAddon(context.services, context.scope, request);
       return { message: `the add-on is held until ${formatUs(toUs(toInstant(end_date!)))}` };
     },
@@ -99,18 +99,18 @@ export const subscriptionAddonRoutes: Route[] = [
       checkExpand(query.expand ?? [], { columns: {}, expand: ADDON_ASSOCIATION_PARTS });
       const { scope, services, now } = context;
       await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
-      const held = await AddonAssociationModel.notEnded(scope, now, services.postgres)
+      const currentAssociations = await AddonAssociationModel.notEnded(scope, now, services.postgres)
         .where('entity_id', params.id)
         .orderBy(['created_at', 'id']);
-      return showAssociations(held, query.expand ?? [], context);
+      return showAssociations(currentAssociations, query.expand ?? [], context);
     },
   }),
 ];
 
-async function warningsOf({ id, entity_id }: AddonAssociationModel, context: Context) {
+async function showAttachWarnings({ id, entity_id }: AddonAssociationModel, context: Context) {
   const { scope, services } = context;
   const subscription = await SubscriptionModel.fetch(scope, entity_id, { database: services.postgres });
-  return showWarningsOf(subscription, context, { addon_association_id: id });
+  return showSubscriptionWarnings(subscription, context, { addon_association_id: id });
 }
 
 async function showAssociations(
@@ -124,8 +124,8 @@ async function showAssociations(
   const shownAddons = indexById(await showAddons([...addons.values()], [], context));
   const subscriptionIds = associations.map(({ entity_id }) => entity_id);
   const subscriptions = await SubscriptionModel.byId(scope, subscriptionIds, services.postgres);
-  const asked = expand.includes('subscription') ? [...subscriptions.values()] : [];
-  const shown = new Map((await showSubscriptions(asked, [], context)).map((one) => [one.id, one]));
+  const shownSubscriptions = expand.includes('subscription') ? [...subscriptions.values()] : [];
+  const shown = new Map((await showSubscriptions(shownSubscriptions, [], context)).map((one) => [one.id, one]));
   return associations.map((association) => {
     const isOver = association.end_date !== null && toInstant(association.end_date) <= now.getTime();
     const hasGone = subscriptions.get(association.entity_id)?.subscription_status === 'cancelled';

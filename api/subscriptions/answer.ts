@@ -27,7 +27,7 @@ export const AddedLineItemAnswer = SubscriptionLineItemAnswer.extend({ warnings 
 });
 
 /** Pausing was removed from the interface; the published client needs the keys. */
-const keptForTheClient = {
+const clientCompatibilityFields = {
   customer_timezone: z.string().meta({ description: 'Another name of `timezone`.' }),
   pause_status: z.literal('none').meta({ description: 'Subscriptions cannot be paused.' }),
   active_pause_id: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
@@ -60,7 +60,7 @@ const parts = {
 };
 
 export const SubscriptionAnswer = Subscription.extend({
-  ...keptForTheClient,
+  ...clientCompatibilityFields,
   ...parts,
   latest_invoice: InvoiceWithoutParts.nullable().meta({
     description: 'When it is made: its opening invoice, if there is one; else null.',
@@ -74,7 +74,7 @@ export const SubscriptionAnswer = Subscription.extend({
 }).meta({ id: 'SubscriptionResponse' });
 
 export const SubscriptionAnswerV2 = Subscription.extend({
-  ...keptForTheClient,
+  ...clientCompatibilityFields,
   ...parts,
   plan_prices_out_of_sync: z
     .boolean()

@@ -8,11 +8,11 @@ import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-a
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Context } from '../http/route.ts';
 
-type Getter = Pick<SubscriptionModel, 'id' | 'plan_id' | 'subscription_status'>;
+type GrantedSubscription = Pick<SubscriptionModel, 'id' | 'plan_id' | 'subscription_status'>;
 
 /** The grants of each, by its id; a few questions, however many subscriptions. */
-export async function grantsOf(
-  subscriptions: readonly Getter[],
+export async function loadGrantsBySubscription(
+  subscriptions: readonly GrantedSubscription[],
   { scope, services, now }: Context,
 ): Promise<Map<string, CreditGrantModel[]>> {
   const { postgres } = services;
@@ -35,11 +35,11 @@ export async function grantsOf(
   );
 }
 
-type Begun = Pick<CreditGrantApplicationModel, 'credit_grant_id' | 'subscription_id'>;
+type StartedGrantApplication = Pick<CreditGrantApplicationModel, 'credit_grant_id' | 'subscription_id'>;
 
 function givenTo(
-  { id, plan_id, subscription_status }: Getter,
-  { attached, begun }: { attached: readonly AddonAssociationModel[]; begun: readonly Begun[] },
+  { id, plan_id, subscription_status }: GrantedSubscription,
+  { attached, begun }: { attached: readonly AddonAssociationModel[]; begun: readonly StartedGrantApplication[] },
 ) {
   const addons = new Set(attached.filter(({ entity_id }) => entity_id === id).map(({ addon_id }) => addon_id));
   const has = new Set(begun.filter(({ subscription_id }) => subscription_id === id).map((one) => one.credit_grant_id));

@@ -19,7 +19,7 @@ import { showEntitled } from '../entitlements/entitled.ts';
 import type { Context } from '../http/route.ts';
 import { showPlans } from '../plans/expand.ts';
 import { showPrices } from '../prices/expand.ts';
-import { grantsOf } from './credit-grants.ts';
+import { loadGrantsBySubscription } from './credit-grants.ts';
 import { showSchedule } from './show-schedule.ts';
 
 /** What one subscription shows: plan, customer, line items with their prices, and coupons. */
@@ -49,15 +49,16 @@ export async function showSubscriptions(
   context: Context,
 ) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
-  const plans = asks('plan') ? await plansOf(subscriptions, expand, context) : new Map();
-  const customers = asks('customer') ? await customersOf(subscriptions, context) : new Map();
+  const plans = asks('plan') ? await showPlansById(subscriptions, expand, context) : new Map();
+  const customers = asks('customer') ? await loadCustomersById(subscriptions, context) : new Map();
   const withLines = asks('subscription_line_items') || asks('prices') || asks('meters');
-  const lines = withLines ? await shownLinesOf(subscriptions, expand, context) : null;
-  const entitlements = asks('entitlements') ? await entitlementsOf(subscriptions, context) : null;
-  const coupons = asks('coupon_associations') || asks('coupon') ? await couponsOf(subscriptions, context) : null;
-  const schedules = asks('schedule') ? await schedulesOf(subscriptions, context) : new Map();
-  const phases = await phasesOf(subscriptions, context);
-  const grants = await grantsOf(subscriptions, context);
+  const lines = withLines ? await showLinesBySubscription(subscriptions, expand, context) : null;
+  const entitlements = asks('entitlements') ? await showEntitlementsBySubscription(subscriptions, context) : null;
+  const coupons =
+    asks('coupon_associations') || asks('coupon') ? await showCouponsBySubscription(subscriptions, context) : null;
+  const schedules = asks('schedule') ? await showSchedulesBySubscription(subscriptions, context) : new Map();
+  const phases = await loadPhasesBySubscription(subscriptions, context);
+  const grants = await loadGrantsBySubscription(subscriptions, context);
   return subscriptions.map((subscription) => ({
     ...subscription,
     customer_timezone: subscription.timezone,
@@ -101,19 +102,19 @@ export async function showLineItems(
   }));
 }
 
-async function plansOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
+async function showPlansById(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
   const ids = subscriptions.map(({ plan_id }) => plan_id);
   const plans = await PlanModel.byId(scope, ids, services.postgres);
   return indexById(await showPlans([...plans.values()], expand.includes('plan.prices') ? ['prices'] : [], context));
 }
 
-async function customersOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
+async function loadCustomersById(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
   const ids = subscriptions.map(({ customer_id }) => customer_id);
   return CustomerModel.byId(scope, ids, services.postgres);
 }
 
-async function entitlementsOf(subscriptions: readonly SubscriptionModel[], context: Context) {
+async function showEntitlementsBySubscription(subscriptions: readonly SubscriptionModel[], context: Context) {
   const { scope, services, now } = context;
   const reading = { scope, database: services.postgres, now };
   const found = Array.from(await listEntitledBySubscription(subscriptions, reading), ([id, entries]) =>
@@ -125,7 +126,7 @@ async function entitlementsOf(subscriptions: readonly SubscriptionModel[], conte
   return new Map(Array.from(byId, ([id, of]) => [id, of.map(({ one }) => one)]));
 }
 
-async function phasesOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
+async function loadPhasesBySubscription(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
   const ids = subscriptions.map(({ id }) => id);
   const phases = await SubscriptionPhaseModel.in(scope, services.postgres)
     .where('status', 'published')
@@ -135,7 +136,10 @@ async function phasesOf(subscriptions: readonly SubscriptionModel[], { scope, se
 }
 
 /** A subscription has one at a time. */
-async function schedulesOf(subscriptions: readonly SubscriptionModel[], { scope, services, now }: Context) {
+async function showSchedulesBySubscription(
+  subscriptions: readonly SubscriptionModel[],
+  { scope, services, now }: Context,
+) {
   const pending = await SubscriptionScheduleModel.in(scope, services.postgres)
     .whereIn(
       'subscription_id',
@@ -146,31 +150,35 @@ async function schedulesOf(subscriptions: readonly SubscriptionModel[], { scope,
 }
 
 /** Those that have not ended, the ones that are to begin among them. */
-async function couponsOf(subscriptions: readonly SubscriptionModel[], context: Context) {
+async function showCouponsBySubscription(subscriptions: readonly SubscriptionModel[], context: Context) {
   const { scope, services, now } = context;
-  const held = narrow(CouponAssociationModel.in(scope, services.postgres), [
+  const openAssociations = narrow(CouponAssociationModel.in(scope, services.postgres), [
     ['subscription_id', 'in', subscriptions.map(({ id }) => id)],
     ['status', 'published'],
     ['end_date', 'open at', now],
   ]);
-  const associations = await held.orderBy(['subscription_id', 'created_at', 'id']);
+  const associations = await openAssociations.orderBy(['subscription_id', 'created_at', 'id']);
   const shown = await showCouponAssociations(associations, ['coupon'], context);
   return groupBy(shown, ({ subscription_id }) => subscription_id);
 }
 
-async function shownLinesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
+async function showLinesBySubscription(
+  subscriptions: readonly SubscriptionModel[],
+  expand: readonly string[],
+  context: Context,
+) {
   const { scope, services } = context;
   const ids = subscriptions.map(({ id }) => id);
   const wanted = { model: SubscriptionLineItemModel, parent: 'subscription_id', ids } as const;
   const items = [...(await loadLines(scope, wanted, services.postgres)).values()].flat();
-  const shown = await showLineItems(items, partsOfLines(expand), context);
+  const shown = await showLineItems(items, parseLineParts(expand), context);
   return groupBy(shown, ({ subscription_id }) => subscription_id);
 }
 
 type LineParts = { prices: boolean; meters: boolean; of_prices?: readonly string[] };
 
 /** `prices.plan` of line items asks for the plan of their prices; `plan.prices` is about something else. */
-export function partsOfLines(expand: readonly string[]): LineParts {
+export function parseLineParts(expand: readonly string[]): LineParts {
   const ofPrices = expand.filter((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.'));
   return {
     prices: ofPrices.length > 0,

@@ -5,7 +5,7 @@ import { narrowToActiveAt, narrowToChangingBy, SubscriptionModel } from '../../s
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { fetchPage } from '../http/list.ts';
 import type { Context } from '../http/route.ts';
-import { partsOfLines, showLineItems, showSubscriptions } from './expand.ts';
+import { parseLineParts, showLineItems, showSubscriptions } from './expand.ts';
 import {
   lineItemGrammar,
   type SubscriptionFilter,
@@ -53,5 +53,5 @@ export async function findLineItems(input: SubscriptionLineItemFilter, context: 
     ['end_date', 'open at', input.active_filter ? (input.current_period_start ?? context.now) : undefined],
   ]);
   const { items, pagination } = await fetchPage(query, input, lineItemGrammar);
-  return { items: await showLineItems(items, partsOfLines(input.expand ?? []), context), pagination };
+  return { items: await showLineItems(items, parseLineParts(input.expand ?? []), context), pagination };
 }

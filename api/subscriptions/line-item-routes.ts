@@ -4,13 +4,13 @@ import { changeLineItem } from '../../actions/subscriptions/change-line-item.ts'
 import { endLineItem } from '../../actions/subscriptions/end-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { AddedLineItemAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { showLineItems } from './expand.ts';
 import { AddLineItem, ChangeLineItem, EndLineItem } from './line-item-schema.ts';
 import { showWarnings } from './warnings.ts';
 
-const said = {
+const lineItemOperation = {
   tag: 'Subscriptions',
   access: 'subscription:write',
   params: idParams,
@@ -19,7 +19,7 @@ const said = {
 
 export const lineItemRoutes: Route[] = [
   route({
-    ...said,
+    ...lineItemOperation,
     method: 'post',
     path: '/subscriptions/:id/lineitems',
     operation_id: 'createSubscriptionLineItem',
@@ -29,20 +29,20 @@ export const lineItemRoutes: Route[] = [
     body: AddLineItem,
     answer: AddedLineItemAnswer,
     success: 201,
-    once: {
-      again: async (done, _input, context) => {
+    idempotency: {
+      replay: async (done, _input, context) => {
         const { scope, services } = context;
         const id = done.made('subscription_line_item');
         return showAdded(await SubscriptionLineItemModel.fetch(scope, id, { database: services.postgres }), context);
       },
     },
     handle: async ({ params, body }, context) => {
-      const addition = { subscription_id: params.id, request: body, author: authorOf(context) };
+      const addition = { subscription_id: params.id, request: body, author: toAuthor(context) };
       return showAdded(await addLineItem(context.services, context.scope, addition), context);
     },
   }),
   route({
-    ...said,
+    ...lineItemOperation,
     method: 'put',
     path: '/subscriptions/lineitems/:id',
     operation_id: 'updateSubscriptionLineItem',
@@ -52,12 +52,12 @@ export const lineItemRoutes: Route[] = [
     body: ChangeLineItem,
     success: 200,
     handle: async ({ params, body }, context) => {
-      const change = { id: params.id, request: body, author: authorOf(context) };
+      const change = { id: params.id, request: body, author: toAuthor(context) };
       return show(await changeLineItem(context.services, context.scope, change), context);
     },
   }),
   route({
-    ...said,
+    ...lineItemOperation,
     method: 'delete',
     path: '/subscriptions/lineitems/:id',
     operation_id: 'deleteSubscriptionLineItem',
@@ -67,7 +67,7 @@ export const lineItemRoutes: Route[] = [
     body: EndLineItem,
     success: 200,
     handle: async ({ params, body }, context) => {
-      const ending = { id: params.id, ...body, author: authorOf(context) };
+      const ending = { id: params.id, ...body, author: toAuthor(context) };
       return show(await endLineItem(context.services, context.scope, ending), context);
     },
   }),

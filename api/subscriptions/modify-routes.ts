@@ -9,7 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
 import { ModifySubscription, ModifySubscriptionAnswer } from './modify-schema.ts';
 
@@ -48,8 +48,8 @@ export const modifyRoutes: Route[] = [
       'Unused time that was charged in advance is credited and what comes instead is charged, on one invoice that is final at once; what comes to less than nothing goes to the prepaid wallet of who is invoiced.',
     access: 'subscription:write',
     example: { body: FEWER },
-    once: {
-      again: async ({ answer }, { params }, context) => {
+    idempotency: {
+      replay: async ({ answer }, { params }, context) => {
         const { scope, services } = context;
         const subscription = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
         return { ...answer, subscription: await showSubscription(subscription, context) };
@@ -68,7 +68,7 @@ async function shown(
   question: Omit<ModifySubscriptionInput, 'author'>,
   context: Context,
 ) {
-  const modified = await verb(context.services, context.scope, { ...question, author: authorOf(context) });
+  const modified = await verb(context.services, context.scope, { ...question, author: toAuthor(context) });
   const { subscription, changed_resources } = modified;
   return { subscription: await showSubscription(subscription, context), changed_resources };
 }

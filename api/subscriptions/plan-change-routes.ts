@@ -2,7 +2,7 @@
 import { type ChangedPlan, executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { authorOf, type Context, type Decoded, idParams, type Route, route } from '../http/route.ts';
+import { type Context, type DecodedInput, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
 import {
   ChangePlan,
@@ -11,7 +11,7 @@ import {
   ChangePlanV2,
   ChangePlanV2Answer,
 } from './plan-change-schema.ts';
-import { partsOfChangeV2, showChangedPlan, showPreview, showPreviewV2 } from './show-plan-change.ts';
+import { showChangedPlan, showChangedPlanV2, showPreview, showPreviewV2 } from './show-plan-change.ts';
 
 const common = { method: 'post', tag: 'Subscriptions', params: idParams, success: 200 } as const;
 const WHAT_HAPPENS =
@@ -32,7 +32,10 @@ export const planChangeRoutes: Route[] = [
     body: ChangePlan,
     answer: ChangePlanPreviewAnswer,
     handle: async ({ params, body }, context) =>
-      showPreview(await previewPlanChange(context.services, context.scope, asked(params, body, context)), body),
+      showPreview(
+        await previewPlanChange(context.services, context.scope, toPlanChangeInput(params, body, context)),
+        body,
+      ),
   }),
   route({
     ...common,
@@ -43,10 +46,10 @@ export const planChangeRoutes: Route[] = [
     access: 'subscription:write',
     body: ChangePlan,
     answer: ChangePlanAnswer,
-    once: { again: async ({ answer }) => answer },
+    idempotency: { replay: async ({ answer }) => answer },
     handle: async ({ params, body }, context) => {
       const answer = (changed: ChangedPlan) => showChangedPlan(changed, body);
-      const change = asked(params, body, context);
+      const change = toPlanChangeInput(params, body, context);
       return answer(await runWithAnswer(answer, () => executePlanChange(context.services, context.scope, change)));
     },
   }),
@@ -60,7 +63,11 @@ export const planChangeRoutes: Route[] = [
     body: ChangePlanV2,
     answer: ChangePlanV2Answer,
     handle: async ({ params, body }, context) => {
-      const previewed = await previewPlanChange(context.services, context.scope, askedV2(params, body, context));
+      const previewed = await previewPlanChange(
+        context.services,
+        context.scope,
+        toPlanChangeInputV2(params, body, context),
+      );
       return showPreviewV2(previewed, body, context);
     },
   }),
@@ -74,36 +81,36 @@ export const planChangeRoutes: Route[] = [
     body: ChangePlanV2,
     answer: ChangePlanV2Answer,
     example: { body: BACK },
-    once: {
-      again: async ({ answer }, { params }, context) => {
+    idempotency: {
+      replay: async ({ answer }, { params }, context) => {
         const { scope, services } = context;
         const subscription = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
         return { ...answer, subscription: await showSubscription(subscription, context) };
       },
     },
     handle: async ({ params, body }, context) => {
-      const change = askedV2(params, body, context);
+      const change = toPlanChangeInputV2(params, body, context);
       const changed = await runWithAnswer(
-        (made: ChangedPlan) => partsOfChangeV2(made, body),
+        (made: ChangedPlan) => showChangedPlanV2(made, body),
         () => executePlanChange(context.services, context.scope, change),
       );
       const subscription = await showSubscription(changed.subscription, context);
-      return { ...partsOfChangeV2(changed, body), subscription };
+      return { ...showChangedPlanV2(changed, body), subscription };
     },
   }),
 ];
 
-type Id = Decoded<typeof idParams>;
+type SubscriptionIdParams = DecodedInput<typeof idParams>;
 
-function asked({ id }: Id, body: Decoded<typeof ChangePlan>, context: Context) {
+function toPlanChangeInput({ id }: SubscriptionIdParams, body: DecodedInput<typeof ChangePlan>, context: Context) {
   const { target_plan_id, proration_behavior, change_at, metadata } = body;
   const { billing_period, billing_period_count, billing_cycle } = body;
   const terms = { billing_period, billing_period_count, billing_cycle };
-  return { id, request: { target_plan_id, proration_behavior, terms }, change_at, metadata, author: authorOf(context) };
+  return { id, request: { target_plan_id, proration_behavior, terms }, change_at, metadata, author: toAuthor(context) };
 }
 
-function askedV2({ id }: Id, body: Decoded<typeof ChangePlanV2>, context: Context) {
+function toPlanChangeInputV2({ id }: SubscriptionIdParams, body: DecodedInput<typeof ChangePlanV2>, context: Context) {
   const { target_plan_id, proration_behavior, change_at, metadata, entity_policies } = body;
   const request = { target_plan_id, proration_behavior, terms: {}, addons: entity_policies?.addons ?? null };
-  return { id, request, change_at, metadata, author: authorOf(context) };
+  return { id, request, change_at, metadata, author: toAuthor(context) };
 }

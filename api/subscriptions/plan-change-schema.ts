@@ -125,7 +125,7 @@ const warnings = z.array(z.string()).meta({
   description:
     'What one might not expect, in sentences; among them meters that another subscription of the customer charges, too.',
 });
-const said = metadata.meta({ description: 'As it was stated.' });
+const requestedMetadata = metadata.meta({ description: 'As it was stated.' });
 
 export const ChangePlanPreviewAnswer = z
   .object({
@@ -153,7 +153,7 @@ export const ChangePlanPreviewAnswer = z
       })
       .meta({ id: 'BillingCycleInfo', description: 'Its periods after the change.' }),
     warnings,
-    metadata: said,
+    metadata: requestedMetadata,
   })
   .meta({ id: 'SubscriptionChangePreviewResponse' });
 
@@ -189,7 +189,7 @@ export const ChangePlanAnswer = z
     }),
     effective_date: timestampText.meta({ description: 'When it happened, or will.' }),
     warnings,
-    metadata: said,
+    metadata: requestedMetadata,
   })
   .meta({ id: 'SubscriptionChangeExecuteResponse' });
 
@@ -219,6 +219,6 @@ export const ChangePlanV2Answer = z
       .meta({ description: 'What it has beside the plan, and what becomes of it.' }),
     ...scheduled,
     warnings,
-    metadata: said,
+    metadata: requestedMetadata,
   })
   .meta({ id: 'SubscriptionChangeV2Response' });

@@ -11,7 +11,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from './answer.ts';
 import { showSubscription, showSubscriptions } from './expand.ts';
@@ -36,7 +36,7 @@ import {
 } from './schema.ts';
 import { showCancelled, showRequested } from './show-cancelled.ts';
 import { showUsage } from './usage-answer.ts';
-import { showWarningsOf } from './warnings.ts';
+import { showSubscriptionWarnings } from './warnings.ts';
 
 const tag = 'Subscriptions';
 
@@ -62,15 +62,15 @@ export const subscriptionRoutes: Route[] = [
     body: CreateSubscription,
     success: 201,
     answer: SubscriptionAnswer,
-    once: {
-      again: async (done, _input, context) => {
-        const asked = { id: done.made('subscription'), invoice_id: done.madeAll('invoice')[0] ?? null };
-        const made = await resumeCreation(context.services, context.scope, { ...asked, author: authorOf(context) });
+    idempotency: {
+      replay: async (done, _input, context) => {
+        const input = { id: done.made('subscription'), invoice_id: done.madeAll('invoice')[0] ?? null };
+        const made = await resumeCreation(context.services, context.scope, { ...input, author: toAuthor(context) });
         return showMade(made, context);
       },
     },
     handle: async ({ body }, context) => {
-      const made = await createSubscription(context.services, context.scope, body, authorOf(context));
+      const made = await createSubscription(context.services, context.scope, body, toAuthor(context));
       return showMade(made, context);
     },
   }),
@@ -134,7 +134,7 @@ export const subscriptionRoutes: Route[] = [
       'With a `version`, only if nobody else has changed it since: else the answer is 409 `version_conflict`. A cancellation that is to come, or a parent with which it is invoiced, is set here, too, each by itself.',
     body: UpdateSubscription,
     handle: ({ params, body }, context) =>
-      updateSubscription(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
+      updateSubscription(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
   }),
   route({
     method: 'post',
@@ -149,15 +149,15 @@ export const subscriptionRoutes: Route[] = [
     body: ActivateSubscription,
     success: 200,
     answer: SubscriptionAnswer,
-    once: {
-      again: async (done, { params }, context) => {
-        const asked = { id: params.id, invoice_id: done.madeAll('invoice')[0] ?? null };
-        const opened = await resumeOpening(context.services, context.scope, { ...asked, author: authorOf(context) });
+    idempotency: {
+      replay: async (done, { params }, context) => {
+        const input = { id: params.id, invoice_id: done.madeAll('invoice')[0] ?? null };
+        const opened = await resumeOpening(context.services, context.scope, { ...input, author: toAuthor(context) });
         return showMade({ subscription: opened.subscription, latest_invoice: null }, context);
       },
     },
     handle: async ({ params, body }, context) => {
-      const activation = { id: params.id, start_date: body.start_date, author: authorOf(context) };
+      const activation = { id: params.id, start_date: body.start_date, author: toAuthor(context) };
       const subscription = await activateSubscription(context.services, context.scope, activation);
       return showMade({ subscription, latest_invoice: null }, context);
     },
@@ -175,13 +175,13 @@ export const subscriptionRoutes: Route[] = [
     body: CancelSubscription,
     success: 200,
     answer: CancelSubscriptionAnswer,
-    once: { again: async ({ answer }) => answer },
+    idempotency: { replay: async ({ answer }) => answer },
     handle: async ({ params, body }, context) => {
       const answer = (cancelled: CancelledSubscription) => ({
         ...showCancelled(cancelled),
         ...showRequested(body, context),
       });
-      const asked = {
+      const input = {
         id: params.id,
         cancellation_type: body.cancellation_type,
         cancel_at: body.cancel_at,
@@ -189,9 +189,9 @@ export const subscriptionRoutes: Route[] = [
           body.cancel_immediately_inovice_policy ?? body.cancel_immediately_invoice_policy ?? 'generate_invoice',
         proration_behavior: body.proration_behavior,
         reason: body.reason,
-        author: authorOf(context),
+        author: toAuthor(context),
       };
-      return answer(await runWithAnswer(answer, () => cancelSubscription(context.services, context.scope, asked)));
+      return answer(await runWithAnswer(answer, () => cancelSubscription(context.services, context.scope, input)));
     },
   }),
   ...modifyRoutes,
@@ -199,11 +199,14 @@ export const subscriptionRoutes: Route[] = [
   ...planChangeRoutes,
 ];
 
-type Made = { readonly subscription: SubscriptionModel; readonly latest_invoice: InvoiceWithLines | null };
+type CreatedSubscription = {
+  readonly subscription: SubscriptionModel;
+  readonly latest_invoice: InvoiceWithLines | null;
+};
 
-async function showMade({ subscription, latest_invoice }: Made, context: Context) {
+async function showMade({ subscription, latest_invoice }: CreatedSubscription, context: Context) {
   const shown = await showSubscription(subscription, context, latest_invoice);
-  return { ...shown, warnings: await showWarningsOf(subscription, context) };
+  return { ...shown, warnings: await showSubscriptionWarnings(subscription, context) };
 }
 
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {

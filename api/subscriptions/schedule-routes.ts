@@ -8,8 +8,8 @@ import { narrow } from '../../storage/models/page.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Effects } from '../http/effects.ts';
-import { anyOf, flag, listShape } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { flag, listShape, matchAny } from '../http/list.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { ScheduleAnswer, showSchedule } from './show-schedule.ts';
 
 const tag = 'Subscriptions';
@@ -29,7 +29,7 @@ const ScheduleFilter = z
     limit,
     offset,
     subscription_id: z.string().optional().meta({ description: 'Only of this subscription.' }),
-    subscription_ids: anyOf('subscriptions'),
+    subscription_ids: matchAny('subscriptions'),
     pending_only: flag.default(false).meta({ description: 'Only what has not happened and was not undone.' }),
   })
   .meta({ id: 'SubscriptionScheduleFilter' });
@@ -117,7 +117,7 @@ export const scheduleRoutes: Route[] = [
     body: CancelSchedule.nullish(),
     answer: CancelScheduleAnswer,
     example: { body: {} },
-    once: { again: (...asked) => undoneAgain(...asked) },
+    idempotency: { replay: (...asked) => replayUndo(...asked) },
     handle: ({ params }, context) => undo({ schedule_id: params.schedule_id }, context),
   }),
   route({
@@ -129,7 +129,7 @@ export const scheduleRoutes: Route[] = [
     body: CancelSchedule,
     answer: CancelScheduleAnswer,
     example: { body: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', schedule_type: 'cancellation' } },
-    once: { again: (...asked) => undoneAgain(...asked) },
+    idempotency: { replay: (...asked) => replayUndo(...asked) },
     handle: ({ body }, context) => undo(body, context),
   }),
 ];
@@ -137,7 +137,7 @@ export const scheduleRoutes: Route[] = [
 async function undo(named: Parameters<typeof cancelSchedule>[2]['named'], context: Context) {
   const { status, schedule_type } = await cancelSchedule(context.services, context.scope, {
     named,
-    author: authorOf(context),
+    author: toAuthor(context),
   });
   return undone({ status, schedule_type });
 }
@@ -146,7 +146,7 @@ function undone({ status, schedule_type }: Pick<SubscriptionScheduleModel, 'stat
   return { status, message: `the ${schedule_type.replace('_', ' ')} will not happen` };
 }
 
-async function undoneAgain(done: Effects, _input: unknown, { scope, services }: Context) {
+async function replayUndo(done: Effects, _input: unknown, { scope, services }: Context) {
   const id = done.touched('subscription_schedule');
   return undone(await SubscriptionScheduleModel.fetch(scope, id, { database: services.postgres }));
 }

@@ -13,7 +13,7 @@ import {
   SUBSCRIPTION_TYPES,
   updateSubscriptionShape,
 } from '../../core/subscription/record.ts';
-import { anyOf, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
@@ -169,7 +169,7 @@ export const SubscriptionUsageAnswer = z
   .meta({ id: 'GetUsageBySubscriptionResponse' });
 
 const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
-const listOf = <S extends z.ZodType>(item: S) =>
+const commaSeparated = <S extends z.ZodType>(item: S) =>
   z.preprocess(
     (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
     z.array(item),
@@ -178,22 +178,28 @@ const listOf = <S extends z.ZodType>(item: S) =>
 export const SubscriptionExpand = z.object({ expand });
 
 export const SubscriptionFilter = listShape({
-  subscription_ids: anyOf('subscriptions'),
-  parent_subscription_ids: anyOf('parent subscriptions'),
+  subscription_ids: matchAny('subscriptions'),
+  parent_subscription_ids: matchAny('parent subscriptions'),
   customer_id: z.string().optional().meta({ description: 'Id of the customer who uses.' }),
-  customer_ids: anyOf('customers'),
+  customer_ids: matchAny('customers'),
   external_customer_id: z
     .string()
     .optional()
     .meta({ description: 'The customer by the id that its events name; archived ones of this id, too.' }),
-  invoicing_customer_ids: anyOf('customers, to whom the invoices go'),
+  invoicing_customer_ids: matchAny('customers, to whom the invoices go'),
   plan_id: z.string().optional().meta({ description: 'Id of the plan.' }),
-  subscription_status: listOf(anyCase(SUBSCRIPTION_STATUSES)).optional().meta({ description: 'Any of these states.' }),
-  subscription_type: listOf(anyCase(SUBSCRIPTION_TYPES)).optional().meta({ description: 'Any of these types.' }),
-  billing_cadence: listOf(anyCase(['RECURRING']))
+  subscription_status: commaSeparated(anyCase(SUBSCRIPTION_STATUSES))
+    .optional()
+    .meta({ description: 'Any of these states.' }),
+  subscription_type: commaSeparated(anyCase(SUBSCRIPTION_TYPES))
+    .optional()
+    .meta({ description: 'Any of these types.' }),
+  billing_cadence: commaSeparated(anyCase(['RECURRING']))
     .optional()
     .meta({ description: 'Any of these; every subscription is RECURRING.' }),
-  billing_period: listOf(anyCase(SUBSCRIPTION_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
+  billing_period: commaSeparated(anyCase(SUBSCRIPTION_PERIODS))
+    .optional()
+    .meta({ description: 'Any of these periods.' }),
   active_at: timestampText.optional().meta({ description: 'Subscriptions that are active at this instant.' }),
   effective_date_for_update: timestampText
     .optional()
@@ -247,16 +253,16 @@ export const subscriptionGrammar: ListGrammar = {
 export const SubscriptionListAnswer = listAnswer(SubscriptionAnswer, 'ListSubscriptionsResponse');
 
 export const SubscriptionLineItemFilter = listShape({
-  subscription_line_item_ids: anyOf('line items'),
-  subscription_ids: anyOf('subscriptions'),
-  customer_ids: anyOf('customers'),
-  price_ids: anyOf('prices'),
-  meter_ids: anyOf('meters'),
-  currencies: anyOf('currencies'),
-  billing_periods: listOf(anyCase(LINE_ITEM_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
-  entity_ids: anyOf('plans, add-ons or subscriptions, from which the line comes'),
+  subscription_line_item_ids: matchAny('line items'),
+  subscription_ids: matchAny('subscriptions'),
+  customer_ids: matchAny('customers'),
+  price_ids: matchAny('prices'),
+  meter_ids: matchAny('meters'),
+  currencies: matchAny('currencies'),
+  billing_periods: commaSeparated(anyCase(LINE_ITEM_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
+  entity_ids: matchAny('plans, add-ons or subscriptions, from which the line comes'),
   entity_type: anyCase(LINE_ITEM_ENTITY_TYPES).optional().meta({ description: 'Where the line comes from.' }),
-  addon_association_ids: anyOf('associations of add-ons'),
+  addon_association_ids: matchAny('associations of add-ons'),
   active_filter: flag
     .default(true)
     .meta({ description: 'Lines that have not ended at `current_period_start`; `false` takes those that have, too.' }),

@@ -3,7 +3,7 @@ import type { CancelledSubscription } from '../../actions/subscriptions/cancel-s
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { buildProrationDetail } from '../../core/subscription/proration-detail.ts';
 import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
-import type { Context, Decoded } from '../http/route.ts';
+import type { Context, DecodedInput } from '../http/route.ts';
 import type { CancelSubscription } from './schema.ts';
 
 export function showCancelled({ subscription, effective_date, credited }: CancelledSubscription) {
@@ -24,6 +24,9 @@ export function showCancelled({ subscription, effective_date, credited }: Cancel
   };
 }
 
-export function showRequested({ cancellation_type, reason }: Decoded<typeof CancelSubscription>, { now }: Context) {
+export function showRequested(
+  { cancellation_type, reason }: DecodedInput<typeof CancelSubscription>,
+  { now }: Context,
+) {
   return { cancellation_type, reason, processed_at: now.toISOString() };
 }

@@ -14,9 +14,12 @@ import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Context } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
 
-type Said = { metadata: Record<string, string> | null };
+type PlanChangeMetadata = { metadata: Record<string, string> | null };
 
-export function showPreview({ before, plan, at, shared_meters }: PreviewedPlanChange, { metadata }: Said) {
+export function showPreview(
+  { before, plan, at, shared_meters }: PreviewedPlanChange,
+  { metadata }: PlanChangeMetadata,
+) {
   const after: Subscription = { ...before, ...plan.changes };
   const [made] = buildLinesPreview(plan.lines).invoices;
   return {
@@ -32,12 +35,12 @@ export function showPreview({ before, plan, at, shared_meters }: PreviewedPlanCh
       period_start: after.current_period_start,
       period_end: after.current_period_end,
     },
-    warnings: [...warningsOf(plan), ...shared_meters],
+    warnings: [...planChangeWarnings(plan), ...shared_meters],
     metadata,
   };
 }
 
-export function showChangedPlan(changed: ChangedPlan, { metadata }: Said) {
+export function showChangedPlan(changed: ChangedPlan, { metadata }: PlanChangeMetadata) {
   const { before, subscription, plan, applied } = changed;
   return {
     ...scheduled(changed),
@@ -47,28 +50,28 @@ export function showChangedPlan(changed: ChangedPlan, { metadata }: Said) {
     invoice: applied?.settled?.invoice ?? null,
     proration_applied: applied ? prorations(changed) : null,
     effective_date: formatMs(changed.at),
-    warnings: [...warningsOf(plan), ...changed.shared_meters],
+    warnings: [...planChangeWarnings(plan), ...changed.shared_meters],
     metadata,
   };
 }
 
-export async function showPreviewV2(previewed: PreviewedPlanChange, said: Said, context: Context) {
+export async function showPreviewV2(previewed: PreviewedPlanChange, request: PlanChangeMetadata, context: Context) {
   const changed_resources = buildLinesPreview(previewed.plan.lines);
   const subscription = await showSubscription(previewed.before, context);
-  return { ...partsV2(previewed, { ...said, changed_resources, is_scheduled: false }), subscription };
+  return { ...partsV2(previewed, { ...request, changed_resources, is_scheduled: false }), subscription };
 }
 
 /** All but the subscription as it is then. */
-export function partsOfChangeV2(changed: ChangedPlan, said: Said) {
+export function showChangedPlanV2(changed: ChangedPlan, request: PlanChangeMetadata) {
   const { applied } = changed;
   const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };
   const changed_resources = applied ? showLineChanges(applied) : nothing;
-  return partsV2(changed, { ...said, ...scheduled(changed), changed_resources });
+  return partsV2(changed, { ...request, ...scheduled(changed), changed_resources });
 }
 
 function partsV2(
   { plan, at, shared_meters }: Pick<PreviewedPlanChange, 'plan' | 'at' | 'shared_meters'>,
-  shown: Said & { changed_resources: ChangedResources; is_scheduled: boolean },
+  shown: PlanChangeMetadata & { changed_resources: ChangedResources; is_scheduled: boolean },
 ) {
   return {
     ...shown,
@@ -77,7 +80,7 @@ function partsV2(
     from_plan: summary(plan.from),
     to_plan: summary(plan.to),
     entity_changes: entityChanges(plan),
-    warnings: [...warningsOf(plan), ...shared_meters],
+    warnings: [...planChangeWarnings(plan), ...shared_meters],
   };
 }
 
@@ -141,6 +144,6 @@ function unitPrice(amount: string, quantity: string): string {
   return units.isZero() ? '0' : new Decimal(amount).dividedBy(units).toDecimalPlaces(MAX_FRACTION_DIGITS).toFixed();
 }
 
-function warningsOf({ closing }: PreviewedPlanChange['plan']): string[] {
+function planChangeWarnings({ closing }: PreviewedPlanChange['plan']): string[] {
   return closing ? ['a new billing period begins with the change; the arrears of the running one are invoiced'] : [];
 }

@@ -39,7 +39,7 @@ export async function showWarnings(
 }
 
 /** Warnings cover all lines of a subscription, or only the lines that an add-on brought. */
-export async function showWarningsOf(
+export async function showSubscriptionWarnings(
   subscription: SubscriptionModel,
   context: Context,
   of: { addon_association_id?: string } = {},

@@ -8,8 +8,8 @@ import { defineExportColumns } from '../../core/export/column.ts';
 import { checkFileUrl } from '../../core/import/file-url.ts';
 import { type NumberedFault, readFaults } from '../../storage/imports/faults.ts';
 import { TaskModel } from '../../storage/models/task.ts';
-import { identityOfRequest, idFrom } from '../http/idempotency.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { deriveId, requestIdentity } from '../http/idempotency.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { sendStream, wantsGzip } from '../http/send-stream.ts';
 import { CreateTask, TaskAnswer, UploadQuery } from './schema.ts';
 
@@ -36,7 +36,7 @@ export const importRoutes: Route[] = [
     body: CreateTask,
     success: 202,
     answer: TaskAnswer,
-    once,
+    idempotency: once,
     handle: ({ body: { file_url, task_type, ...stated } }, context) => {
       if (task_type !== 'IMPORT') throw invalid('task_type', 'must be IMPORT: an export is asked for at its own place');
       checkFileUrl(file_url, context.services.config.IMPORT_ALLOWED_ADDRESSES);
@@ -57,7 +57,7 @@ export const importRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: TaskAnswer,
-    once,
+    idempotency: once,
     handle: ({ query }, context) => {
       const bytes: Buffer = context.request.body;
       if (bytes.length === 0) throw invalid('body', 'is required: the file');
@@ -87,15 +87,15 @@ export const importRoutes: Route[] = [
   }),
 ];
 
-type Stated = Omit<NewImport, 'id' | 'author'>;
+type ImportInput = Omit<NewImport, 'id' | 'author'>;
 
-function begin(stated: Stated, context: Context): Promise<TaskModel> {
+function begin(input: ImportInput, context: Context): Promise<TaskModel> {
   const { services, scope, principal } = context;
-  const entity = IMPORTED[stated.entity_type];
-  requireWrite(principal, entity, `an import of ${stated.entity_type}`);
-  const request = identityOfRequest(context);
-  const id = request === null ? undefined : idFrom('task', request);
-  return enqueueImport(services, scope, { ...stated, id, author: authorOf(context) });
+  const entity = IMPORTED[input.entity_type];
+  requireWrite(principal, entity, `an import of ${input.entity_type}`);
+  const request = requestIdentity(context);
+  const id = request === null ? undefined : deriveId('task', request);
+  return enqueueImport(services, scope, { ...input, id, author: toAuthor(context) });
 }
 
 const { text, word, integer } = defineExportColumns<NumberedFault>();

@@ -5,7 +5,7 @@ import { requireWrite } from '../../core/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { importRoutes } from './imports.ts';
 import { TaskAnswer, TaskFilter, TaskListAnswer, taskGrammar, UpdateTaskStatus } from './schema.ts';
 
@@ -52,8 +52,8 @@ export const taskRoutes: Route[] = [
     success: 200,
     answer: MessageAnswer,
     handle: async ({ params, body }, context) => {
-      if (body.task_status === 'PROCESSING') await requireWriteOf(params.id, context);
-      const author = authorOf(context);
+      if (body.task_status === 'PROCESSING') await requireImportWrite(params.id, context);
+      const author = toAuthor(context);
       const task = await changeTaskStatus(context.services, context.scope, { id: params.id, ...body, author });
       return { message: `the task is ${task.task_status}` };
     },
@@ -62,7 +62,7 @@ export const taskRoutes: Route[] = [
 ];
 
 /** Who has an import go on writes what its file holds. */
-async function requireWriteOf(id: string, { principal, scope, services }: Context): Promise<void> {
+async function requireImportWrite(id: string, { principal, scope, services }: Context): Promise<void> {
   const task = await TaskModel.fetchPublished(scope, id, { database: services.postgres });
   if (task.task_type !== 'IMPORT') return;
   const entity_type = getImportedEntity(task);

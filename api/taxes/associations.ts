@@ -5,7 +5,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor, toChangeOptions } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateTaxAssociation,
@@ -38,7 +38,7 @@ export const taxAssociationRoutes: Route[] = [
       handle: ({ body }, context) => {
         const { tax_rate_code, entity_type, entity_id, external_customer_id, ...stated } = body;
         const entity = { entity_type, entity_id, external_customer_id };
-        const request = { tax_rate_code, entity, stated, author: authorOf(context) };
+        const request = { tax_rate_code, entity, stated, author: toAuthor(context) };
         return attachTaxRate(context.services, context.scope, request);
       },
     }),
@@ -54,7 +54,7 @@ export const taxAssociationRoutes: Route[] = [
       changeTaxAssociation(context.services, context.scope, {
         id: params.id,
         changes: body,
-        author: authorOf(context),
+        author: toAuthor(context),
       }),
   }),
   route({
@@ -70,7 +70,7 @@ export const taxAssociationRoutes: Route[] = [
     answer: TaxAssociationAnswer,
     handle: async ({ params }, context) => {
       const change = { id: params.id, changes: { status: 'archived' } } as const;
-      const archived = await TaxAssociationModel.changePublished(context.scope, change, changeFor(context));
+      const archived = await TaxAssociationModel.changePublished(context.scope, change, toChangeOptions(context));
       return showAssociation(archived, context);
     },
   }),

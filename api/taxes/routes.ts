@@ -6,7 +6,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { taxAssociationRoutes } from './associations.ts';
 import {
@@ -38,7 +38,7 @@ export const taxRoutes: Route[] = [
     body: CreateTaxRate,
     handle: ({ body }, context) => {
       const rate = defineTaxRate(body);
-      const record = { id: newId('tax_rate', context.now.getTime()), ...rate, ...createdBy(authorOf(context)) };
+      const record = { id: newId('tax_rate', context.now.getTime()), ...rate, ...createdBy(toAuthor(context)) };
       const conflict = `a tax rate with code ${rate.code} exists already`;
       return TaxRateModel.add(context.scope, record, { database: context.services.postgres, conflict });
     },
@@ -51,7 +51,7 @@ export const taxRoutes: Route[] = [
       'Changes what is sent; the rest stays. Refused while it has associations. Its value cannot be changed.',
     body: UpdateTaxRate,
     handle: ({ params, body }, context) =>
-      changeTaxRate(context.services, context.scope, { id: params.id, changes: body, author: authorOf(context) }),
+      changeTaxRate(context.services, context.scope, { id: params.id, changes: body, author: toAuthor(context) }),
   }),
   route({
     method: 'delete',
@@ -64,7 +64,7 @@ export const taxRoutes: Route[] = [
     params: idParams,
     success: 204,
     handle: async ({ params }, context) => {
-      const change = { id: params.id, changes: { status: 'archived' }, author: authorOf(context) } as const;
+      const change = { id: params.id, changes: { status: 'archived' }, author: toAuthor(context) } as const;
       await changeTaxRate(context.services, context.scope, change);
     },
   }),

@@ -9,7 +9,7 @@ import {
   taxRateScope,
   taxRateShape,
 } from '../../core/tax/record.ts';
-import { anyOf, BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateTaxRate = taxRateFields.meta({
   id: 'CreateTaxRateRequest',
@@ -26,8 +26,8 @@ export const UpdateTaxRate = taxRateShape
   .meta({ id: 'UpdateTaxRateRequest', example: { description: 'The regular rate' } });
 
 export const TaxRateFilter = listShape({
-  taxrate_ids: anyOf('rates'),
-  taxrate_codes: anyOf('codes'),
+  taxrate_ids: matchAny('rates'),
+  taxrate_codes: matchAny('codes'),
   scope: taxRateScope.optional().meta({ description: 'Rates of this scope.' }),
 }).meta({ id: 'TaxRateFilter' });
 export type TaxRateFilter = z.output<typeof TaxRateFilter>;
@@ -80,8 +80,8 @@ export const UpdateTaxAssociation = z
   .meta({ id: 'TaxAssociationUpdateRequest', example: { priority: 20 } });
 
 export const TaxAssociationFilter = listShape({
-  tax_association_ids: anyOf('associations'),
-  tax_rate_ids: anyOf('rates'),
+  tax_association_ids: matchAny('associations'),
+  tax_rate_ids: matchAny('rates'),
   tax_rate_id: z.string().optional().meta({ description: 'Exactly this rate.' }),
   entity_type: taxEntityType.optional().meta({ description: 'What is taxed.' }),
   entity_id: z.string().optional().meta({ description: 'The id of what is taxed.' }),

@@ -2,7 +2,7 @@
 
 import { notFound } from '../../core/error.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
-import { authorOf, idParams, type Route, route } from '../http/route.ts';
+import { idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { TenantAnswer, UpdateTenant } from './schema.ts';
 
 const tag = 'Tenants';
@@ -38,7 +38,7 @@ export const tenantRoutes: Route[] = [
     answer: TenantAnswer,
     handle: async ({ body }, context) => {
       const { tenant_id } = context.principal;
-      const by = authorOf(context);
+      const by = toAuthor(context);
       return context.services.postgres.transaction(async (transaction) => {
         const tenant = await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
         return TenantModel.change(tenant, body, { by, database: transaction });

@@ -4,7 +4,7 @@ import { enqueueAdvance, stopTestClock } from '../../actions/test-clocks/move-te
 import { narrow } from '../../storage/models/page.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, idParams, type Route, route } from '../http/route.ts';
+import { idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   AdvanceTestClock,
@@ -39,7 +39,7 @@ export const testClockRoutes: Route[] = [
       'From then on it is `frozen_time` there: requests, events without a time of their own, and everything that is due go by it. Refused for production, and where there are subscriptions or invoices already. An environment has one clock, and keeps it.',
     body: CreateTestClock,
     handle: ({ body }, context) =>
-      createTestClock(context.services, context.scope, { wanted: body, author: authorOf(context) }),
+      createTestClock(context.services, context.scope, { wanted: body, author: toAuthor(context) }),
   }),
   clocks.list,
   clocks.search,
@@ -60,12 +60,12 @@ export const testClockRoutes: Route[] = [
     body: AdvanceTestClock,
     success: 202,
     answer: TestClockAnswer,
-    once: {
-      again: (_done, { params }, { scope, services }) =>
+    idempotency: {
+      replay: (_done, { params }, { scope, services }) =>
         TestClockModel.fetch(scope, params.id, { database: services.postgres }),
     },
     handle: ({ params, body }, context) =>
-      enqueueAdvance(context.services, context.scope, { id: params.id, ...body, author: authorOf(context) }),
+      enqueueAdvance(context.services, context.scope, { id: params.id, ...body, author: toAuthor(context) }),
   }),
   route({
     method: 'post',
@@ -79,11 +79,11 @@ export const testClockRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: TestClockAnswer,
-    once: {
-      again: (_done, { params }, { scope, services }) =>
+    idempotency: {
+      replay: (_done, { params }, { scope, services }) =>
         TestClockModel.fetch(scope, params.id, { database: services.postgres }),
     },
     handle: ({ params }, context) =>
-      stopTestClock(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      stopTestClock(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];

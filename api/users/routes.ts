@@ -8,10 +8,10 @@ import { invalid } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
-import { guarded } from '../auth/attempts.ts';
+import { limitAttempts } from '../auth/attempts.ts';
 import { forgetKeys } from '../http/auth.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import {
   CreateUser,
   CreateUserAnswer,
@@ -61,7 +61,7 @@ export const userRoutes: Route[] = [
       if (current_password && !password) throw invalid('password', 'is required with current_password');
       const wanted = password && { password, current_password };
       const newPassword =
-        wanted && (await guarded([principal.user_id], () => preparePassword(services, principal, wanted)));
+        wanted && (await limitAttempts([principal.user_id], () => preparePassword(services, principal, wanted)));
       const user = await changeUser(services, {
         ...subject(context, principal.user_id),
         changes,
@@ -85,7 +85,7 @@ export const userRoutes: Route[] = [
     success: 201,
     answer: CreateUserAnswer,
     example: { body: { type: 'service_account', name: 'Collector', roles: ['event_ingestor'] } },
-    once: 'shown_once',
+    idempotency: 'shown_once',
     handle: async ({ body }, context) => {
       const { services, principal, now } = context;
       const { user, password } = await createUser(services, { inviter: principal, wanted: body, now });
@@ -167,7 +167,7 @@ export const userRoutes: Route[] = [
 ];
 
 function subject(context: Context, id: string) {
-  return { tenant_id: context.principal.tenant_id, id, author: authorOf(context) };
+  return { tenant_id: context.principal.tenant_id, id, author: toAuthor(context) };
 }
 
 async function withTenant(user: UserModel, { principal, services }: Context) {

@@ -15,9 +15,9 @@ import { narrow } from '../../storage/models/page.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import { innerKey } from '../http/idempotency.ts';
+import { withInnerKey } from '../http/idempotency.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   BalanceQuery,
@@ -44,9 +44,9 @@ import {
   walletTransactionGrammar,
 } from './schema.ts';
 import {
-  balanceShown,
-  keptBalanceShown,
   showBalance,
+  showCachedBalance,
+  showRealTimeBalance,
   showTransaction,
   showTransactions,
   showWallet,
@@ -75,7 +75,7 @@ export const walletRoutes: Route[] = [
         'A customer has one active wallet of each type in a currency: a second is refused with 409. A `price_unit` says currency and conversion rate.',
       body: CreateWallet,
       handle: ({ body }, context) =>
-        createWallet(context.services, context.scope, { request: body, author: authorOf(context) }),
+        createWallet(context.services, context.scope, { request: body, author: toAuthor(context) }),
     }),
     success: 200,
   },
@@ -87,7 +87,7 @@ export const walletRoutes: Route[] = [
     description: 'Changes what is sent; the rest stays. What it is counted in, and whose it is, never changes.',
     body: UpdateWallet,
     handle: ({ params, body }, context) =>
-      changeWallet(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
+      changeWallet(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
   }),
   route({
     ...verb,
@@ -98,12 +98,12 @@ export const walletRoutes: Route[] = [
       'So many credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED makes a final invoice, and the credits come when it is paid; all others come at once. A key that comes again answers what it did first.',
     body: TopUpWallet,
     answer: ToppedUpAnswer,
-    once: 'inner_key',
+    idempotency: 'inner_key',
     handle: async ({ params, body }, context) => {
       const done = await topUpWallet(context.services, context.scope, {
         id: params.id,
-        request: innerKey(body, context),
-        author: authorOf(context),
+        request: withInnerKey(body, context),
+        author: toAuthor(context),
       });
       return {
         wallet_transaction: await showTransaction(done.wallet_transaction, context),
@@ -122,12 +122,12 @@ export const walletRoutes: Route[] = [
       'All of them or none, in the order of use; `wallet_transaction` says of which. A key that comes again takes nothing: it is answered as the first time.',
     body: DebitWallet,
     answer: WalletDebited,
-    once: 'inner_key',
+    idempotency: 'inner_key',
     handle: async ({ params, body }, context) => {
       const done = await debitWallet(context.services, context.scope, {
         id: params.id,
-        request: innerKey(body, context),
-        author: authorOf(context),
+        request: withInnerKey(body, context),
+        author: toAuthor(context),
       });
       const wallet_transaction = await showTransaction(done.wallet_transaction, context);
       return { ...(await showWallet(done.wallet, context)), wallet_transaction };
@@ -140,13 +140,13 @@ export const walletRoutes: Route[] = [
     summary: 'Close a wallet',
     description: 'What is in it is written off. Refused while credits for it are on an invoice that is not paid.',
     answer: WalletEnded,
-    once: {
-      again: async (_done, { params }, context) => ({ ...(await shownById(params.id, context)), message: CLOSED }),
+    idempotency: {
+      replay: async (_done, { params }, context) => ({ ...(await shownById(params.id, context)), message: CLOSED }),
     },
     handle: async ({ params }, context) => {
       const closed = await terminateWallet(context.services, context.scope, {
         id: params.id,
-        author: authorOf(context),
+        author: toAuthor(context),
       });
       return { ...(await showWallet(closed, context)), message: CLOSED };
     },
@@ -160,15 +160,15 @@ export const walletRoutes: Route[] = [
       'The prepaid one is closed, and its credits go into a new one as they are, with their priorities and expiries. 409 when the customer has a postpaid wallet in the currency.',
     body: ModifyWallet,
     answer: WalletModified,
-    once: {
-      again: async (done, { params }, context) => ({
+    idempotency: {
+      replay: async (done, { params }, context) => ({
         original_wallet: await shownById(params.id, context),
         new_wallet: await shownById(done.made('wallet'), context),
       }),
     },
     handle: async ({ params }, context) => {
       const { id } = params;
-      const done = await convertWallet(context.services, context.scope, { id, author: authorOf(context) });
+      const done = await convertWallet(context.services, context.scope, { id, author: toAuthor(context) });
       return {
         original_wallet: await showWallet(done.original_wallet, context),
         new_wallet: await showWallet(done.new_wallet, context),
@@ -216,7 +216,7 @@ export const walletRoutes: Route[] = [
       const { scope, services } = context;
       const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
       checkExpand(query.expand ?? [], walletGrammar);
-      return showWallets(await walletsOf(customer.id, context), query.expand ?? [], context);
+      return showWallets(await listCustomerWallets(customer.id, context), query.expand ?? [], context);
     },
   }),
   route({
@@ -234,7 +234,7 @@ export const walletRoutes: Route[] = [
       const { expand, include_real_time_balance: isRealTime = false } = query;
       checkExpand(expand ?? [], walletGrammar);
       const customer = await customerNamed(query, context);
-      const found = await walletsOf(customer.id, context);
+      const found = await listCustomerWallets(customer.id, context);
       return Promise.all(found.map((wallet) => showBalance(wallet, { expand, isRealTime }, context)));
     },
   }),
@@ -250,23 +250,23 @@ function balanceRoute(path: string, operation_id: string): Route {
       'The balance less what was used in the running periods and what stands on invoices that are not paid, of the prices that it pays for. 0 of one that is not active.',
     query: BalanceQuery,
     answer: WalletBalanceAnswer,
-    kept: ({ params, query }, { kept, now }) => {
+    readCached: ({ params, query }, { cache, now }) => {
       if ((query.expand ?? []).length > 0) return undefined;
-      const known = findCachedOwed(kept, params.id);
+      const known = findCachedOwed(cache, params.id);
       if (known === undefined) return undefined;
       const { wallet, owed } = known;
       const moment = {
         ...computeRealTimeBalance(wallet, owed),
-        as_of: kept.as_of,
+        as_of: cache.as_of,
         balance_updated_at: now.toISOString(),
       };
-      return { of: [wallet], show: keptBalanceShown, moment };
+      return { of: [wallet], show: showCachedBalance, moment };
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       checkExpand(query.expand ?? [], walletGrammar);
       const { wallet, realTime } = await loadWalletBalance(services, scope, { id: params.id, now });
-      return balanceShown(await showWallet(wallet, context, query.expand), realTime, now);
+      return showRealTimeBalance(await showWallet(wallet, context, query.expand), realTime, now);
     },
   });
 }
@@ -275,7 +275,7 @@ async function shownById(id: string, context: Context) {
   return showWallet(await WalletModel.fetch(context.scope, id, { database: context.services.postgres }), context);
 }
 
-function walletsOf(customer_id: string, { scope, services }: Context): Promise<WalletModel[]> {
+function listCustomerWallets(customer_id: string, { scope, services }: Context): Promise<WalletModel[]> {
   return WalletModel.in(scope, services.postgres)
     .where({ customer_id, status: 'published' })
     .orderBy(['created_at', 'id']) as unknown as Promise<WalletModel[]>;

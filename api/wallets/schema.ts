@@ -12,7 +12,7 @@ import {
 } from '../../core/wallet/record.ts';
 import { createWalletShape, debitShape, topUpShape, updateWalletShape } from '../../core/wallet/request.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { anyOf, BASE_COLUMNS, expand, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { BASE_COLUMNS, expand, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { MessageAnswer } from '../http/route.ts';
 import { UserAnswer } from '../users/schema.ts';
 
@@ -117,7 +117,7 @@ export const CustomerWalletsQuery = z.object({
 });
 
 export const WalletFilter = listShape({
-  wallet_ids: anyOf('wallets'),
+  wallet_ids: matchAny('wallets'),
   status: anyCase([...WALLET_STATUSES, ...STATUSES])
     .optional()
     .meta({ description: '`active`, `frozen` or `closed`; or the status of the record.' }),

@@ -7,13 +7,13 @@ import { UserModel } from '../../storage/models/user.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Context } from '../http/route.ts';
-import { customersOf } from '../invoices/expand.ts';
+import { loadCustomersById } from '../invoices/expand.ts';
 
 const WITHOUT = { credits_available_breakdown: null, real_time_balance: null, real_time_credit_balance: null };
 
 export async function showWallets(wallets: readonly WalletModel[], expand: readonly string[], context: Context) {
-  const asked = expand.includes('credits_available_breakdown');
-  const breakdowns = asked ? await breakdownsOf(wallets, context) : new Map<string, unknown>();
+  const withBreakdown = expand.includes('credits_available_breakdown');
+  const breakdowns = withBreakdown ? await loadBreakdowns(wallets, context) : new Map<string, unknown>();
   return wallets.map((wallet) => ({
     ...WITHOUT,
     ...wallet,
@@ -41,19 +41,19 @@ export async function showBalance(
       as_of: null,
       is_cached_fallback: false,
     };
-  return balanceShown(shown, await loadRealTimeBalance(context.services, wallet, context.now), context.now);
+  return showRealTimeBalance(shown, await loadRealTimeBalance(context.services, wallet, context.now), context.now);
 }
 
-export function balanceShown<Shown extends object>(shown: Shown, realTime: RealTimeSnapshot, now: Date) {
+export function showRealTimeBalance<Shown extends object>(shown: Shown, realTime: RealTimeSnapshot, now: Date) {
   return { ...shown, ...realTime, balance_updated_at: now.toISOString(), is_cached_fallback: false };
 }
 
 /** The same of a wallet that is kept, with what usage and the moment change. */
-export function keptBalanceShown(wallet: WalletModel, moment: object): object {
+export function showCachedBalance(wallet: WalletModel, moment: object): object {
   return { ...wallet, ...WITHOUT, ...moment, is_cached_fallback: false };
 }
 
-async function breakdownsOf(wallets: readonly WalletModel[], { scope, services }: Context) {
+async function loadBreakdowns(wallets: readonly WalletModel[], { scope, services }: Context) {
   const lots = await WalletTransactionModel.in(scope, services.postgres)
     .where('credits_available', '>', 0)
     .where('type', 'credit')
@@ -62,12 +62,12 @@ async function breakdownsOf(wallets: readonly WalletModel[], { scope, services }
       wallets.map(({ id }) => id),
     );
   const byWallet = groupBy(lots, ({ wallet_id }) => wallet_id);
-  return new Map<string, unknown>(wallets.map(({ id }) => [id, breakdownOf(byWallet.get(id) ?? [])]));
+  return new Map<string, unknown>(wallets.map(({ id }) => [id, computeBreakdown(byWallet.get(id) ?? [])]));
 }
 
 const BOUGHT: readonly string[] = ['PURCHASED_CREDIT_INVOICED', 'PURCHASED_CREDIT_DIRECT'];
 
-function breakdownOf(lots: readonly WalletTransactionModel[]) {
+function computeBreakdown(lots: readonly WalletTransactionModel[]) {
   const sum = (of: readonly WalletTransactionModel[]) =>
     of.reduce((total, { credits_available }) => total.plus(credits_available), new Decimal(ZERO)).toFixed();
   const isBought = ({ transaction_reason }: WalletTransactionModel) => BOUGHT.includes(transaction_reason);
@@ -80,7 +80,7 @@ export async function showTransactions(
   context: Context,
 ) {
   const { scope, services } = context;
-  const customers = expand.includes('customer') ? await customersOf(transactions, context) : new Map();
+  const customers = expand.includes('customer') ? await loadCustomersById(transactions, context) : new Map();
   const users = expand.includes('created_by_user')
     ? await UserModel.byId(
         scope.tenant_id,

@@ -13,7 +13,7 @@ import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { createSealer } from '../../storage/sealing.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import {
   CreateEndpoint,
   DeliveryAnswer,
@@ -43,14 +43,14 @@ export const endpointRoutes: Route[] = [
     body: CreateEndpoint,
     success: 201,
     answer: EndpointSecretAnswer,
-    once: 'shown_once',
+    idempotency: 'shown_once',
     handle: ({ body }, context) => {
       if (context.services.config.SVIX_TOKEN !== undefined)
         throw notAllowed('Svix has the endpoints: GET /webhooks/dashboard tells where');
       return createEndpoint(context.services, context.scope, {
         fields: body,
-        author: authorOf(context),
-        sealing: sealingOf(context),
+        author: toAuthor(context),
+        sealing: buildSealing(context),
       });
     },
   }),
@@ -91,7 +91,7 @@ export const endpointRoutes: Route[] = [
     success: 200,
     answer: EndpointAnswer,
     handle: ({ params, body }, context) =>
-      changeEndpoint(context.services, context.scope, { id: params.id, changes: body, author: authorOf(context) }),
+      changeEndpoint(context.services, context.scope, { id: params.id, changes: body, author: toAuthor(context) }),
   }),
   route({
     ...one,
@@ -102,7 +102,7 @@ export const endpointRoutes: Route[] = [
     access: 'webhook:write',
     success: 204,
     handle: ({ params }, context) =>
-      deleteEndpoint(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      deleteEndpoint(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
   route({
     ...one,
@@ -116,13 +116,13 @@ export const endpointRoutes: Route[] = [
     body: RotateSecret,
     success: 200,
     answer: EndpointSecretAnswer,
-    once: 'shown_once',
+    idempotency: 'shown_once',
     handle: ({ params, body }, context) =>
       rotateSecret(context.services, context.scope, {
         id: params.id,
         ...body,
-        author: authorOf(context),
-        sealing: sealingOf(context),
+        author: toAuthor(context),
+        sealing: buildSealing(context),
       }),
   }),
   route({
@@ -136,12 +136,12 @@ export const endpointRoutes: Route[] = [
     access: 'webhook:write',
     success: 202,
     answer: DeliveryAnswer,
-    once: {
-      again: (done, _input, { scope, services }) =>
+    idempotency: {
+      replay: (done, _input, { scope, services }) =>
         WebhookDeliveryModel.fetch(scope, done.made('webhook_delivery'), { database: services.postgres }),
     },
     handle: ({ params }, context) =>
-      testEndpoint(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+      testEndpoint(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
 ];
 
@@ -150,6 +150,6 @@ function findEndpoints(input: EndpointFilter, { scope, services }: Context) {
   return fetchPage(query, input, endpointGrammar);
 }
 
-function sealingOf({ services }: Context) {
+function buildSealing({ services }: Context) {
   return createSealer(services.config.SECRETS_KEYS);
 }

@@ -8,7 +8,7 @@ import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { endpointRoutes } from './endpoints.ts';
 import {
   DashboardAnswer,
@@ -134,7 +134,7 @@ const deliveryRoutes: Route[] = [
     summary: 'Tell a system event again',
     description: `${RETRY} The id is that of the event.`,
     params: idParams,
-    once: { again: async (done, { params }) => toldAgain(params.id, done.madeAll('webhook_delivery').length) },
+    idempotency: { replay: async (done, { params }) => showResent(params.id, done.madeAll('webhook_delivery').length) },
     handle: ({ params }, context) => retry(params.id, context),
   }),
   route({
@@ -145,7 +145,9 @@ const deliveryRoutes: Route[] = [
     summary: 'Tell a system event again, named in the body',
     description: RETRY,
     body: RetryWebhook,
-    once: { again: async (done, { body }) => toldAgain(body.system_event_id, done.madeAll('webhook_delivery').length) },
+    idempotency: {
+      replay: async (done, { body }) => showResent(body.system_event_id, done.madeAll('webhook_delivery').length),
+    },
     handle: ({ body }, context) => retry(body.system_event_id, context),
   }),
   route({
@@ -190,10 +192,10 @@ function findDeliveries(input: DeliveryFilter, { scope, services }: Context) {
 
 async function retry(id: string, context: Context) {
   const { has_targets } = createWebhookBackend(context.services.config);
-  const count = await retryEvent(context.services, context.scope, { id, has_targets, author: authorOf(context) });
-  return toldAgain(id, count);
+  const count = await retryEvent(context.services, context.scope, { id, has_targets, author: toAuthor(context) });
+  return showResent(id, count);
 }
 
-function toldAgain(id: string, count: number) {
+function showResent(id: string, count: number) {
   return { success: true, message: `told again to ${count} endpoint${count === 1 ? '' : 's'}`, system_event_id: id };
 }

@@ -10,7 +10,7 @@ import {
   webhookDeliveryShape,
   webhookEndpointShape,
 } from '../../core/webhook/record.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 const event_names = z.array(systemEventName).meta({
   description:
@@ -99,9 +99,9 @@ export const EventTypesAnswer = z
 export const SystemEventAnswer = systemEventShape.meta({ id: 'SystemEventResponse' });
 export const SystemEventListAnswer = listAnswer(SystemEventAnswer, 'ListSystemEventsResponse');
 export const SystemEventFilter = listShape({
-  event_names: anyOf('events, by their names'),
+  event_names: matchAny('events, by their names'),
   entity_type: z.string().optional().meta({ description: 'The kind of record to which it happened.' }),
-  entity_ids: anyOf('records to which it happened'),
+  entity_ids: matchAny('records to which it happened'),
 }).meta({ id: 'SystemEventFilter', example: { event_names: ['customer.created'], limit: 10 } });
 export type SystemEventFilter = z.output<typeof SystemEventFilter>;
 export const systemEventGrammar: ListGrammar = {
@@ -124,10 +124,10 @@ export const DeliveryDetailAnswer = webhookDeliveryShape
   })
   .meta({ id: 'WebhookDeliveryDetailResponse' });
 export const DeliveryFilter = listShape({
-  endpoint_ids: anyOf('endpoints'),
-  system_event_ids: anyOf('events'),
-  entity_ids: anyOf('records to which it happened'),
-  event_names: anyOf('events, by their names'),
+  endpoint_ids: matchAny('endpoints'),
+  system_event_ids: matchAny('events'),
+  entity_ids: matchAny('records to which it happened'),
+  event_names: matchAny('events, by their names'),
   delivery_status: anyCase(DELIVERY_STATUSES).optional().meta({ description: 'How far it is.' }),
 }).meta({ id: 'WebhookDeliveryFilter', example: { delivery_status: 'failed', limit: 10 } });
 export type DeliveryFilter = z.output<typeof DeliveryFilter>;

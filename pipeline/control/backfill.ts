@@ -47,13 +47,13 @@ import {
 export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
   const waiting = await listVersionsToBackfill(stores.postgres, stores.log.partition_count);
   let settled = 0;
-  for (const version of waiting) if (await settle(stores, version, events_max)) settled++;
+  for (const version of waiting) if (await completeBackfill(stores, version, events_max)) settled++;
   return settled;
 }
 
-async function settle(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
+async function completeBackfill(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
   // Nobody will ask for the rows of a version that another one counts in place of.
-  if (await isSuperseded(stores.postgres, version)) return settleSuperseded(stores, version);
+  if (await isSuperseded(stores.postgres, version)) return stopSuperseded(stores, version);
   if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {
     // Another process may have done it since we looked.
@@ -67,7 +67,7 @@ async function settle(stores: Stores, version: MeterVersion, events_max: number)
   return settled ?? false;
 }
 
-async function settleSuperseded(stores: Stores, version: MeterVersion): Promise<boolean> {
+async function stopSuperseded(stores: Stores, version: MeterVersion): Promise<boolean> {
   const settled = await locked(stores, version, async (transaction) => {
     await finishVersion(transaction, version, 'stopped');
     return true;
@@ -143,10 +143,10 @@ function isPartOver(version: BackfillProgress, { day, part }: { day: number; par
   return isDayOver(version, day) || (backfilling_day === day && part < backfilling_part);
 }
 
-type Part = CurrentBackfillPart & { readonly range: CustomerRange };
+type RangedBackfillPart = CurrentBackfillPart & { readonly range: CustomerRange };
 
 /** False where another process has the version in hand. */
-async function writePart(stores: Stores, counted: CountedMeter, part: Part): Promise<boolean> {
+async function writePart(stores: Stores, counted: CountedMeter, part: RangedBackfillPart): Promise<boolean> {
   const { clickhouse } = stores;
   const { day, range } = part;
   const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
@@ -169,31 +169,31 @@ async function writePart(stores: Stores, counted: CountedMeter, part: Part): Pro
 async function putPart(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   { meter_id, version }: CountedMeter,
-  { rows, outcomes }: Counts,
+  { rows, outcomes }: BackfillCounts,
   { attempt, since }: PartBegun,
 ): Promise<void> {
   const own = { writer: `backfill:${meter_id}:${version}`, attempt };
-  const again = attempt !== since;
-  if (again) await raiseFence(clickhouse, own);
+  const isRetry = attempt !== since;
+  if (isRetry) await raiseFence(clickhouse, own);
   const kind = (outcome: EventOutcome) => `${outcome.outcome}/${outcome.meter_id}`;
   await writeRows(clickhouse, EVENT_OUTCOMES, {
-    rows: again ? await findMissingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
+    rows: isRetry ? await findMissingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
     attempt: own,
   });
-  const missing = again ? await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
+  const missing = isRetry ? await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
   await writeUsageRows(clickhouse, { rows: missing, getVersion: () => version }, own);
   if ((await findMissingUsageRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
     throw unavailable('the usage store (rows of a back-fill that were written are not there)');
 }
 
-type Counts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
+type BackfillCounts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
 
 /** Outcomes as the pipeline writes them for events that come later. */
 async function countPart(
   stores: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
   { day, range }: { day: number; range: CustomerRange },
-): Promise<Counts> {
+): Promise<BackfillCounts> {
   const { tenant_id, environment_id, meter_id } = counted;
   const outcomes: EventOutcome[] = [];
   const wanted = { days: [day, day + 1] as const, range };

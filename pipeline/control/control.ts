@@ -33,14 +33,18 @@ import { pipelineMetrics } from '../metrics.ts';
 type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 
 /** What stands behind the message, and what it could not do, where the log goes on without it. */
-export type Passed = { readonly to: bigint; readonly problem?: Error | null };
+export type PassedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
 
 /** Passes one control message. */
-export async function passControl(stores: Stores, held: OwnedPartition, record: LogRecord): Promise<Passed> {
+export async function passControl(
+  stores: Stores,
+  lease: OwnedPartition,
+  record: LogRecord,
+): Promise<PassedControlMessage> {
   const message = JSON.parse(record.body.toString('utf8')) as ControlMessage;
   const to = record.offset + 1n;
   const end = (transaction: Database) =>
-    finishSlice(transaction, held, {
+    finishSlice(transaction, lease, {
       from: record.offset,
       next_offset: to,
       watermark_us: record.received_at_us,
@@ -52,22 +56,22 @@ export async function passControl(stores: Stores, held: OwnedPartition, record: 
     await passBarrier(stores, { message, record, end });
     return { to };
   }
-  const { attempt, again, done } = await planSlice(stores.postgres, held, { from: record.offset, to });
+  const { attempt, again, done } = await planSlice(stores.postgres, lease, { from: record.offset, to });
   if (done) return { to };
   // Nothing that an earlier try has sent may arrive between what is done now.
-  if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(held.partition), attempt });
+  if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(lease.partition), attempt });
   if (message.type === 'rebuild') {
-    await passRebuild(stores, { held, record, end }, message);
+    await passRebuild(stores, { lease: lease, record, end }, message);
     return { to };
   }
-  const made = await makeDailyRollups(stores, { held, days_before: message.days_before, finish: end });
+  const made = await makeDailyRollups(stores, { held: lease, days_before: message.days_before, finish: end });
   pipelineMetrics.dailyRollups(made);
   return { to, problem: made.problem };
 }
 
-type Barrier = { message: BarrierMessage; record: LogRecord; end(transaction: Database): Promise<void> };
+type BarrierMessagePass = { message: BarrierMessage; record: LogRecord; end(transaction: Database): Promise<void> };
 
-async function passBarrier({ postgres }: Stores, { message, record, end }: Barrier): Promise<void> {
+async function passBarrier({ postgres }: Stores, { message, record, end }: BarrierMessagePass): Promise<void> {
   const barrier = { ...message, partition: record.partition, from_offset: record.offset };
   await postgres.transaction(async (transaction) => {
     await recordBarrier(transaction, barrier);
@@ -75,11 +79,15 @@ async function passBarrier({ postgres }: Stores, { message, record, end }: Barri
   });
 }
 
-type Passing = { readonly held: OwnedPartition; readonly record: LogRecord; end(transaction: Database): Promise<void> };
+type ControlMessagePass = {
+  readonly lease: OwnedPartition;
+  readonly record: LogRecord;
+  end(transaction: Database): Promise<void>;
+};
 
 async function passRebuild(
   stores: Stores,
-  { held, record, end }: Passing,
+  { lease, record, end }: ControlMessagePass,
   { rebuild_id }: RebuildMessage,
 ): Promise<void> {
   const rebuild = await findRebuild(stores.postgres, rebuild_id);
@@ -87,7 +95,7 @@ async function passRebuild(
   const { tenant_id, environment_id, targets, settles } = rebuild;
   const scope = { tenant_id, environment_id };
   await rebuildBuckets(stores, {
-    held,
+    held: lease,
     own_before: record.offset,
     settling: settles,
     targets: async () => {

@@ -28,11 +28,11 @@ export class MeterCatalogue {
       this.#byScope.set(key, compileMeters(some.map((version) => version.definition!)));
   }
 
-  metersOf(scope: Scope): MeterIndex {
+  findMeters(scope: Scope): MeterIndex {
     return this.#byScope.get(scopeKey(scope)) ?? NO_METERS;
   }
 
-  versionOf(meterId: string): number {
+  getVersion(meterId: string): number {
     const version = this.#versions.get(meterId);
     if (version === undefined) throw new Error(`meter ${meterId} is not in the catalogue`);
     return version;

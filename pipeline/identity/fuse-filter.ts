@@ -28,7 +28,7 @@ export function makeFuseFilter(pairs: Uint32Array): FuseFilter {
 const at = { a: 0, b: 0, c: 0, fingerprint: 0 };
 
 /** True for every key that the filter was made from. `byteAt` reads one byte of the fingerprints. */
-export function fuseHas(
+export function hasKey(
   filter: Omit<FuseFilter, 'fingerprints'>,
   [high, low]: readonly [number, number],
   byteAt: (place: number) => number,
@@ -39,7 +39,7 @@ export function fuseHas(
 }
 
 /** The same where the fingerprints are in memory: asked for every event. */
-export function fuseHasInMemory(filter: FuseFilter, high: number, low: number): boolean {
+export function hasKeyInMemory(filter: FuseFilter, high: number, low: number): boolean {
   locate(filter, high, low);
   const { fingerprints } = filter;
   return (fingerprints[at.a]! ^ fingerprints[at.b]! ^ fingerprints[at.c]!) === at.fingerprint;

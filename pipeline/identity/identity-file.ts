@@ -30,7 +30,7 @@ export type FileSeal = { readonly bytes: number; readonly header_crc: number };
 export class DamagedFile extends Error {}
 
 /** Where the ids of a new file come from: one part after the other. `parts` is a power of two. */
-export type IdentitySource = { readonly parts: number; pairsOf(part: number): Uint32Array | Promise<Uint32Array> };
+export type IdentitySource = { readonly parts: number; readPairs(part: number): Uint32Array | Promise<Uint32Array> };
 
 const MAGIC = 'farthing identities 2\n';
 const HEADER_BYTES = MAGIC.length + 16;
@@ -44,7 +44,7 @@ export async function writeIdentityFile(path: string, source: IdentitySource): P
     const parts: IdentityPart[] = [];
     let at = HEADER_BYTES;
     for (let index = 0; index < source.parts; index++) {
-      const { part, bytes } = partOf(distinct(await source.pairsOf(index)), at);
+      const { part, bytes } = buildPart(sortDistinct(await source.readPairs(index)), at);
       for (const some of bytes) at += writeAll(file, some, at);
       parts.push(part);
       await new Promise((resolve) => setImmediate(resolve));
@@ -58,7 +58,7 @@ export async function writeIdentityFile(path: string, source: IdentitySource): P
   }
 }
 
-function partOf(pairs: Uint32Array, at: number): { part: IdentityPart; bytes: Uint8Array[] } {
+function buildPart(pairs: Uint32Array, at: number): { part: IdentityPart; bytes: Uint8Array[] } {
   const { fingerprints, ...filter } = makeFuseFilter(pairs);
   const hashes = new Uint8Array(pairs.buffer, pairs.byteOffset, pairs.byteLength);
   const checks = { filter_crc: crc32(fingerprints), keys_crc: crc32(hashes) };
@@ -86,7 +86,7 @@ function writeAll(file: number, bytes: Uint8Array, at: number): number {
 }
 
 /** Sorted and each once: a filter cannot be made of keys that repeat. */
-export function distinct(pairs: Uint32Array): Uint32Array {
+export function sortDistinct(pairs: Uint32Array): Uint32Array {
   const keys = new BigUint64Array(pairs.length / 2);
   for (let key = 0; key < keys.length; key++)
     keys[key] = (BigInt(pairs[key * 2]!) << 32n) | BigInt(pairs[key * 2 + 1]!);
@@ -101,7 +101,7 @@ export function distinct(pairs: Uint32Array): Uint32Array {
   return result.slice(0, next);
 }
 
-export function joined(some: readonly Uint32Array[]): Uint32Array {
+export function joinPairs(some: readonly Uint32Array[]): Uint32Array {
   const all = new Uint32Array(some.reduce((length, pairs) => length + pairs.length, 0));
   let at = 0;
   for (const pairs of some) {
@@ -142,20 +142,20 @@ export class IdentityFile {
     return this.#handle.fd;
   }
 
-  async filterOf(index: number): Promise<FuseFilter> {
+  async readFilter(index: number): Promise<FuseFilter> {
     const { seed, segment_length, segment_count, at, filter_bytes, filter_crc } = this.parts[index]!;
     const fingerprints = await this.#checked({ at, length: filter_bytes, crc: filter_crc });
     return { seed, segment_length, segment_count, fingerprints };
   }
 
-  async pairsOf(index: number): Promise<Uint32Array> {
+  async readPairs(index: number): Promise<Uint32Array> {
     const { at, filter_bytes, keys, keys_crc } = this.parts[index]!;
     const bytes = await this.#checked({ at: at + filter_bytes, length: keys * 8, crc: keys_crc });
     return new Uint32Array(bytes.buffer, bytes.byteOffset, keys * 2);
   }
 
   /** Compares the hashes of a part with their checksum, some of them at a time. */
-  async checkPairsOf(index: number): Promise<void> {
+  async checkPairs(index: number): Promise<void> {
     const { at, filter_bytes, keys, keys_crc } = this.parts[index]!;
     const end = at + filter_bytes + keys * 8;
     const some = new Uint8Array(Math.min(CHUNK_BYTES, keys * 8));

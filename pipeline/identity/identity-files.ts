@@ -16,7 +16,7 @@ import {
   toHashRange,
   visitStoredHashes,
 } from '../../storage/events/identities.ts';
-import { distinct, IdentityFile, joined } from './identity-file.ts';
+import { IdentityFile, joinPairs, sortDistinct } from './identity-file.ts';
 import { type Manifest, readManifest } from './identity-manifest.ts';
 
 export type PartitionFiles = {
@@ -38,7 +38,7 @@ export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
   const answers: FilesAnswer[] = [];
   for (const partition of partitionsIn(dir)) {
     try {
-      answers.push({ partition, ok: true, files: await sumsOfFiles(folderOf(dir, partition)) });
+      answers.push({ partition, ok: true, files: await sumsOfFiles(partitionFolder(dir, partition)) });
     } catch (error) {
       answers.push({ partition, ok: false, why: (error as Error).message });
     }
@@ -47,14 +47,14 @@ export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
 }
 
 /** `missing`: ids that would be taken for new although they are known. It must be none. */
-export type Compared = { count: number; stored: number; missing: number; more: number };
+export type IdentityComparison = { count: number; stored: number; missing: number; more: number };
 
 /** The files of a partition against the table. */
 export async function compareIdentityFiles(
   clickhouse: ClickHouseClient,
   dir: string,
   files: PartitionFiles,
-): Promise<Compared> {
+): Promise<IdentityComparison> {
   const range = {
     ...toHashRange(toShardRange(files.partition, files.partition_count)),
     partition: files.partition,
@@ -71,7 +71,7 @@ export async function compareIdentityFiles(
   for (const [part, sums] of stored.entries()) {
     const { count, sum } = files.parts[part]!;
     if (count === sums.count && sum === sums.sum) continue;
-    const known = await hashesOfFiles(folderOf(dir, files.partition), part);
+    const known = await hashesOfFiles(partitionFolder(dir, files.partition), part);
     await visitStoredHashes(clickhouse, { ...range, part, parts: files.parts.length }, (hash) => {
       if (!known.delete(hash)) compared.missing++;
     });
@@ -86,7 +86,7 @@ function partitionsIn(dir: string): number[] {
   return names.map((name) => Number(name.slice('partition-'.length))).sort((a, b) => a - b);
 }
 
-function folderOf(dir: string, partition: number): string {
+function partitionFolder(dir: string, partition: number): string {
   return join(dir, `partition-${partition}`);
 }
 
@@ -95,7 +95,7 @@ async function sumsOfFiles(dir: string): Promise<PartitionFiles> {
     const parts: HashSums[] = [];
     const all = new HashSum();
     for (let part = 0; part < (files[0]?.parts.length ?? 0); part++) {
-      for (const file of files) await file.filterOf(part);
+      for (const file of files) await file.readFilter(part);
       const pairs = await pairsIn(files, part);
       const sums = new HashSum();
       for (let at = 0; at < pairs.length; at += 2) {
@@ -118,7 +118,7 @@ async function hashesOfFiles(dir: string, part: number): Promise<Set<string>> {
 }
 
 async function pairsIn(files: readonly IdentityFile[], part: number): Promise<Uint32Array> {
-  return distinct(joined(await Promise.all(files.map((file) => file.pairsOf(part)))));
+  return sortDistinct(joinPairs(await Promise.all(files.map((file) => file.readPairs(part)))));
 }
 
 const TRIES = 5;

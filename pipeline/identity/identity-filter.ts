@@ -3,7 +3,7 @@
  * without a look at the store. The fingerprints are in memory where there is room, and are read from the file otherwise.
  */
 import { readSync, rmSync } from 'node:fs';
-import { type FuseFilter, fuseHas, fuseHasInMemory } from './fuse-filter.ts';
+import { type FuseFilter, hasKey, hasKeyInMemory } from './fuse-filter.ts';
 import { type FileSeal, IdentityFile } from './identity-file.ts';
 
 export class IdentityFilter {
@@ -60,12 +60,12 @@ export class IdentityFilter {
     const index = (high << this.#shift) >>> this.#shift;
     const part = this.#file.parts[index]!;
     if (part.keys === 0) return false;
-    if (this.#resident) return fuseHasInMemory(this.#resident[index]!, high, low);
-    return fuseHas(part, [high, low], (place) => this.#byteAt(part.at + place));
+    if (this.#resident) return hasKeyInMemory(this.#resident[index]!, high, low);
+    return hasKey(part, [high, low], (place) => this.#byteAt(part.at + place));
   }
 
-  pairsOf(index: number): Promise<Uint32Array> {
-    return this.#file.pairsOf(index);
+  readPairs(index: number): Promise<Uint32Array> {
+    return this.#file.readPairs(index);
   }
 
   close(): void {
@@ -80,16 +80,16 @@ export class IdentityFilter {
   async #check(inMemory: boolean): Promise<void> {
     const filters: FuseFilter[] = [];
     for (let index = 0; index < this.#file.parts.length; index++) {
-      const filter = await this.#file.filterOf(index);
+      const filter = await this.#file.readFilter(index);
       if (inMemory) filters.push(filter);
-      await this.#file.checkPairsOf(index);
+      await this.#file.checkPairs(index);
     }
     if (inMemory) this.#resident = filters;
   }
 
   async #filters(): Promise<FuseFilter[]> {
     const filters: FuseFilter[] = [];
-    for (let index = 0; index < this.#file.parts.length; index++) filters.push(await this.#file.filterOf(index));
+    for (let index = 0; index < this.#file.parts.length; index++) filters.push(await this.#file.readFilter(index));
     return filters;
   }
 

@@ -23,7 +23,7 @@ export function readManifest(dir: string): Manifest | undefined {
   if (!existsSync(path)) return undefined;
   const content = readFileSync(path, 'utf8');
   const text = content.slice(CHECK_LENGTH);
-  if (content.slice(0, CHECK_LENGTH) !== checkOf(text))
+  if (content.slice(0, CHECK_LENGTH) !== computeChecksum(text))
     throw new DamagedFile(`${path} is damaged, or of an older version`);
   return JSON.parse(text) as Manifest;
 }
@@ -32,7 +32,7 @@ export function readManifest(dir: string): Manifest | undefined {
 export function writeManifest(dir: string, manifest: Manifest): void {
   const draft = join(dir, `${MANIFEST}.draft`);
   const text = JSON.stringify(manifest);
-  writeFileSync(draft, checkOf(text) + text, { mode: 0o600, flush: true });
+  writeFileSync(draft, computeChecksum(text) + text, { mode: 0o600, flush: true });
   syncDirectory(dir);
   renameSync(draft, join(dir, MANIFEST));
   syncDirectory(dir);
@@ -40,6 +40,6 @@ export function writeManifest(dir: string, manifest: Manifest): void {
 
 const CHECK_LENGTH = 9;
 
-function checkOf(text: string): string {
+function computeChecksum(text: string): string {
   return `${crc32(text).toString(16).padStart(8, '0')}\n`;
 }

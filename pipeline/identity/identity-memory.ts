@@ -11,7 +11,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectory } from '../../storage/make-directory.ts';
 import { pipelineMetrics } from '../metrics.ts';
-import { DamagedFile, type IdentitySource, joined, writeIdentityFile } from './identity-file.ts';
+import { DamagedFile, type IdentitySource, joinPairs, writeIdentityFile } from './identity-file.ts';
 import { IdentityFilter } from './identity-filter.ts';
 import { type Manifest, readManifest, writeManifest } from './identity-manifest.ts';
 import { IdentitySet } from './identity-set.ts';
@@ -38,7 +38,7 @@ export type ReadIdentities = (
   visit: (high: number, low: number) => Promise<void> | void,
 ) => Promise<void>;
 
-export type PartitionPlace = {
+export type IdentityPartition = {
   readonly partition: number;
   readonly partition_count: number;
   /** Whose ids they are: the files of other stores know nothing of these. */
@@ -51,7 +51,7 @@ const PARTS = 256;
 
 export class IdentityMemory {
   readonly #options: IdentityOptions;
-  readonly #place: PartitionPlace;
+  readonly #place: IdentityPartition;
   readonly #read: ReadIdentities;
   #hot = new IdentitySet(PARTS);
   #files: { filter: IdentityFilter; level: number }[] = [];
@@ -62,7 +62,7 @@ export class IdentityMemory {
   /** `next`: everything before it is in ClickHouse. */
   static async open(
     options: IdentityOptions,
-    place: PartitionPlace,
+    place: IdentityPartition,
     { next, read }: { next: bigint; read: ReadIdentities },
   ): Promise<IdentityMemory> {
     const memory = new IdentityMemory(options, place, read);
@@ -76,7 +76,7 @@ export class IdentityMemory {
     }
   }
 
-  private constructor(options: IdentityOptions, place: PartitionPlace, read: ReadIdentities) {
+  private constructor(options: IdentityOptions, place: IdentityPartition, read: ReadIdentities) {
     this.#options = options;
     this.#place = place;
     this.#read = read;
@@ -109,7 +109,7 @@ export class IdentityMemory {
   }
 
   /** Called between slices, when everything before `next` is in ClickHouse: keeps the exact set small. */
-  async settle(next: bigint): Promise<void> {
+  async sealIfFull(next: bigint): Promise<void> {
     if (this.#options.dir === null || this.#hot.size < this.#options.hot_ids) return;
     try {
       await this.seal(next);
@@ -150,7 +150,10 @@ export class IdentityMemory {
   async #spill(): Promise<void> {
     const hot = this.#hot;
     if (hot.size === 0) return;
-    this.#files.push({ filter: await this.#make({ parts: PARTS, pairsOf: (part) => hot.pairsOf(part) }), level: 0 });
+    this.#files.push({
+      filter: await this.#make({ parts: PARTS, readPairs: (part) => hot.listPairs(part) }),
+      level: 0,
+    });
     this.#hot = new IdentitySet(PARTS);
   }
 
@@ -160,8 +163,9 @@ export class IdentityMemory {
       const some = this.#files.filter((file) => file.level === level);
       if (some.length === 0 && !this.#files.some((file) => file.level > level)) return;
       if (some.length < FAN_OUT) continue;
-      const pairsOf = async (part: number) => joined(await Promise.all(some.map(({ filter }) => filter.pairsOf(part))));
-      const filter = await this.#make({ parts: PARTS, pairsOf });
+      const readPairs = async (part: number) =>
+        joinPairs(await Promise.all(some.map(({ filter }) => filter.readPairs(part))));
+      const filter = await this.#make({ parts: PARTS, readPairs: readPairs });
       this.#files = [...this.#files.filter((file) => !some.includes(file)), { filter, level: level + 1 }];
       this.#writeManifest();
       for (const file of some) file.filter.remove();
@@ -207,9 +211,9 @@ export class IdentityMemory {
       // Not only what is damaged: a file that is away, or a disk that cannot read it.
       return this.#startAgain((error as Error).message);
     }
-    const kept = new Set(this.#files.map(({ filter }) => filter.path));
+    const filesInUse = new Set(this.#files.map(({ filter }) => filter.path));
     for (const name of readdirSync(this.#dir).filter((each) => each.includes('.ids')))
-      if (!kept.has(join(this.#dir, name))) rmSync(join(this.#dir, name), { force: true });
+      if (!filesInUse.has(join(this.#dir, name))) rmSync(join(this.#dir, name), { force: true });
   }
 
   async #openNamed({ files, until }: Manifest): Promise<void> {

@@ -5,12 +5,12 @@
  * needs the exact look-up by id (`storage/events/identities.ts`), so a collision costs time and never an event.
  */
 export class IdentitySet {
-  readonly #tables: Table[];
+  readonly #tables: IdentityTable[];
   readonly #mask: number;
 
   /** `table_count` is a power of two. */
   constructor(table_count = 256) {
-    this.#tables = Array.from({ length: table_count }, () => new Table());
+    this.#tables = Array.from({ length: table_count }, () => new IdentityTable());
     this.#mask = table_count - 1;
   }
 
@@ -36,7 +36,7 @@ export class IdentitySet {
   }
 
   /** The hashes of one table, as two halves each: what a filter is made of (`pipeline/identity/identity-filter.ts`). */
-  pairsOf(table: number): Uint32Array {
+  listPairs(table: number): Uint32Array {
     return this.#tables[table]!.pairs();
   }
 }
@@ -45,7 +45,7 @@ const SLOTS_AT_FIRST = 16;
 const FULLEST = 0.82;
 const GROWTH = 1.5;
 
-class Table {
+class IdentityTable {
   #words = new Uint32Array(SLOTS_AT_FIRST * 2);
   #slots = SLOTS_AT_FIRST;
   #full = Math.floor(SLOTS_AT_FIRST * FULLEST);

@@ -45,9 +45,9 @@ import { pipelineMetrics } from '../metrics.ts';
 import { dedupe } from '../steps/dedupe.ts';
 import { meterEvents } from '../steps/meter-events.ts';
 import { EventReader, type ReadEvent, type ReadResult } from '../steps/read-events.ts';
-import { findPoison, leaveNothingOf, poisonOutcome, setAside } from './poison.ts';
-import { correctionsIn, countsOf, eventRecordsIn, type PreparedSlice } from './slice.ts';
-import { workOf } from './slice-work.ts';
+import { findPoison, forgetRejected, poisonOutcome, setAside } from './poison.ts';
+import { countSlice, listCorrections, listEventRecords, type PreparedSlice } from './slice.ts';
+import { computeRecordWork } from './slice-work.ts';
 import { checkStoresAgree } from './stores-agree.ts';
 
 /** The engine remembers the marks of some thousands of blocks, and a slice may be many: older copies are shut out by then. */
@@ -77,7 +77,7 @@ export class Partition {
   ): Promise<Partition> {
     const state = await takePartition(stores.postgres, partition, owner);
     await checkStoresAgree(stores, state);
-    const seen = await identitiesOf(stores, state, identities);
+    const seen = await openIdentities(stores, state, identities);
     const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
     const poison = await listPoisonFrom(stores.postgres, partition, state.next_offset);
     return new Partition(stores, { state, seen, catalogue, poison });
@@ -95,7 +95,7 @@ export class Partition {
     this.#catalogue = parts.catalogue;
     this.#next = parts.state.next_offset;
     this.#lastRecord = parts.state.last_record;
-    this.#poison = new Map(parts.poison.map((poison) => [placeOf(poison), poison.reason]));
+    this.#poison = new Map(parts.poison.map((poison) => [formatPlace(poison), poison.reason]));
   }
 
   /** Everything before it is in the stores. */
@@ -121,11 +121,11 @@ export class Partition {
   }
 
   /** What a record may cost at worst, by the meters of now. */
-  readonly workOf = (record: LogRecord): number => workOf(this.#catalogue, record);
+  readonly computeWork = (record: LogRecord): number => computeRecordWork(this.#catalogue, record);
 
   /** Between slices: old ids move from memory to the disk, and copies that a network made of old statements are shut out. */
-  async settle(): Promise<void> {
-    await this.#seen.settle(this.#next);
+  async maintain(): Promise<void> {
+    await this.#seen.sealIfFull(this.#next);
     if (++this.#slicesSinceFence < SLICES_PER_FENCE) return;
     await setFence(this.#stores.clickhouse, { writer: this.#writer, attempt: this.#attempt });
     this.#slicesSinceFence = 0;
@@ -148,13 +148,13 @@ export class Partition {
   /** What the slice comes to. Nothing is written yet. */
   async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
     const { poisoned, refused, ...read } = this.#withoutPoison(
-      inSyncSpan('slice.read', () => this.#reader.read(eventRecordsIn(records))),
+      inSyncSpan('slice.read', () => this.#reader.read(listEventRecords(records))),
     );
     const { accepted, repeats } = await inSpan('slice.identity', {}, () =>
       dedupe(this.#stores.clickhouse, this.#seen, read.events),
     );
     const metered = await inSpan('slice.meter', {}, () =>
-      meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope)),
+      meterEvents(accepted, (scope) => this.#catalogue.findMeters(scope)),
     );
     return {
       records,
@@ -162,10 +162,10 @@ export class Partition {
       to: records.at(-1)!.offset + 1n,
       events: accepted,
       outcomes: [...read.dead, ...repeats, ...metered.unusable, ...poisoned],
-      refused,
+      rejected: refused,
       unmatched: metered.unmatched,
       buckets: metered.buckets,
-      corrections: correctionsIn(records),
+      corrections: listCorrections(records),
     };
   }
 
@@ -185,7 +185,7 @@ export class Partition {
       next_offset: to,
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
       last_record: recordCrc(records.at(-1)!),
-      counts: countsOf(slice),
+      counts: countSlice(slice),
       notification: await this.#toldOf(slice.buckets),
     };
     if (slice.corrections.length === 0) await this.#finish(slice, progress);
@@ -203,14 +203,14 @@ export class Partition {
   /** The usage rows of the slice come with the rebuild, under the lock on the bucket rows, and everything ends in one transaction. */
   async #finishWithCorrections(slice: PreparedSlice, progress: SliceDone): Promise<void> {
     await this.#tellUsage(slice, progress);
-    const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
+    const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
     await inSpan('slice.correct', { attributes: { corrections: slice.corrections.length } }, () =>
       correctEvents(this.#stores, {
         held: this.#state,
         records: slice.corrections,
         received_at_us: progress.watermark_us,
         own_before: slice.to,
-        beside: { rows: slice.buckets, versionOf },
+        beside: { rows: slice.buckets, versionOf: getVersion },
         writeBeside: () => this.#writeBuckets(slice.buckets),
         end: (transaction) => finishSlice(transaction, this.#state, progress),
       }),
@@ -235,14 +235,14 @@ export class Partition {
   async #toldOf(rows: readonly BucketRow[]): Promise<string | null> {
     const catalogue = this.#catalogue;
     if (!(await hasSliceSubscribers(this.#stores.postgres))) return null;
-    return buildNotification(rows, (meter_id) => catalogue.versionOf(meter_id));
+    return buildNotification(rows, (meter_id) => catalogue.getVersion(meter_id));
   }
 
   #tellMemory(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {
     // By the meters of this slice, which the next control message may change.
     const catalogue = this.#catalogue;
-    const versionOf = (meter_id: string) => catalogue.versionOf(meter_id);
-    this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion: versionOf });
+    const getVersion = (meter_id: string) => catalogue.getVersion(meter_id);
+    this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion: getVersion });
   }
 
   #finished(slice: PreparedSlice): void {
@@ -254,7 +254,7 @@ export class Partition {
     const { clickhouse } = this.#stores;
     const own = { writer: this.#writer, attempt };
     if (again) await raiseFence(clickhouse, own);
-    if (slice.refused.length > 0) await leaveNothingOf(this.#stores, slice);
+    if (slice.rejected.length > 0) await forgetRejected(this.#stores, slice);
     const put = async <Row extends ReadEvent | EventOutcome>(
       target: RowTarget<Row>,
       rows: readonly Row[],
@@ -265,7 +265,7 @@ export class Partition {
         : rows;
       await writeRows(clickhouse, target, { rows: missing, attempt: own });
     };
-    await allOf([
+    await awaitAll([
       put<ReadEvent>(EVENTS, slice.events),
       put<ReadEvent>(EVENT_IDENTITIES, slice.events),
       put<EventOutcome>(EVENT_OUTCOMES, slice.outcomes, ({ outcome, meter_id }) => `${outcome}/${meter_id}`),
@@ -286,8 +286,8 @@ export class Partition {
       await raiseFence(clickhouse, own);
       rows = await findMissingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
     }
-    const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
-    await writeUsageRows(clickhouse, { rows, getVersion: versionOf }, own);
+    const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
+    await writeUsageRows(clickhouse, { rows, getVersion: getVersion }, own);
     this.#attempt = attempt;
   }
 
@@ -305,35 +305,40 @@ export class Partition {
     const { attempt, done } = await planSlice(this.#stores.postgres, this.#state, bounds);
     if (done) return true;
     await raiseFence(this.#stores.clickhouse, { writer: this.#writer, attempt });
-    const { events } = this.#withoutPoison(this.#reader.read(eventRecordsIn(records)));
+    const { events } = this.#withoutPoison(this.#reader.read(listEventRecords(records)));
     const found = await findPoison(this.#stores, this.#catalogue, events);
     for (const poison of found) {
       await setAside(this.#stores, this.#state, poison);
-      this.#poison.set(placeOf(poison), poison.reason);
+      this.#poison.set(formatPlace(poison), poison.reason);
     }
     return found.length > 0;
   }
 
   #withoutPoison(read: ReadResult): ReadResult & { refused: ReadEvent[]; poisoned: EventOutcome[] } {
     if (this.#poison.size === 0) return { ...read, refused: [], poisoned: [] };
-    const reasonOf = (event: ReadEvent) => this.#poison.get(placeOf(event));
-    const refused = read.events.filter((event) => reasonOf(event) !== undefined);
-    const poisoned = refused.map((event) => poisonOutcome(event, reasonOf(event)!));
-    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: read.dead, refused, poisoned };
+    const findReason = (event: ReadEvent) => this.#poison.get(formatPlace(event));
+    const refused = read.events.filter((event) => findReason(event) !== undefined);
+    const poisoned = refused.map((event) => poisonOutcome(event, findReason(event)!));
+    return {
+      events: read.events.filter((event) => findReason(event) === undefined),
+      dead: read.dead,
+      refused,
+      poisoned,
+    };
   }
 }
 
 /** Like Promise.all, and nothing is on its way any more when it fails. */
-async function allOf(writes: readonly Promise<void>[]): Promise<void> {
+async function awaitAll(writes: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(writes);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-function placeOf({ offset, position }: { offset: number; position: number }): string {
+function formatPlace({ offset, position }: { offset: number; position: number }): string {
   return `${offset}.${position}`;
 }
 
-async function identitiesOf(
+async function openIdentities(
   stores: Stores,
   { partition, next_offset: next }: SliceState,
   options: IdentityOptions,

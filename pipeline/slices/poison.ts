@@ -67,7 +67,7 @@ async function refusalOfEvents(
 ): Promise<string | undefined> {
   let metered: Awaited<ReturnType<typeof meterEvents>>;
   try {
-    metered = await meterEvents(events, (scope) => catalogue.metersOf(scope));
+    metered = await meterEvents(events, (scope) => catalogue.findMeters(scope));
   } catch (error) {
     // A store that is away says nothing against the events.
     if (isUnavailable(error)) throw error;
@@ -78,7 +78,7 @@ async function refusalOfEvents(
     (await trial.findRejection(EVENT_IDENTITIES, events)) ??
     (await trial.findRejection(EVENT_OUTCOMES, metered.unusable)) ??
     (await trial.findRejection(
-      usageBucketsTarget((meterId) => catalogue.versionOf(meterId)),
+      usageBucketsTarget((meterId) => catalogue.getVersion(meterId)),
       metered.buckets,
     ))
   );
@@ -90,15 +90,15 @@ async function refusalOfEvents(
  */
 export async function setAside(
   stores: Stores,
-  held: OwnedPartition,
+  lease: OwnedPartition,
   { event, ...place }: PoisonPlace & { event: ReadEvent },
 ): Promise<void> {
   const { scope, event_id } = event;
   const isWritten = (await notStored(stores, [event])).length === 0;
   await ensureCorrectionNumbers(stores);
   await stores.postgres.transaction(async (transaction) => {
-    await proveOwner(transaction, held);
-    await recordPoison(transaction, held.partition, place);
+    await proveOwner(transaction, lease);
+    await recordPoison(transaction, lease.partition, place);
     if (!isWritten) return;
     await lockEvent(transaction, scope, event_id);
     const known = await listCorrections(transaction, scope, event_id);
@@ -122,8 +122,8 @@ function notStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Promise<
  * What tries before the refusal have left of such events: their identities, and outcomes that were different then. With the
  * fence raised nothing of these tries can arrive any more.
  */
-export async function leaveNothingOf(stores: Stores, slice: PreparedSlice): Promise<void> {
-  await deleteIdentities(stores.clickhouse, await notStored(stores, slice.refused));
+export async function forgetRejected(stores: Stores, slice: PreparedSlice): Promise<void> {
+  await deleteIdentities(stores.clickhouse, await notStored(stores, slice.rejected));
   const { partition } = slice.records[0]!;
   await deleteOtherOutcomes(stores.clickhouse, { partition, from: slice.from, to: slice.to, outcomes: slice.outcomes });
 }

@@ -10,16 +10,16 @@ import type { MeterCatalogue } from '../control/meter-catalogue.ts';
 /** A second, in the unit of core/metering/expression/work.ts. */
 export const SLICE_WORK_MAX = 10_000_000;
 
-export function workOf(catalogue: MeterCatalogue, record: LogRecord): number {
+export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord): number {
   if (record.kind === 'control') return 0;
-  const worst = worstOf(catalogue.metersOf(record));
+  const worst = getWorstCost(catalogue.findMeters(record));
   return worstWork(worst, { events: record.event_count, bytes: record.body.length });
 }
 
 /** An index is never changed: a changed meter makes another one. */
 const known = new WeakMap<MeterIndex, WorstCost>();
 
-function worstOf(index: MeterIndex): WorstCost {
+function getWorstCost(index: MeterIndex): WorstCost {
   let worst = known.get(index);
   if (worst === undefined) known.set(index, (worst = computeWorstIndexCost(index)));
   return worst;

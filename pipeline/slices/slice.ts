@@ -16,7 +16,7 @@ export type PreparedSlice = {
   /** The others; and of those that are stored, why a meter cannot use one. */
   readonly outcomes: readonly EventOutcome[];
   /** Those that the stores refuse: dead letters among the outcomes. */
-  readonly refused: readonly ReadEvent[];
+  readonly rejected: readonly ReadEvent[];
   /** How many feed no meter. */
   readonly unmatched: number;
   readonly buckets: readonly BucketRow[];
@@ -31,28 +31,28 @@ export function isCorrection({ kind, body }: LogRecord): boolean {
   return kind === 'control' && body.includes('"type":"correction"');
 }
 
-export function correctionsIn(records: readonly LogRecord[]): MetCorrection[] {
+export function listCorrections(records: readonly LogRecord[]): MetCorrection[] {
   return records.filter(isCorrection).map(({ offset, body }) => {
     const { correction_id } = JSON.parse(body.toString('utf8')) as CorrectionMessage;
     return { offset, correction_id };
   });
 }
 
-export function eventRecordsIn(records: readonly LogRecord[]): LogRecord[] {
+export function listEventRecords(records: readonly LogRecord[]): LogRecord[] {
   return records.filter(({ kind }) => kind === 'events');
 }
 
-export function outcomesByKind({ outcomes }: Pick<PreparedSlice, 'outcomes'>): Record<OutcomeKind, number> {
+export function countOutcomes({ outcomes }: Pick<PreparedSlice, 'outcomes'>): Record<OutcomeKind, number> {
   const counts = { duplicate: 0, conflict: 0, dead_letter: 0, unusable: 0 };
   for (const { outcome } of outcomes) counts[outcome]++;
   return counts;
 }
 
 /** Every event that the records hold is in one of these numbers. */
-export function countsOf(slice: PreparedSlice): SliceCounts {
+export function countSlice(slice: PreparedSlice): SliceCounts {
   const { records, events } = slice;
   const sent = records.reduce((sum, record) => sum + record.event_count, 0);
-  const { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters } = outcomesByKind(slice);
+  const { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters } = countOutcomes(slice);
   const unread = sent - events.length - duplicates - conflicts - dead_letters;
   return { events: sent, stored: events.length, duplicates, conflicts, dead_letters, unread };
 }

@@ -8,14 +8,18 @@ import { inTrace, isTracing, type Span, startTrace } from '../../tracing/spans.t
 /** As many links as a span of OpenTelemetry holds. Who sends more traced requests a slice samples fewer. */
 const TRACES_MAX = 128;
 
-type Traced = LogRecord & { readonly traceparent: string };
+type TracedRecord = LogRecord & { readonly traceparent: string };
 
 export function traceSlice(records: readonly LogRecord[], work: () => Promise<void>): Promise<void> {
   if (!isTracing()) return work();
   const [first, ...others] = firstOfEachTrace(records).slice(0, TRACES_MAX);
   if (first === undefined) return work();
   const links = others.map(({ traceparent }) => traceparent);
-  const how = { parent: first.traceparent, links, attributes: { ...placeOf(first), ...boundsOf(records) } };
+  const how = {
+    parent: first.traceparent,
+    links,
+    attributes: { ...placeAttributes(first), ...boundsAttributes(records) },
+  };
   return inTrace('slice', { kind: 'consumer', ...how }, async (slice) => {
     const joined = others.map((record) => joinedSpan(record, slice));
     try {
@@ -29,30 +33,30 @@ export function traceSlice(records: readonly LogRecord[], work: () => Promise<vo
   });
 }
 
-function joinedSpan(record: Traced, slice: Span | undefined): Span | undefined {
+function joinedSpan(record: TracedRecord, slice: Span | undefined): Span | undefined {
   const links = slice?.traceparent === undefined ? [] : [slice.traceparent];
   return startTrace('slice.joined', {
     kind: 'consumer',
     parent: record.traceparent,
     links,
-    attributes: placeOf(record),
+    attributes: placeAttributes(record),
   });
 }
 
-function firstOfEachTrace(records: readonly LogRecord[]): Traced[] {
-  const traces = new Map<string, Traced>();
+function firstOfEachTrace(records: readonly LogRecord[]): TracedRecord[] {
+  const traces = new Map<string, TracedRecord>();
   for (const record of records) {
     const trace_id = record.traceparent?.split('-')[1];
-    if (trace_id !== undefined && !traces.has(trace_id)) traces.set(trace_id, record as Traced);
+    if (trace_id !== undefined && !traces.has(trace_id)) traces.set(trace_id, record as TracedRecord);
   }
   return [...traces.values()];
 }
 
-function placeOf({ tenant_id, environment_id, partition, offset }: LogRecord) {
+function placeAttributes({ tenant_id, environment_id, partition, offset }: LogRecord) {
   return { tenant_id, environment_id, partition, offset: String(offset) };
 }
 
-function boundsOf(records: readonly LogRecord[]) {
+function boundsAttributes(records: readonly LogRecord[]) {
   return {
     slice_from: String(records[0]!.offset),
     slice_to: String(records.at(-1)!.offset + 1n),

@@ -10,32 +10,36 @@ import { findIdentities, type IdentityRow } from '../../storage/events/identitie
 import type { EventOutcome } from '../../storage/events/tables.ts';
 import type { ReadEvent } from './read-events.ts';
 
-type Place = { readonly partition: number; readonly offset: number; readonly position: number };
-type Content = { readonly content_crc: number; readonly content_hash: number };
-type Owner = Place & Content;
+type EventPosition = { readonly partition: number; readonly offset: number; readonly position: number };
+type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
+type IdentityOwner = EventPosition & EventContentHashes;
 
 /** True when the hash was never seen and is remembered now; false when it may have been. */
 export type SeenIdentities = { add(high: number, low: number): boolean };
 
-export type Deduped = { accepted: ReadEvent[]; repeats: EventOutcome[] };
+export type DedupeResult = { accepted: ReadEvent[]; repeats: EventOutcome[] };
 
 export async function dedupe(
   clickhouse: ClickHouseClient,
   seen: SeenIdentities,
   events: readonly ReadEvent[],
-): Promise<Deduped> {
+): Promise<DedupeResult> {
   const suspects = new Set<ReadEvent>();
   for (const event of events) if (!seen.add(event.id_high, event.id_low)) suspects.add(event);
   if (suspects.size === 0) return { accepted: events as ReadEvent[], repeats: [] };
-  const owners = await ownersOf(clickhouse, suspects);
+  const owners = await findOwners(clickhouse, suspects);
   return decide(events, suspects, owners);
 }
 
 /** Goes through the slice in the order of the log; the first bearer of an id that nobody owns becomes its owner. */
-function decide(events: readonly ReadEvent[], suspects: Set<ReadEvent>, owners: Map<string, Owner>): Deduped {
+function decide(
+  events: readonly ReadEvent[],
+  suspects: Set<ReadEvent>,
+  owners: Map<string, IdentityOwner>,
+): DedupeResult {
   const suspectHashes = new Set<string>();
   for (const event of suspects) suspectHashes.add(hashKey(event));
-  const result: Deduped = { accepted: [], repeats: [] };
+  const result: DedupeResult = { accepted: [], repeats: [] };
   for (const event of events) {
     if (!suspectHashes.has(hashKey(event))) {
       result.accepted.push(event);
@@ -46,16 +50,19 @@ function decide(events: readonly ReadEvent[], suspects: Set<ReadEvent>, owners: 
     if (!owner || !isBefore(owner, event)) {
       if (!owner || isBefore(event, owner)) owners.set(key, event);
       result.accepted.push(event);
-    } else result.repeats.push(repeatOf(event, owner));
+    } else result.repeats.push(buildRepeat(event, owner));
   }
   return result;
 }
 
-async function ownersOf(clickhouse: ClickHouseClient, suspects: Iterable<ReadEvent>): Promise<Map<string, Owner>> {
+async function findOwners(
+  clickhouse: ClickHouseClient,
+  suspects: Iterable<ReadEvent>,
+): Promise<Map<string, IdentityOwner>> {
   const hashes = new Map<string, bigint>();
   for (const event of suspects) hashes.set(hashKey(event), hashToBigInt(event.id_high, event.id_low));
   const rows = await findIdentities(clickhouse, [...hashes.values()]);
-  const owners = new Map<string, Owner & IdentityRow>();
+  const owners = new Map<string, IdentityOwner & IdentityRow>();
   for (const row of rows) {
     const known = owners.get(identityKey(row));
     if (!known || isBefore(row, known)) owners.set(identityKey(row), row);
@@ -75,19 +82,19 @@ function hashKey(event: { id_high: number; id_low: number }): string {
  * Whether what is stored or seen as `a` comes before `b`. Offsets of two partitions cannot be compared: an id is found on
  * another partition only when its shard has moved, and a partition is drained before a shard leaves it.
  */
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: EventPosition, b: EventPosition): boolean {
   if (a.partition !== b.partition) return true;
   return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
 }
 
 /** An event that was stored before there was a second hash is compared by its CRC alone. */
-function saysTheSame(owner: Content, event: Content): boolean {
+function hasSameContent(owner: EventContentHashes, event: EventContentHashes): boolean {
   if (owner.content_crc !== event.content_crc) return false;
   return owner.content_hash === event.content_hash || owner.content_hash === 0;
 }
 
-function repeatOf(event: ReadEvent, owner: Owner): EventOutcome {
-  const same = saysTheSame(owner, event);
+function buildRepeat(event: ReadEvent, owner: IdentityOwner): EventOutcome {
+  const same = hasSameContent(owner, event);
   return {
     tenant_id: event.tenant_id,
     environment_id: event.environment_id,

@@ -11,14 +11,14 @@ import type { EventOutcome } from '../../storage/events/tables.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
-export type Metered = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
+export type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
 
 /** `metersOf` answers the meters that apply in this slice, ready for use. Others have their turn between the events. */
 export async function meterEvents(
   events: readonly ReadEvent[],
-  metersOf: (scope: Scope) => MeterIndex,
-): Promise<Metered> {
-  const turns = new TimeSlicer();
+  findMeters: (scope: Scope) => MeterIndex,
+): Promise<MeteringResult> {
+  const timeSlicer = new TimeSlicer();
   const aggregator = new BucketAggregator();
   const unusable: EventOutcome[] = [];
   let matched = 0;
@@ -28,7 +28,7 @@ export async function meterEvents(
   for (const event of events) {
     if (event.scope !== scope) {
       scope = event.scope;
-      index = metersOf(scope);
+      index = findMeters(scope);
     }
     const meters = index!.get(event.event_name);
     if (meters === undefined) {
@@ -46,12 +46,12 @@ export async function meterEvents(
     }
     if (fed) matched++;
     else unmatched++;
-    if (turns.isOver(meters.length)) await turns.next();
+    if (timeSlicer.isOver(meters.length)) await timeSlicer.next();
   }
   const buckets: BucketRow[] = [];
   for (const rows of aggregator.drain()) {
     for (const row of rows) buckets.push(row);
-    if (turns.isOver(rows.length)) await turns.next();
+    if (timeSlicer.isOver(rows.length)) await timeSlicer.next();
   }
   return { buckets, unusable, matched, unmatched };
 }

@@ -45,11 +45,11 @@ const TIMESTAMP = fieldMark('timestamp');
  * the thousands of events of a slice are little more than numbers.
  */
 export class ReadEvent implements StoredEvent {
-  private readonly batch: Batch;
+  private readonly batch: RecordBatch;
   private readonly index: number;
   private readonly mark: number;
 
-  constructor(batch: Batch, index: number) {
+  constructor(batch: RecordBatch, index: number) {
     this.batch = batch;
     this.index = index;
     this.mark = batch.firsts[index]!;
@@ -133,7 +133,7 @@ export class ReadEvent implements StoredEvent {
 }
 
 /** The events of one record, column by column. */
-class Batch {
+class RecordBatch {
   readonly record: LogRecord;
   readonly scope: Scope;
   readonly text: string;
@@ -203,10 +203,10 @@ const MARKS_PER_EVENT = MEMBERS_START + 4 * 7;
 export type ReadResult = { events: ReadEvent[]; dead: EventOutcome[] };
 
 /** What the events of one tenant and environment share. */
-type Reader = { readonly scope: Scope; readonly hasher: IdentityHasher };
+type ScopedReader = { readonly scope: Scope; readonly hasher: IdentityHasher };
 
 export class EventReader {
-  readonly #readers = new Map<string, Reader>();
+  readonly #readers = new Map<string, ScopedReader>();
   readonly #texts = new KnownTexts();
   readonly #hash = new ContentHash();
 
@@ -218,7 +218,7 @@ export class EventReader {
 
   #readRecord(record: LogRecord, result: ReadResult): void {
     const { scope, hasher } = this.#readerOf(record);
-    const batch = new Batch(record, scope);
+    const batch = new RecordBatch(record, scope);
     const before = { events: result.events.length, dead: result.dead.length };
     try {
       let position = 0;
@@ -234,7 +234,11 @@ export class EventReader {
   }
 
   /** Reads the event that begins at `start`; the answer is where it ends. */
-  #readOne(batch: Batch, at: { hasher: IdentityHasher; start: number; position: number }, result: ReadResult): number {
+  #readOne(
+    batch: RecordBatch,
+    at: { hasher: IdentityHasher; start: number; position: number },
+    result: ReadResult,
+  ): number {
     const { text, record, marks } = batch;
     const { used } = marks;
     try {
@@ -253,7 +257,7 @@ export class EventReader {
   }
 
   /** The columns of an event that was marked. Everything that can be refused is refused before the first of them. */
-  #take(batch: Batch, first: number, { hasher, position }: { hasher: IdentityHasher; position: number }): void {
+  #take(batch: RecordBatch, first: number, { hasher, position }: { hasher: IdentityHasher; position: number }): void {
     const { text, record } = batch;
     const { words } = batch.marks;
     const made = words[first + EVENT_ID]! === ABSENT ? record.made_ids?.[position] : undefined;
@@ -279,7 +283,7 @@ export class EventReader {
 
   /** What makes two events with one id the same or a conflict; a time that the sender did not state is no part of it. */
   #contentOf(
-    { text, ascii, marks: { words } }: Batch,
+    { text, ascii, marks: { words } }: RecordBatch,
     first: number,
     { name, customer, source, time }: { name: string; customer: string; source: string; time: string },
   ): ContentHash {
@@ -302,7 +306,7 @@ export class EventReader {
     return hash;
   }
 
-  #readerOf(record: Scope): Reader {
+  #readerOf(record: Scope): ScopedReader {
     const key = scopeKey(record);
     let reader = this.#readers.get(key);
     if (!reader) {

@@ -68,7 +68,7 @@ describe('what the audit finds', () => {
       await giveUp(partition);
       await metering.resume();
       await metering.send([recordedEvent('e7', 7)]);
-      await metering.settled();
+      await metering.waitForPipeline();
       await repair();
       await isWhole();
     });
@@ -82,7 +82,7 @@ describe('what the audit finds', () => {
       await clickhouse(`delete from event_identities where event_id = 'e8'`);
       await metering.resume();
       await metering.send([recordedEvent('e8', 8)]);
-      await metering.settled();
+      await metering.waitForPipeline();
       await clickhouse(`insert into event_identities select * from known`);
       expect(await usage()).to.not.deep.equal(truth);
       const [finding] = await recorded.audit();
@@ -108,7 +108,7 @@ describe('what the audit finds', () => {
       await postgres(`update event_corrections set state = 'unknown_event' where event_id = 'e1'`);
       const asked = { event_id: 'e1', action: 'void' as const, replacement: null, reason: 'again', user_id: 'u' };
       await requestCorrection(metering.stores, SCOPE, { ...asked, now: new Date() });
-      await metering.settled();
+      await metering.waitForPipeline();
       await isWhole();
     });
   });

@@ -59,7 +59,7 @@ describe('usage of many lines', () => {
         ),
       ),
     );
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

@@ -110,7 +110,7 @@ describe('events: points of analytics', () => {
         ),
       ),
     );
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

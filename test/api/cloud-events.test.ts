@@ -20,7 +20,7 @@ describe('CloudEvents', () => {
   before(async () => {
     world = await startWorld({ now: '2026-03-15T12:00:00Z' });
     await world.meter('call', { type: 'SUM', field: 'n' });
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -33,7 +33,7 @@ describe('CloudEvents', () => {
   const one = (change: object, key?: string) => post('/events', { ...WHOLE, ...change }, { 'content-type': ONE }, key);
   const batch = (events: unknown, path = '/events/bulk') => post(path, events, { 'content-type': BATCH });
   const usageOf = async (customer: string) => {
-    await world.settle();
+    await world.waitForPipeline();
     const body = {
       event_name: 'call',
       external_customer_id: customer,
@@ -45,7 +45,7 @@ describe('CloudEvents', () => {
     return (await world.post('/events/usage', body)).value;
   };
   const eventOf = async (id: string) => {
-    await world.settle();
+    await world.waitForPipeline();
     return (await world.get(`/events/${encodeURIComponent(id)}`)).event;
   };
 

@@ -6,7 +6,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { buildApp } from '../../api/app.ts';
-import { answered, idParams, type Route, route } from '../../api/http/route.ts';
+import { answerWithStatus, idParams, type Route, route } from '../../api/http/route.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
 import { invalid, unavailable } from '../../core/error.ts';
 import { explainInvalid } from '../../core/why-invalid.ts';
@@ -73,7 +73,7 @@ const probes: Route[] = [
     method: 'post',
     path: '/probe/two-statuses',
     operation_id: 'twoStatuses',
-    handle: async () => answered(202, { late: true }),
+    handle: async () => answerWithStatus(202, { late: true }),
   }),
   route({
     ...base,

@@ -63,7 +63,7 @@ describe('costs: analytics', () => {
       world.event('stranger', 'calls', { n: 2, at: at('05') }),
     ]);
     await world.on('2026-01-11');
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -149,7 +149,7 @@ describe('costs: analytics', () => {
       await world.api.request('POST', '/events', {
         body: { ...world.event('acme', 'calls', { n: 14, at: at('06') }), source: 'other' },
       });
-      await world.settle();
+      await world.waitForPipeline();
       const { cost_analytics } = await ask({ ...JANUARY, feature_ids: [feature.id], group_by: ['source'] });
       // 28 calls cost 10 × 0.5 + 18 × 0.25 + 1 = 10.5.
       expect(cost_analytics.map((item: Answer) => `${item.source} ${short(item)}`)).to.deep.equal([
@@ -190,7 +190,7 @@ describe('costs: analytics', () => {
       await world.api.request('PUT', `/prices/${peak.price_id}`, { body: { amount: '1' } });
       await world.send([world.event('acme', 'peak', { n: 2, at: at('13') })]);
       world.at('2026-01-14');
-      await world.settle();
+      await world.waitForPipeline();
       const after = await ask({ ...JANUARY, external_customer_id: 'acme' });
       const peaks = after.cost_analytics.filter((item: Answer) => item.meter_name === 'peak');
       expect(peaks.map(short)).to.deep.equal(['acme peak 2 2 1', 'acme peak 0.027 9 2']);

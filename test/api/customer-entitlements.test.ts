@@ -218,7 +218,7 @@ describe('what a customer is entitled to', () => {
     await world.use('user', 'calls', 100, { at: '2026-01-20T23:59:59Z' });
     await world.use('user', 'calls', '23.4', { at: '2026-01-21T00:00:00Z' });
     await world.use('user', 'total', 75, { at: '2026-01-06T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-01-21T12:00:00Z');
     const summary = async (query = '') => {
       const { features: entries } = await get(`/customers/usage?customer_id=${customer_id}${query}`);
@@ -260,7 +260,7 @@ describe('what a customer is entitled to', () => {
     await world.subscribe('both', 'Pro');
     await world.use('both', 'calls', 10, { at: '2026-01-10T00:00:00Z' });
     await world.use('both', 'calls', 5, { at: '2026-01-16T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-01-21T12:00:00Z');
     const { features: entries, period } = await get(`/customers/${customer_id}/usage?feature_ids=${features.Calls.id}`);
     expect(period).to.equal(null);

@@ -247,7 +247,7 @@ describe('entitlements that are granted bit by bit', () => {
     const own = { entity_type: 'SUBSCRIPTION', entity_id: id, feature_id: features.calls.id, feature_type: 'metered' };
     await world.post('/entitlements', { ...own, ...ROLLING, grant_quota: '1' });
     await world.use('free', 'calls', 50);
-    await world.settle();
+    await world.waitForPipeline();
     const check = { external_customer_id: 'free', feature_id: features.calls.id, quantity: '9' };
     expect(await world.post('/entitlements/check', check)).to.deep.include({ allowed: true, limit: null });
     const { charges } = await world.post('/subscriptions/usage', { subscription_id: id });

@@ -47,7 +47,7 @@ describe('events: analytics', () => {
       world.event('acme', 'free', { n: 1, at: '2026-03-03T11:00:00Z' }),
       world.event('globex', 'tokens', { n: 10, at: '2026-03-03T11:00:00Z' }),
     ]);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -233,7 +233,7 @@ describe('events: analytics', () => {
       world.event('initech', 'tokens', { n: 4, at: '2026-03-24T23:59:59Z' }),
       world.event('initech', 'tokens', { n: 8, at: '2026-03-25T00:00:00Z' }),
     ]);
-    await world.settle();
+    await world.waitForPipeline();
     const all = await items({ external_customer_id: 'initech', ...march });
     expect(told(all).at(-1)).to.equal('feature tokens - 6 0.6 2');
   });

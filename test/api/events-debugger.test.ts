@@ -27,7 +27,7 @@ describe('events: the debugger', () => {
     await world.subscribe('acme', 'Pro');
     await world.post('/customers', { external_id: 'idle' });
     // A meter that is met behind the events counts them from the raw rows, and notes nothing for those that it cannot use.
-    await world.settle();
+    await world.waitForPipeline();
     await world.send([
       event('good'),
       event('refused', { properties: { n: 1, region: 'asia' } }),
@@ -39,9 +39,9 @@ describe('events: the debugger', () => {
       event('unpriced', { event_name: 'unpriced' }),
       event('with / and ?'),
     ]);
-    await world.settle();
+    await world.waitForPipeline();
     await world.send([event('good'), event('good', { properties: { n: '3' } })]);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -143,7 +143,7 @@ describe('events: the debugger', () => {
         body,
       }));
       await log.append(entries.slice(0, 1));
-      await world.settle();
+      await world.waitForPipeline();
       const answer = (await get('dead')).body;
       expect(answer).to.include({ status: 'failed', event: null, debug_tracker: null });
       expect(answer.outcomes).to.have.length(1);

@@ -25,7 +25,7 @@ describe('events: lists', () => {
       '{"event_id":"exact","event_name":"exact","external_customer_id":"acme","timestamp":"2026-02-01T00:00:00.123456789+01:00","properties":{ "a" : 12345678901234567890.10, "b":1e2, "c":{"d":[0.10]}, "big":123456789012345678901234567890, "zero":-0e5 }}';
     const answer = await world.api.request('POST', '/events', { body: exact });
     expect(answer.status, answer.text).to.equal(202);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

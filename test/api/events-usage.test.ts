@@ -35,7 +35,7 @@ describe('events: usage', () => {
         properties: { n, host },
       })),
     );
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

@@ -13,12 +13,12 @@ describe('metrics of OpenTelemetry', () => {
     // The exporter's clock is the machine's.
     world = await startWorld({ now: new Date().toISOString() });
     await world.meter('tokens', { type: 'SUM', field: 'value' });
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
   async function usageOf(customer: string): Promise<string> {
-    await world.settle();
+    await world.waitForPipeline();
     const now = Date.now();
     const body = {
       event_name: 'tokens',

@@ -89,7 +89,7 @@ describe('reservations', () => {
     await grant('unlimited');
     await grant('SSO', { is_enabled: true });
     await grant('off', { is_enabled: false });
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -145,7 +145,7 @@ describe('reservations', () => {
     expect(await release(second.reservation.id)).to.deep.equal(released);
     expect((await refusal(`/reservations/${second.reservation.id}/commit`)).code).to.equal('invalid_operation');
 
-    await world.settle();
+    await world.waitForPipeline();
     expect(short(await ask('acme', 'tokens', '50'))).to.deep.include({
       allowed: true,
       used: '50',
@@ -164,7 +164,7 @@ describe('reservations', () => {
     await commit(reservation.id);
     await world.send([{ ...world.event('again', 'tokens', { n: '30' }), event_id: reservation.id }]);
     await commit(reservation.id);
-    await world.settle();
+    await world.waitForPipeline();
     expect(short(await ask('again', 'tokens', '70'))).to.deep.include({ allowed: true, used: '30' });
   });
 
@@ -236,7 +236,7 @@ describe('reservations', () => {
     expect(await commit(regional.reservation.id)).to.deep.equal(done);
     const thousands = await hold('meters', 'thousands', '2.5');
     await commit(thousands.reservation.id);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await used('meters', 'calls')).to.equal('5');
     expect(await used('meters', 'regional')).to.equal('9');
     expect(await used('meters', 'thousands')).to.equal('2.5');
@@ -296,7 +296,7 @@ describe('reservations', () => {
       ended_at: second.reservation.expires_at,
     });
     world.api.setNow(instant);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await used('late', 'tokens')).to.equal('30');
   });
 
@@ -312,7 +312,7 @@ describe('reservations', () => {
     ] as const)
       expect((await refusal(path, body)).details.field, path).to.equal(field);
     await commit(reservation.id);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await used('first', 'tokens')).to.equal('10');
   });
 
@@ -329,7 +329,7 @@ describe('reservations', () => {
     // In several parts, and in a lane of its own.
     const done = await commit(reservation.id, { properties: of(100_000) });
     expect(done).to.deep.include({ reservation_status: 'committed', committed_quantity: '50' });
-    await world.settle();
+    await world.waitForPipeline();
     expect(await used('heavy', 'calls')).to.equal('50');
   });
 
@@ -616,7 +616,7 @@ describe('reservations', () => {
       allowed.map(({ reservation }, index) => (index % 3 ? commit(reservation.id) : release(reservation.id))),
     );
     await until('everything is counted', async () => (await ask('parallel', 'tokens', '0')).used === '66');
-    await world.settle();
+    await world.waitForPipeline();
     expect(short(await ask('parallel', 'tokens', '34'))).to.deep.include({ allowed: true, used: '66', held: '0' });
   });
 });

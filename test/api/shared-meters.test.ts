@@ -58,7 +58,7 @@ describe('meters in two subscriptions of one customer', () => {
     expect(warning.message).to.contain('calls').and.to.contain(first.id);
     expect((await world.get(`/subscriptions/${second.id}`)).warnings).to.equal(null);
     await world.send([world.event('acme', 'calls', { n: 10, at: '2026-01-01T00:00:00Z' })]);
-    await world.settle();
+    await world.waitForPipeline();
     const totals = await Promise.all(
       [first, second].map(async ({ id }) => (await world.post('/invoices/preview', { subscription_id: id })).total),
     );

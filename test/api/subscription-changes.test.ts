@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { fixed, saidBy, startWorld, type World } from '../support/world.ts';
+import { fixed, startWorld, summarizeInvoice, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -205,7 +205,7 @@ describe('changes of subscriptions', () => {
       await world.on('2026-01-01', () => world.subscribe('due', 'Basic'));
       const body = await quantities('due', { seat: 3 });
       world.at('2026-02-01');
-      await world.settle();
+      await world.waitForPipeline();
       const [answer] = await Promise.all([send('due', 'modify/execute', body), world.bill(), world.bill()]);
       expect(answer.status, answer.text).to.equal(200);
       await world.bill();
@@ -224,6 +224,6 @@ const amountOf = ({ amount }: Answer) => new Decimal(amount);
 /** What is changed, without what only a record that is there has. */
 function effect({ line_items, invoices }: Answer) {
   const lines = line_items.map(({ id: _id, ...line }: Answer) => line);
-  const said = invoices.map(({ action, invoice }: Answer) => ({ action, ...saidBy(invoice) }));
+  const said = invoices.map(({ action, invoice }: Answer) => ({ action, ...summarizeInvoice(invoice) }));
   return { lines, said };
 }

@@ -24,7 +24,7 @@ describe('POST /subscriptions/usage', () => {
   after(() => world.stop());
 
   const used = async (fields: Record<string, unknown> = {}) => {
-    await world.settle();
+    await world.waitForPipeline();
     return world.post('/subscriptions/usage', { subscription_id: world.id('subscription acme'), ...fields });
   };
   const byMeter = (answer: Answer) =>

@@ -57,7 +57,7 @@ describe('events: windows of usage', () => {
     await world.send(STEPS.map((at, index) => world.event('acme', 'steps', { n: 2 ** index, at })));
     await world.send(hoursOf('2026-03-28T22:30:00Z', 25).map((at) => world.event('acme', 'hours', { n: 1, at })));
     await world.send(hoursOf('2026-10-24T21:30:00Z', 27).map((at) => world.event('acme', 'hours', { n: 1, at })));
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -201,7 +201,7 @@ describe('events: windows of usage', () => {
         world.event('acme', 'total', { n: 1, at: `${monday}T18:00:00Z` }),
         world.event('acme', 'total', { n: 10, at: `${tuesday}T12:00:00Z` }),
       ]);
-      await world.settle();
+      await world.waitForPipeline();
     });
     for (const [type, value, windows] of TOTALS) {
       it(type, async () => {
@@ -225,7 +225,7 @@ describe('events: windows of usage', () => {
       of('a', 1, '2026-07-01T11:00:00Z'),
       of('b', 2, '2026-07-01T23:00:00Z'),
     ]);
-    await world.settle();
+    await world.waitForPipeline();
     const range = { start_time: '2026-07-01T00:00:00Z', end_time: '2026-07-02T00:00:00Z' };
     expect((await ask('grouped', range)).value).to.equal('15');
     expect(await results('grouped', { ...range, window_size: '3HOUR' })).to.deep.equal([
@@ -240,7 +240,7 @@ describe('events: windows of usage', () => {
   /** Events of 1, 2, 4, … */
   async function sendDays(times: readonly string[]): Promise<void> {
     await world.send(times.map((at, index) => world.event('acme', 'days', { n: 2 ** index, at })));
-    await world.settle();
+    await world.waitForPipeline();
   }
 });
 

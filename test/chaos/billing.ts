@@ -82,7 +82,7 @@ export class Billing {
     if (this.#final.size === 0) await this.#makeOneFinal();
     const later = meters.slice(3);
     if (later.length === 0) return;
-    await this.#subscribe(this.#draw(this.#chance.oneOf<Kind>(['weekly', 'open']), customers[0]!, later));
+    await this.#subscribe(this.#draw(this.#chance.pick<Kind>(['weekly', 'open']), customers[0]!, later));
   }
 
   /** Once everything has had its effect. */
@@ -162,7 +162,7 @@ export class Billing {
 
   /** What people and machines ask of invoices meanwhile. */
   async #disturb(): Promise<void> {
-    const subscription = this.#chance.oneOf(this.#subscriptions);
+    const subscription = this.#chance.pick(this.#subscriptions);
     if (subscription.kind === 'open') {
       await this.#client.try('POST', '/invoices/preview', { subscription_id: subscription.id });
       return;
@@ -171,7 +171,7 @@ export class Billing {
       return this.#makeOneFinal();
     const invoices = await this.#invoicesOf(subscription);
     if (invoices.length === 0) return;
-    const { id } = this.#chance.oneOf(invoices);
+    const { id } = this.#chance.pick(invoices);
     const sync = this.#chance.next() < 0.6;
     await this.#client.try('POST', `/invoices/${id}/compute?sync=${sync}`);
     this.counts.computed++;
@@ -214,14 +214,14 @@ export class Billing {
 
   /** Everything that chance decides, before anything is asked for. */
   #draw(kind: Kind, customer: string, meters: readonly ChaosMeter[]): Drawn {
-    const start = kind === 'daily' ? DAYS.start : this.#chance.oneOf(STARTS);
-    const end = kind === 'daily' ? DAYS.end : kind === 'open' ? OPEN_END : this.#chance.oneOf(ENDS);
+    const start = kind === 'daily' ? DAYS.start : this.#chance.pick(STARTS);
+    const end = kind === 'daily' ? DAYS.end : kind === 'open' ? OPEN_END : this.#chance.pick(ENDS);
     const { period } = PERIODS[kind];
     const prices = meters.map((meter, index) => {
       const cumulative = meter.reset_usage === 'NEVER';
       return { name: `${index} ${meter.name}`, terms: this.#terms(), meter, cumulative };
     });
-    return { kind, customer, start, end, timezone: this.#chance.oneOf(TIMEZONES), period, prices };
+    return { kind, customer, start, end, timezone: this.#chance.pick(TIMEZONES), period, prices };
   }
 
   async #subscribe(drawn: Drawn): Promise<void> {
@@ -278,9 +278,9 @@ export class Billing {
       { up_to: 1_000, unit_amount: '0.033', flat_amount: '1.25' },
       { up_to: null, unit_amount: '0.0071', flat_amount: '3' },
     ];
-    return this.#chance.oneOf<ModelTerms>([
+    return this.#chance.pick<ModelTerms>([
       { model: 'FLAT_FEE', amount: '0.0123' },
-      { model: 'PACKAGE', amount: '1.7', divide_by: 7, round: this.#chance.oneOf(['up', 'down']) },
+      { model: 'PACKAGE', amount: '1.7', divide_by: 7, round: this.#chance.pick(['up', 'down']) },
       { model: 'SLAB', tiers },
       { model: 'VOLUME', tiers },
     ]);

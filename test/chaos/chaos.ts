@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { RECORD_CHECKS, storeDifferences, withAudit } from '../faults/compare.ts';
-import { type Chance, chanceOf } from '../support/seeds.ts';
+import { type Chance, createChance } from '../support/seeds.ts';
 import { isSettled, untilDailyRollups } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 import { Billing } from './billing.ts';
@@ -39,11 +39,11 @@ export async function chaosOn(
   const until_ms = began + minutes * 60_000;
   const isOver = () => performance.now() >= until_ms;
   const client = new Client(stage.ask);
-  const traffic = new Traffic(`seed ${seed}`, client, chanceOf(seed));
-  const billing = new Billing(`seed ${seed}`, client, chanceOf(seed ^ 0xb111));
+  const traffic = new Traffic(`seed ${seed}`, client, createChance(seed));
+  const billing = new Billing(`seed ${seed}`, client, createChance(seed ^ 0xb111));
   const disturbances: string[] = [];
   const trouble = async () => {
-    const chance = chanceOf(seed ^ 0x5eed);
+    const chance = createChance(seed ^ 0x5eed);
     // A short seed comes to its invoices when its time is over: they are disturbed as well, and then come to an end.
     for (let extra = 0; !isOver() || (!isBilled && extra < 2); extra += isOver() ? 1 : 0) {
       await pause(chance.whole(200, 2_000));
@@ -55,7 +55,12 @@ export async function chaosOn(
   const bills = billing.run(traffic.meters, { isOver, customers: CUSTOMERS }).finally(() => {
     isBilled = true;
   });
-  await Promise.all([traffic.run(isOver), bills, trouble(), askForDailyRollups(stage, chanceOf(seed ^ 0xda1), isOver)]);
+  await Promise.all([
+    traffic.run(isOver),
+    bills,
+    trouble(),
+    askForDailyRollups(stage, createChance(seed ^ 0xda1), isOver),
+  ]);
   const sent = performance.now();
   await settle(stage);
   // While meters come and change there are hardly any daily rollups: the answers are to be those of all of them.

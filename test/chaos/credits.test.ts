@@ -26,12 +26,12 @@ import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { finalInvoice } from '../support/final-invoice.ts';
-import { operationsAsked } from '../support/samples.ts';
+import { operationCount } from '../support/samples.ts';
 
 // Answers of every shape.
 type Answer = any;
 
-const OPERATIONS = operationsAsked(5_000);
+const OPERATIONS = operationCount(5_000);
 const AT_ONCE = 60;
 const COLD = 60;
 const PURCHASES = 50;

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
-import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';
 import { untilDailyRollups } from '../support/settled.ts';
 import { countDailyRollups, settle, withoutDailyRollups } from './chaos.ts';
 import { Client } from './client.ts';
@@ -42,7 +42,7 @@ describe('daily rollups while processes are killed', function () {
       const meters = await makeMeters(client, `day ${seed}`);
       await settle(stage);
       await withoutDailyRollups(stage);
-      const chance = chanceOf(seed);
+      const chance = createChance(seed);
       const events = Array.from({ length: EVENTS }, (_none, index) => randomEvent(chance, `day ${seed}`, index));
       let isSent = false;
       const sending = send(client, events, chance).finally(() => {
@@ -91,7 +91,7 @@ function randomEvent(chance: Chance, event_name: string, index: number): ModelEv
   return {
     event_id: `${event_name} ${index}`,
     event_name,
-    external_customer_id: chance.oneOf(CUSTOMERS),
+    external_customer_id: chance.pick(CUSTOMERS),
     timestamp: new Date(FIRST_DAY * DAY_MS + chance.whole(0, DAYS * DAY_MS - 1)).toISOString(),
     properties: { n: `${chance.whole(0, 999)}.${chance.whole(0, 99)}`, host: `h${chance.whole(0, 9)}` },
   };
@@ -108,7 +108,7 @@ async function send(client: Client, events: readonly ModelEvent[], chance: Chanc
 }
 
 async function trouble(stage: Stage, seed: number, isOver: () => boolean): Promise<string[]> {
-  const chance = chanceOf(seed ^ 0x5eed);
+  const chance = createChance(seed ^ 0x5eed);
   const disturbances: string[] = [];
   while (!isOver()) {
     await pause(chance.whole(100, 1_200));
@@ -119,7 +119,7 @@ async function trouble(stage: Stage, seed: number, isOver: () => boolean): Promi
 
 /** A day more at a time, as long as there are days. */
 async function askForDailyRollups(stage: Stage, seed: number): Promise<void> {
-  const chance = chanceOf(seed ^ 0xda1);
+  const chance = createChance(seed ^ 0xda1);
   for (let day = 1; day < DAYS; day++) {
     await pause(chance.whole(100, 900));
     // Whoever is killed just now is asked for the next day.

@@ -104,13 +104,13 @@ class Installation {
   }
 
   async #kill(chance: Chance): Promise<string> {
-    const victim = chance.oneOf(['main', 'main', 'postgres', 'clickhouse'] as const);
+    const victim = chance.pick(['main', 'main', 'postgres', 'clickhouse'] as const);
     await this.service.kill(victim);
     return `kill -9 ${victim}`;
   }
 
   async #freeze(chance: Chance): Promise<string> {
-    const victim = chance.oneOf(['main', 'postgres', 'clickhouse'] as const);
+    const victim = chance.pick(['main', 'postgres', 'clickhouse'] as const);
     const ms = chance.whole(50, 3_000);
     await this.service.freeze(victim, ms);
     return `SIGSTOP ${victim} for ${ms} ms`;
@@ -118,11 +118,11 @@ class Installation {
 
   async #killAtCall(chance: Chance): Promise<string> {
     const fault = {
-      call: chance.oneOf(['rename', 'rename', 'sync'] as const),
-      action: chance.oneOf(['kill-before', 'kill-after'] as const),
+      call: chance.pick(['rename', 'rename', 'sync'] as const),
+      action: chance.pick(['kill-before', 'kill-after'] as const),
       skip: chance.whole(0, 3),
     };
-    const table = chance.oneOf(TABLES);
+    const table = chance.pick(TABLES);
     const what = `engine killed at a call of ${table}: ${fault.action} ${fault.call} ${fault.skip}`;
     return (await this.#met({ ...fault, path: `${await tablePath(this.service, table)}tmp_insert_` }))
       ? what
@@ -152,8 +152,8 @@ class Installation {
   /** The second while the first is being made good. */
   async #killTwice(chance: Chance): Promise<string> {
     const [first, second] = [
-      chance.oneOf(['main', 'clickhouse'] as const),
-      chance.oneOf(['main', 'clickhouse'] as const),
+      chance.pick(['main', 'clickhouse'] as const),
+      chance.pick(['main', 'clickhouse'] as const),
     ];
     await this.service.kill(first);
     await pause(chance.whole(0, 400));
@@ -170,7 +170,7 @@ class Installation {
   }
 
   async #stepClock(chance: Chance): Promise<string> {
-    const [step, ms] = [chance.oneOf(CLOCK_STEPS), chance.whole(200, 3_000)];
+    const [step, ms] = [chance.pick(CLOCK_STEPS), chance.whole(200, 3_000)];
     const id = this.#faults.stepClock(step);
     await pause(ms);
     this.#faults.remove(id);
@@ -185,7 +185,7 @@ class Installation {
       if (!existsSync(dir)) return; // None was written yet, or the power went before it was on the disk.
       const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
       if (files.length === 0) return;
-      const path = chance.oneOf(files.map(({ parentPath, name }) => join(parentPath, name)).sort());
+      const path = chance.pick(files.map(({ parentPath, name }) => join(parentPath, name)).sort());
       const { size } = statSync(path);
       if (size < 2) return;
       zero(path, { from: chance.whole(0, size - 2), length: chance.whole(1, 4_096) });

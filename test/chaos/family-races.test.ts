@@ -121,7 +121,7 @@ describe('scenario: two change a family at once', () => {
     const nameOf = ({ pair, how }: { pair: readonly [string, string]; how: string }) => `${pair.join('/')} ${how}`;
     await Promise.all(families.map((family) => found(nameOf(family))));
     world.at('2026-02-03');
-    await world.settle();
+    await world.waitForPipeline();
     for (const family of families.filter(({ how }) => how.includes(';'))) {
       const [a, b] = family.how === 'a;b' ? family.pair : [...family.pair].reverse();
       await DEEDS[a!]!(nameOf(family));
@@ -211,7 +211,7 @@ describe('scenario: two change a family at once', () => {
     const cycles = async () =>
       (await world.invoices('killed parent')).filter(({ billing_reason }) => billing_reason === 'SUBSCRIPTION_CYCLE');
     world.at('2026-04-01');
-    await world.settle();
+    await world.waitForPipeline();
     const holding = await postgres.transaction();
     await holding('subscriptions').where('id', idOf('killed', 'grouped')).forUpdate();
     const billing = bill('killed', ['parent']).then(

@@ -32,8 +32,8 @@ export async function kafkaStage(): Promise<Stage> {
     {
       weight: 4,
       play: async (chance) => {
-        const role = chance.oneOf(ROLES);
-        const victim = chance.oneOf(cluster.processes(role));
+        const role = chance.pick(ROLES);
+        const victim = chance.pick(cluster.processes(role));
         await victim.kill('SIGKILL');
         await cluster.restart(victim);
         return `kill -9 ${role}`;
@@ -42,8 +42,8 @@ export async function kafkaStage(): Promise<Stage> {
     {
       weight: 3,
       play: async (chance) => {
-        const role = chance.oneOf(ROLES);
-        const victim = chance.oneOf(cluster.processes(role));
+        const role = chance.pick(ROLES);
+        const victim = chance.pick(cluster.processes(role));
         const ms = chance.whole(50, 8_000);
         victim.signal('SIGSTOP');
         await pause(ms);
@@ -98,7 +98,7 @@ export async function kafkaStage(): Promise<Stage> {
 
 /** Of all processes; the stores keep theirs. Not by so much that an invoice would be final before its time. */
 async function stepClock(faults: SystemCallFaults, chance: Chance): Promise<string> {
-  const [step, ms] = [chance.oneOf([65_000, -65_000]), chance.whole(200, 3_000)];
+  const [step, ms] = [chance.pick([65_000, -65_000]), chance.whole(200, 3_000)];
   const id = faults.stepClock(step);
   await pause(ms);
   faults.remove(id);

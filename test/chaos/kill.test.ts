@@ -14,7 +14,7 @@ import {
   type ModelQuestion,
   usageByModel,
 } from '../support/reference-model.ts';
-import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';
 import { runScript, type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
 
 const EVENTS = 2_000;
@@ -123,7 +123,7 @@ class Client {
   #againWith(count: number): ModelEvent[] {
     if (this.accepted.length === 0) return [];
     return Array.from({ length: count }, () => {
-      const event = this.#chance.oneOf(this.accepted);
+      const event = this.#chance.pick(this.accepted);
       if (this.#chance.next() < 0.7) {
         this.counts.repeats++;
         return event;
@@ -221,24 +221,22 @@ const INSTANTS = [
 function randomEvent(chance: Chance, event_id: string, { call, job }: { call: string; job: string }): ModelEvent {
   const ms = Date.parse(START) + Math.floor(chance.next() * (Date.parse(END) - Date.parse(START)));
   const timestamp =
-    chance.next() < 0.05
-      ? chance.oneOf(INSTANTS)
-      : new Date(ms).toISOString().replace('Z', `${chance.whole(0, 9999)}Z`);
-  const name = chance.oneOf([call, call, job]);
+    chance.next() < 0.05 ? chance.pick(INSTANTS) : new Date(ms).toISOString().replace('Z', `${chance.whole(0, 9999)}Z`);
+  const name = chance.pick([call, call, job]);
   return {
     event_id,
     event_name: chance.next() < 0.1 ? `  ${name}\t` : name,
-    external_customer_id: chance.oneOf(CUSTOMERS),
+    external_customer_id: chance.pick(CUSTOMERS),
     timestamp,
-    source: chance.oneOf(['web', 'batch']),
+    source: chance.pick(['web', 'batch']),
     properties: randomProperties(chance),
   };
 }
 
 function randomProperties(chance: Chance): Record<string, unknown> {
   const properties: Record<string, unknown> = {
-    host: chance.oneOf(['h1', 'h2', 'h3', 3, '3', 3.5, true, null, 'H1']),
-    region: chance.oneOf(['eu', 'us', 1, '1', true, null]),
+    host: chance.pick(['h1', 'h2', 'h3', 3, '3', 3.5, true, null, 'H1']),
+    region: chance.pick(['eu', 'us', 1, '1', true, null]),
   };
   if (chance.next() < 0.9) properties.n = randomQuantity(chance);
   if (chance.next() < 0.1) delete properties.host;
@@ -246,13 +244,13 @@ function randomProperties(chance: Chance): Record<string, unknown> {
 }
 
 function randomQuantity(chance: Chance): unknown {
-  return chance.oneOf<() => unknown>([
+  return chance.pick<() => unknown>([
     () => chance.whole(-50, 5_000),
     () => chance.whole(0, 100) / 8,
     () => `${chance.whole(0, 999)}.${chance.whole(0, 999_999)}`,
     () => 0.1,
-    () => chance.oneOf(['1e3', ' 7 ', '-2.5', '12345678901234567890.123456789', 1e21, '.5']),
-    () => chance.oneOf(['abc', null, true, {}, [], '', '0x10', 'NaN', '1_000']),
+    () => chance.pick(['1e3', ' 7 ', '-2.5', '12345678901234567890.123456789', 1e21, '.5']),
+    () => chance.pick(['abc', null, true, {}, [], '', '0x10', 'NaN', '1_000']),
   ])();
 }
 
@@ -298,7 +296,7 @@ async function checkAnswer(
 
 function raggedQuestions(chance: Chance): ModelQuestion[] {
   return [
-    { ...raggedRange(chance), customers: [chance.oneOf(CUSTOMERS)] },
+    { ...raggedRange(chance), customers: [chance.pick(CUSTOMERS)] },
     { ...raggedRange(chance), window_size: 'HOUR' },
   ];
 }
@@ -336,7 +334,7 @@ describe('kill -9', function () {
   for (const seed of seedsToRun(20, 'KILL_SEEDS')) {
     it(`seed ${seed}`, async () => {
       const began = performance.now();
-      const chance = chanceOf(seed);
+      const chance = createChance(seed);
       const client = new Client(operator, chance, seed);
       await client.createMeters(chance.whole(1, 6));
       const killing = operator.killDuring(chance, seed);

@@ -46,7 +46,7 @@ describe('chaos: a backend of Postgres and kill -9', function () {
     until('slices are told', async () => {
       const before = await arrived();
       await use(1);
-      await world.settle();
+      await world.waitForPipeline();
       await right('while it is brought forward');
       return (await arrived()) > before;
     });
@@ -57,7 +57,7 @@ describe('chaos: a backend of Postgres and kill -9', function () {
       expect(await told(), 'slices are told').to.be.above(0);
       // Some of it is told and not looked at, and some is not in the rows yet.
       await use(3);
-      await world.settle();
+      await world.waitForPipeline();
       await use(5);
       const { rows } = await postgres().raw('select pg_backend_pid() as pid');
       // On this machine, and not a number that means something else here.
@@ -76,14 +76,14 @@ describe('chaos: a backend of Postgres and kill -9', function () {
         return (await world.api.request('GET', path)).status === 200;
       });
       await until('usage has come through', () =>
-        world.settle().then(
+        world.waitForPipeline().then(
           () => true,
           () => false,
         ),
       );
       await right(`after kill ${kill}`);
       await use(7);
-      await world.settle();
+      await world.waitForPipeline();
       await right('after what came next');
     }
     await broughtForward();

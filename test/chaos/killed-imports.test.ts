@@ -18,7 +18,7 @@ describe('an import whose process is killed', () => {
   before(async () => {
     world = await startWorld({ now: '2026-03-15T12:00:00Z' });
     await world.meter('calls', { type: 'SUM', field: 'n' });
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -87,7 +87,7 @@ describe('an import whose process is killed', () => {
         120_000,
       );
       // Whatever else was killed on the way is taken over, too: an audit that was reading holds the rows for as long as it said that it may take.
-      await world.settle(120_000);
+      await world.waitForPipeline(120_000);
       return task;
     } finally {
       child.kill('SIGKILL');

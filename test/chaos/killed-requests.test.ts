@@ -154,7 +154,7 @@ describe('a request whose process is killed before it could answer', () => {
     expect([single.status, checked.status, judged.status]).to.deep.equal([202, 202, 202]);
     const [refused, ...accepted] = judged.body.verdicts;
     expect([refused.event_id, new Set(accepted.map((one: Answer) => one.event_id)).size]).to.deep.equal([null, 2]);
-    await world.settle();
+    await world.waitForPipeline();
     const asked = { external_customer_id: 'nameless', meter_id: world.id('meter calls') };
     const range = { start_time: '2025-12-01T00:00:00Z', end_time: '2026-01-01T00:00:00Z' };
     const { value: counted } = await world.post('/events/usage/meter', { ...asked, ...range });

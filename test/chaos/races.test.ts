@@ -56,7 +56,7 @@ describe('scenario: many at once', () => {
         }
     }
     world.at(NOW);
-    await world.settle();
+    await world.waitForPipeline();
     // Before anything runs that does whatever is due.
     for (const [name, play] of plays)
       for (const [order, deeds] of serial(play)) {
@@ -219,7 +219,7 @@ describe('scenario: many at once', () => {
     const before = await Promise.all(customers.map(ended));
     world.at('2026-01-31T12:00:00Z');
     await world.use('reaching', 'calls', 20, { at: '2026-01-20T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     const { postgres } = stores();
     // Whatever is done is told of in its transaction: each waits there, with all that it has written.
     const holding = await postgres.transaction();

@@ -16,7 +16,7 @@ import { checkShape } from '../../core/reservation/request.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startApiProcess } from '../support/scheduler-process.ts';
-import { chanceOf } from '../support/seeds.ts';
+import { createChance } from '../support/seeds.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -32,7 +32,7 @@ describe('chaos: reservations', function () {
   let world: World;
   let feature: Answer;
   let processes: Stores[];
-  const chance = chanceOf(23);
+  const chance = createChance(23);
 
   before(async () => {
     world = await startWorld({ now: '2026-03-15T12:00:00Z' });
@@ -54,7 +54,7 @@ describe('chaos: reservations', function () {
   async function surely<T>(work: (stores: Stores) => Promise<T>): Promise<T | FarthingError> {
     for (;;) {
       try {
-        return await work(chance.oneOf(processes));
+        return await work(chance.pick(processes));
       } catch (error) {
         if (error instanceof FarthingError && error.http_status_code < 500) return error;
         cuts++;
@@ -83,10 +83,10 @@ describe('chaos: reservations', function () {
     const counts = { held: 0, refused: 0, left: 0 };
 
     const one = async (n: number) => {
-      const kind = chance.oneOf(['feature', 'credits'] as const);
+      const kind = chance.pick(['feature', 'credits'] as const);
       const quantity = String(chance.whole(1, 9));
       const about = kind === 'feature' ? { feature_id: feature.id, quantity } : { credits: quantity };
-      const terms = { ttl_seconds: chance.whole(1, 3), on_expiry: chance.oneOf(['release', 'charge']) };
+      const terms = { ttl_seconds: chance.whole(1, 3), on_expiry: chance.pick(['release', 'charge']) };
       const request = asked({ ...about, hold: terms, idempotency_key: `key ${n}` });
       const answer = (await surely((stores) =>
         checkReservation(stores, scope, { request, author }),
@@ -132,7 +132,7 @@ describe('chaos: reservations', function () {
     world.at('2026-03-15T12:00:10Z');
     const { failed } = await endDueReservations(world.api.services, { now: world.now });
     expect(failed).to.deep.equal([]);
-    await world.settle();
+    await world.waitForPipeline();
 
     const now = { user_id: 'user_1', now: world.now };
     const question = asked({ feature_id: feature.id, quantity: '0' });
@@ -185,11 +185,11 @@ describe('chaos: reservations', function () {
       expect(await sent).to.be.instanceOf(Error);
       await until('nothing of it is left', async () => (await waiting()).length === 0);
       await postgres.raw(`drop trigger wait_to_die on ${table}`);
-      await world.settle();
+      await world.waitForPipeline();
 
       const { failed } = await endDueReservations(world.api.services, { now: world.now });
       expect(failed).to.deep.equal([]);
-      await world.settle();
+      await world.waitForPipeline();
       const after = await world.post('/entitlements/check', { ...question, quantity: '150' });
       expect(after).to.deep.include({ allowed: true, used: '150', held: '0' });
       const { features } = await world.get(`/customers/usage?customer_lookup_key=${encodeURIComponent(customer)}`);

@@ -181,7 +181,7 @@ export class Traffic {
   #again(count: number): ModelEvent[] {
     if (this.#ids.length === 0) return [];
     return Array.from({ length: count }, () => {
-      const id = this.#chance.oneOf(this.#ids);
+      const id = this.#chance.pick(this.#ids);
       const known = this.#known.get(id);
       const other = this.#event(id);
       const kind = this.#chance.next();
@@ -205,8 +205,8 @@ export class Traffic {
   }
 
   async #change(): Promise<void> {
-    const meter = this.#chance.oneOf(this.meters);
-    const filters = this.#chance.oneOf(FILTERS.slice(1));
+    const meter = this.#chance.pick(this.meters);
+    const filters = this.#chance.pick(FILTERS.slice(1));
     await this.#client.untilAnswered('PUT', `/meters/${meter.id}`, { body: { filters } });
     meter.filters = filters;
     this.counts.changed++;
@@ -214,7 +214,7 @@ export class Traffic {
 
   async #correct(): Promise<void> {
     if (this.#ids.length === 0) return;
-    const id = this.#chance.oneOf(this.#ids);
+    const id = this.#chance.pick(this.#ids);
     if (this.#known.get(id) === null) return;
     const asked = async (verb: string, body: unknown) =>
       this.#client.untilAnswered('POST', `/events/${encodeURIComponent(id)}/${verb}`, { body, statuses: [202] });
@@ -237,8 +237,8 @@ export class Traffic {
     return Array.from({ length: 2 }, () => {
       const [start, end] = [at(), at()].sort((a, b) => a - b) as [number, number];
       const range = { start: new Date(start).toISOString(), end: new Date(end + 60_000).toISOString() };
-      const clock = { window_size: this.#chance.oneOf(WINDOWS), timezone: this.#chance.oneOf(TIMEZONES) };
-      return { ...range, ...clock, customers: [this.#chance.oneOf(CUSTOMERS)] };
+      const clock = { window_size: this.#chance.pick(WINDOWS), timezone: this.#chance.pick(TIMEZONES) };
+      return { ...range, ...clock, customers: [this.#chance.pick(CUSTOMERS)] };
     });
   }
 }
@@ -272,18 +272,18 @@ function randomEvent(chance: Chance, event_id: string): ModelEvent {
   const timestamp = new Date(FIRST + Math.floor(chance.next() * (LAST - FIRST))).toISOString();
   return {
     event_id,
-    event_name: chance.oneOf(['call', 'call', 'job']),
-    external_customer_id: chance.oneOf(CUSTOMERS),
+    event_name: chance.pick(['call', 'call', 'job']),
+    external_customer_id: chance.pick(CUSTOMERS),
     timestamp: timestamp.replace('Z', `${chance.whole(0, 999)}Z`),
     source: 'chaos',
     properties: {
-      host: chance.oneOf(['h1', 'h2', 'h3', 3, '3', true, null]),
-      region: chance.oneOf(['eu', 'us', 1, '1', true, null]),
+      host: chance.pick(['h1', 'h2', 'h3', 3, '3', true, null]),
+      region: chance.pick(['eu', 'us', 1, '1', true, null]),
       size: chance.whole(0, 1_000),
-      n: chance.oneOf<() => unknown>([
+      n: chance.pick<() => unknown>([
         () => chance.whole(-50, 5_000),
         () => `${chance.whole(0, 999)}.${chance.whole(0, 999_999)}`,
-        () => chance.oneOf(['1e3', ' 7 ', '12345678901234567890.123456789', '.5', 'abc', null, true]),
+        () => chance.pick(['1e3', ' 7 ', '12345678901234567890.123456789', '.5', 'abc', null, true]),
       ])(),
     },
   };

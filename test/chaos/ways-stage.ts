@@ -76,8 +76,8 @@ async function wayTo(store: string): Promise<{ way: Cut; url: string }> {
 
 /** For a while one write in some meets a fate; what waits is released at the end, or later than what came in its place. */
 export async function someStatements(way: StatementWay, chance: Chance): Promise<string> {
-  const fate = chance.oneOf(FATES);
-  const share = chance.oneOf([0.1, 0.3, 1]);
+  const fate = chance.pick(FATES);
+  const share = chance.pick([0.1, 0.3, 1]);
   const ms = chance.whole(200, 2_500);
   let met = 0;
   way.meet((statement) => {
@@ -95,7 +95,7 @@ export async function someStatements(way: StatementWay, chance: Chance): Promise
 async function killAtStatement(service: SupervisedService, way: StatementWay, chance: Chance): Promise<string> {
   const pid = await service.pidOf('main');
   const { starts } = service;
-  const fate = chance.oneOf(['lost', 'answer lost', 'late', 'again late'] as const);
+  const fate = chance.pick(['lost', 'answer lost', 'late', 'again late'] as const);
   let pass = chance.whole(0, 6);
   let met = false;
   way.meet((statement) => {
@@ -117,7 +117,7 @@ async function killAtStatement(service: SupervisedService, way: StatementWay, ch
 }
 
 export async function outage(ways: Readonly<Record<string, Cut>>, chance: Chance): Promise<string> {
-  const name = chance.oneOf(Object.keys(ways));
+  const name = chance.pick(Object.keys(ways));
   const way = ways[name]!;
   const ms = chance.whole(50, 4_000);
   if (chance.next() < 0.5) {

@@ -23,11 +23,11 @@ describe('a clock that is ahead of the machine', () => {
     const first = { ...event(10), event_id: 'first' };
     await world.advance('2041-01-20T00:00:00Z');
     await world.send([first]);
-    await world.settle();
+    await world.waitForPipeline();
     await world.advance('2041-02-10T00:00:00Z');
     expect((await world.invoices('acme')).map(({ total }: Answer) => total)).to.deep.equal(['10']);
     await world.replace('first', event(5000));
-    await world.settle();
+    await world.waitForPipeline();
     await world.advance('2041-03-10T00:00:00Z');
     expect((await world.invoices('acme')).map(({ total }: Answer) => total)).to.deep.equal(['10', '4990']);
   });

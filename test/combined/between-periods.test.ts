@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
-import { owedOf, usageWalletOf } from '../support/owed.ts';
+import { createUsageWallet, loadOwed } from '../support/owed.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 type Case = {
@@ -168,22 +168,22 @@ describe('scenario: usage between the end of a period and its invoice', () => {
       const { customer, plan, subscribed, begun, used } = one;
       await world.subscribe(customer, plan, { ...subscribed });
       await begun?.(world, customer);
-      one.wallet = await usageWalletOf(world, customer);
+      one.wallet = await createUsageWallet(world, customer);
       if (used[0] > 0) await world.use(customer, 'calls', used[0]);
     }
-    await world.settle();
-    for (const { wallet } of customers) await owedOf(world, wallet);
+    await world.waitForPipeline();
+    for (const { wallet } of customers) await loadOwed(world, wallet);
     world.at(DURING_APRIL);
     for (const { customer, used, then_used } of customers) {
       if (used[1] > 0) await world.use(customer, 'calls', used[1] - 1);
       if (then_used) await world.use(customer, 'calls', then_used.n, { at: then_used.at });
     }
-    await world.settle();
-    for (const { wallet } of customers) await owedOf(world, wallet);
+    await world.waitForPipeline();
+    for (const { wallet } of customers) await loadOwed(world, wallet);
     const before = await arrived();
     for (const { customer, used } of customers) if (used[1] > 0) await world.use(customer, 'calls', 1);
-    await world.settle();
-    const said = await Promise.all(customers.map(async (one) => [one.what, await owedOf(world, one.wallet)]));
+    await world.waitForPipeline();
+    const said = await Promise.all(customers.map(async (one) => [one.what, await loadOwed(world, one.wallet)]));
     expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, { kept: all, anew: all }]));
     // Of a group, and with a plan change that is due, it is gathered anew.
     expect((await arrived()) - before, 'answers that were made of what arrived').to.be.above(10);
@@ -191,7 +191,9 @@ describe('scenario: usage between the end of a period and its invoice', () => {
 
   it('is the same when the scheduler has come', async () => {
     await world.bill();
-    const said = await Promise.all(customers.map(async (one) => [one.what, (await owedOf(world, one.wallet)).kept]));
+    const said = await Promise.all(
+      customers.map(async (one) => [one.what, (await loadOwed(world, one.wallet)).cached]),
+    );
     expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, all]));
   });
 });
@@ -207,20 +209,20 @@ describe('scenario: corrections between the end of a period and its invoice', ()
     await world.meter('calls');
     await world.plan('Plain', [usage('calls', '1')]);
     await world.subscribe('corrected', 'Plain');
-    const wallet = await usageWalletOf(world, 'corrected');
+    const wallet = await createUsageWallet(world, 'corrected');
     const event = world.event('corrected', 'calls', { n: 100, event_id: 'to be corrected' });
     await world.send([event]);
     await world.on('2026-04-02T01:00:00Z');
     await world.finalize();
     await world.use('corrected', 'calls', 10);
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-05-02T02:00:00Z');
     await world.use('corrected', 'calls', 100);
     await world.replace('to be corrected', { ...event, properties: { n: 0 } });
-    await world.settle();
-    const before = await owedOf(world, wallet);
+    await world.waitForPipeline();
+    const before = await loadOwed(world, wallet);
     await world.bill();
-    expect([before, await owedOf(world, wallet)]).to.deep.equal([
+    expect([before, await loadOwed(world, wallet)]).to.deep.equal([
       { kept: '10', anew: '10' },
       { kept: '10', anew: '10' },
     ]);

@@ -95,7 +95,7 @@ describe('an invoice once more', () => {
     expect([twice.status, twice.body.details.recalculated_invoice_id]).to.deep.equal([400, again.body.id]);
 
     await world.send([{ ...call('calls', 100, 'eu', 'web'), event_id: 'late' }]);
-    await world.settle();
+    await world.waitForPipeline();
     const draft = await ask('POST', `/invoices/${again.body.id}/recalculate-v2?finalize=true`);
     expect(draft.status, draft.text).to.equal(200);
     expect(draft.body).to.include({ id: again.body.id, invoice_status: 'FINALIZED', total: '33.96' });

@@ -1,6 +1,6 @@
 /** Changes of what is to be cancelled, or was changed before in the same period: each day is charged once, and given back once. */
 import { expect } from 'chai';
-import { fixed, saidBy, startWorld, usage, type World } from '../support/world.ts';
+import { fixed, startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -126,10 +126,10 @@ describe('scenario: changes after changes', () => {
     await world.on('2026-01-10', () => world.use('next', 'calls', 3));
     const request = { target_plan_id: world.id('plan Seats'), proration_behavior: 'none', change_at: 'end_of_period' };
     await world.post(path('next', 'change/v2/execute'), request);
-    const preview = saidBy(await world.preview('next'));
+    const preview = summarizeInvoice(await world.preview('next'));
     expect(preview.lines.map(({ name, amount }: Answer) => [name, amount])).to.deep.include(['seat', '31']);
     await world.on('2026-02-01');
-    expect(saidBy((await world.invoices('next')).at(-1))).to.deep.equal(preview);
+    expect(summarizeInvoice((await world.invoices('next')).at(-1))).to.deep.equal(preview);
   });
 
   it('also where its periods are others, and the one invoice has the arrears and what comes', async () => {
@@ -138,13 +138,13 @@ describe('scenario: changes after changes', () => {
     const request = { target_plan_id: world.id('plan Year'), proration_behavior: 'none', change_at: 'end_of_period' };
     const periods = { billing_cadence: 'RECURRING', billing_period: 'ANNUAL', billing_cycle: 'anniversary' };
     await world.post(path('yearly', 'change/execute'), { ...request, ...periods });
-    const preview = saidBy(await world.preview('yearly'));
+    const preview = summarizeInvoice(await world.preview('yearly'));
     await world.on('2026-02-01');
     expect(await world.statements('yearly')).to.deep.equal([
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 654\n' +
         '  fee 2026-01-01..2026-02-01: 1 = 31\n  calls 2026-01-01..2026-02-01: 3 = 3\n  year 2026-02-01..2027-02-01: 1 = 620',
     ]);
-    expect(saidBy((await world.invoices('yearly')).at(-1))).to.deep.equal(preview);
+    expect(summarizeInvoice((await world.invoices('yearly')).at(-1))).to.deep.equal(preview);
   });
 
   it('what has ended by a schedule says when it ended, as what is cancelled at once', async () => {

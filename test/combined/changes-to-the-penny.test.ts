@@ -194,7 +194,7 @@ describe('scenario: changes to the penny', () => {
       await use('term', 60, '2026-03-05');
       await world.on('2026-02-10', () => reprice('term', 'calls', { amount: '2' }));
       await world.on('2026-03-01');
-      await world.settle();
+      await world.waitForPipeline();
       const shown = await world.post('/subscriptions/usage', { subscription_id: world.id('subscription term') });
       expect(Number(shown.amount)).to.equal(140);
       await world.on('2026-04-01');
@@ -236,7 +236,7 @@ describe('scenario: changes to the penny', () => {
       for (const customer of ['by month', 'by year']) {
         await use(customer, 310, '2026-01-05');
         await use(customer, 40, '2026-02-05');
-        await world.settle();
+        await world.waitForPipeline();
       }
       await world.on('2026-02-08');
       for (const customer of ['by month', 'by year']) {
@@ -273,7 +273,7 @@ describe('scenario: changes to the penny', () => {
         toPlan('Free calls by the quarter', { billing_period: 'QUARTERLY' }),
       );
       await use('free', 90, '2026-02-20');
-      await world.settle();
+      await world.waitForPipeline();
       const drafted = await world.statements('free');
       expect(drafted).to.deep.equal([
         'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 50\n  calls 2026-01-01..2026-02-01: 50 = 50',
@@ -294,7 +294,7 @@ describe('scenario: changes to the penny', () => {
     await world.on('2026-01-01', start);
     await world.use('reached', 'calls', 60, { at: '2026-01-05T00:00:00Z' });
     world.at('2026-01-08');
-    await world.settle();
+    await world.waitForPipeline();
     await billThresholds(world.api.services, world.now);
     await world.on('2026-01-12');
     const { id } = await line('reached', 'calls');

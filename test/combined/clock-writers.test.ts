@@ -49,7 +49,7 @@ describe('scenario: writers beside an advance', () => {
     const caller = { scope, user_id: 'user_1', secret_id: null, request_id: null, clock };
     const by = { by: { user_id: 'user_1', now: clock!.now }, database: writing };
     await runAs(caller, () => CustomerModel.change(customer, { name: 'Acme' }, by));
-    const advancing = world.askToAdvance('2031-01-03');
+    const advancing = world.requestAdvance('2031-01-03');
     await someoneWaits();
     expect((await world.testClock()).test_clock_status).to.equal('ready');
     await writing.commit();

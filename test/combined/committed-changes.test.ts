@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { trySync } from '../../actions/catalogue/sync-plan.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { check, provenBy } from '../support/verifier.ts';
-import { saidBy, startWorld, usage, type World } from '../support/world.ts';
+import { startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -54,7 +54,7 @@ describe('scenario: commitments of lines that are followed inside a period', () 
     await use('2026-01-15T00:00:00Z', { above: 50, free: 10 });
     await world.on('2026-01-21', () => world.cancel('cancelled'));
     for (const name of RUNNING) {
-      previews[name] = saidBy(await world.preview(name));
+      previews[name] = summarizeInvoice(await world.preview(name));
       exported[name] = await exportOf(name);
       used[name] = await world.post('/subscriptions/usage', { subscription_id: world.id(`subscription ${name}`) });
     }
@@ -146,7 +146,7 @@ describe('scenario: commitments of lines that are followed inside a period', () 
     for (const name of RUNNING) {
       const [first] = await world.invoices(name);
       const amounts = first.line_items.map(({ amount }: Answer) => amount).sort();
-      expect(saidBy(first)).to.deep.equal(previews[name]);
+      expect(summarizeInvoice(first)).to.deep.equal(previews[name]);
       expect(exported[name]).to.deep.equal(amounts);
       expect(used[name].amount).to.equal(first.subtotal);
     }

@@ -36,11 +36,11 @@ describe('scenario: late events, and drafts of later periods', () => {
       'DRAFT',
     ]);
     await on(1, 5);
-    await world.settle();
+    await world.waitForPipeline();
     await compute(third);
     expect(await linesOf(third)).to.have.members(['30 = 30', '5 = 5']);
     await on(1, 2);
-    await world.settle();
+    await world.waitForPipeline();
     await compute(first);
     await world.post(`/invoices/${first.id}/finalize`, {});
     expect(await linesOf(first)).to.deep.equal(['7 = 7']);
@@ -58,7 +58,7 @@ describe('scenario: late events, and drafts of later periods', () => {
     const [first, second, third] = await invoicesOf('bolt');
     await world.post(`/invoices/${first.id}/finalize`, {});
     await on(1, 1);
-    await world.settle();
+    await world.waitForPipeline();
     await compute(third);
     await compute(second);
     await compute(third);

@@ -60,7 +60,7 @@ describe('edited drafts', () => {
     await world.on(days[0], () => world.subscribe(name, 'Pro', terms));
     await world.finalize();
     await world.use(name, 'calls', 100);
-    await world.settle();
+    await world.waitForPipeline();
     await world.on(days[1]);
     return invoiceOf(name);
   }
@@ -127,7 +127,7 @@ describe('edited drafts', () => {
     await world.send(
       [late, less].map((name) => world.event(name, 'calls', { n: 100, at: '2026-03-05T00:00:00Z', event_id: name })),
     );
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-04-01');
     for (const name of [late, less]) {
       const { id, line_items } = await invoiceOf(name);
@@ -137,7 +137,7 @@ describe('edited drafts', () => {
     await world.finalize();
     await world.send([world.event(late, 'calls', { n: 50, at: '2026-03-06T00:00:00Z', event_id: `${late} late` })]);
     await world.replace(less, world.event(less, 'calls', { n: 10, at: '2026-03-05T00:00:00Z' }));
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-05-01');
     const corrections = async (name: string) =>
       (await invoiceOf(name)).line_items

@@ -1,7 +1,7 @@
 /** The end of a trial is moved, and commitments begin where it ends. */
 import { expect } from 'chai';
 import { dates, payNewest, startTrialsWorld } from '../support/trials.ts';
-import { saidBy, startWorld, usage, type World } from '../support/world.ts';
+import { startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -22,7 +22,7 @@ describe('scenario: ends of trials', () => {
       });
     const without = ({ invoices, subscriptions }: Answer) => ({
       subscriptions,
-      said: invoices.map(({ invoice }: Answer) => saidBy(invoice)),
+      said: invoices.map(({ invoice }: Answer) => summarizeInvoice(invoice)),
     });
 
     it('at once: the first invoice is that which was previewed', async () => {

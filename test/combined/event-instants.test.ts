@@ -45,7 +45,7 @@ describe('events at the ends of time', () => {
     await world.meter('calls', { type: 'SUM', field: 'n' }, { event_name: 'call' });
     await world.post('/customers', { external_id: 'acme' });
     await world.send(ACCEPTED.map(event));
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

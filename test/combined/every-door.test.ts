@@ -145,7 +145,7 @@ describe('scenario: every door says one number', () => {
     await world.on('2026-02-13');
     for (const { customer, cancel_at } of CASES)
       if (cancel_at) await world.cancel(customer, { cancellation_type: 'scheduled_date', cancel_at });
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

@@ -90,7 +90,7 @@ describe('scenario: families billed again', () => {
     await world.send([world.event('heir', 'calls', { n: 1, at: at('01-07') })]);
     await world.subscribe('later', 'Team', { start_date: at('02-01') });
     await grouped({ action: 'add', child_subscription_ids: [world.id('subscription later')] });
-    await world.settle();
+    await world.waitForPipeline();
     const before = await last('group');
     const { lines, ...said } = told(await again(before.id, '?finalize=true'));
     const expected = told(before).lines.map((line) => line.replace('40 = 40', '45 = 45'));

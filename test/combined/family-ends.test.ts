@@ -218,7 +218,7 @@ describe('scenario: members of families end and begin', () => {
     it('pays itself what it owes where it was cancelled before a parent that ended earlier', async () => {
       await world.on('2026-06-08', () => world.use('back child', 'calls', 4));
       await world.on('2026-06-11');
-      await world.settle();
+      await world.waitForPipeline();
       await world.cancel('back child');
       await world.cancel('back parent', { cancellation_type: 'immediate', cancel_at: '2026-06-05T00:00:00Z' });
       expect((await world.statements('back child')).at(-1)).to.equal(
@@ -229,7 +229,7 @@ describe('scenario: members of families end and begin', () => {
 
     it('and where what the parent owes is forgiven', async () => {
       await world.use('skip child', 'calls', 3, { at: at('06-10') });
-      await world.settle();
+      await world.waitForPipeline();
       await world.cancel('skip child');
       const forgiven = { cancellation_type: 'immediate', cancel_immediately_invoice_policy: 'skip' };
       await world.cancel('skip parent', forgiven);

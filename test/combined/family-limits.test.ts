@@ -62,7 +62,7 @@ describe('scenario: limits of families', () => {
   it('a child draws on what its parent has, and every door says the same to all of them', async () => {
     await world.use('north', 'tokens', 20);
     await world.use('company', 'tokens', 10);
-    await world.settle();
+    await world.waitForPipeline();
     const held = await ask('south', '15', {});
     expect(held).to.deep.include({ allowed: true, reason: 'within_limit', used: '30', held: '15', remaining: '55' });
     expect(held.reservation.customer_id).to.equal((await world.get('/customers/external/south')).id);
@@ -72,7 +72,7 @@ describe('scenario: limits of families', () => {
     expect((await ask('company', '56')).reason).to.equal('limit_reached');
     await end(held, 'commit', { quantity: '5' });
     for (const who of ['north', 'south', 'company']) expect(await left(who), who).to.equal('within_limit 35 0 65');
-    await world.settle();
+    await world.waitForPipeline();
     for (const who of ['north', 'south', 'company'])
       expect(await doors(who), who).to.deep.equal(['within_limit 35 0 65', '35 of 100', 100, true, true]);
     const { id } = (await world.post('/subscriptions/search', { external_customer_id: 'south' })).items[0];
@@ -103,7 +103,7 @@ describe('scenario: limits of families', () => {
     expect(again.length).to.equal(7);
     for (const one of who) expect(await left(one), one).to.equal('within_limit 65 35 0');
     await world.resumePipeline();
-    await world.settle();
+    await world.waitForPipeline();
     for (const one of who) expect(await left(one), one).to.equal('within_limit 65 35 0');
     await Promise.all(again.map((one) => end(one, 'release')));
     for (const one of who) expect(await left(one), one).to.equal('within_limit 65 0 35');
@@ -125,10 +125,10 @@ describe('scenario: limits of families', () => {
     expect(await left('north')).to.equal('within_limit 67 0 33');
     expect((await ask('south', '1')).reason).to.equal('not_entitled');
     await world.resumePipeline();
-    await world.settle();
+    await world.waitForPipeline();
     expect(await left('company')).to.equal('within_limit 67 0 33');
     await end(held, 'commit', { quantity: '30' });
-    await world.settle();
+    await world.waitForPipeline();
     expect(await left('company')).to.equal('within_limit 67 0 33');
   });
 
@@ -153,7 +153,7 @@ describe('scenario: limits of families', () => {
     ];
     const before = await ask('west', '7', long);
     await end(before, 'commit');
-    await world.settle();
+    await world.waitForPipeline();
     for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 67 0 33');
     world.at('2026-01-10T00:00:03Z');
     // Who joins has no subscription of their own any more: what they use from then on is nobody's but the family's.
@@ -170,7 +170,7 @@ describe('scenario: limits of families', () => {
     await end(used, 'commit');
     for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 87 10 3');
     await world.resumePipeline();
-    await world.settle();
+    await world.waitForPipeline();
     for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 87 10 3');
     await end(kept, 'release');
     for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 87 0 13');

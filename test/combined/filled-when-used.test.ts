@@ -28,7 +28,7 @@ describe('a wallet that fills itself', () => {
   /** What is in the queue is done, as the scheduler does it. */
   async function lookedAt(customer_id = wallet.customer_id): Promise<void> {
     await until('it is asked for', async () => (await asked()).some(({ key }) => key === `alerts:${customer_id}`));
-    await world.settle();
+    await world.waitForPipeline();
     await postgres().raw(`delete from graphile_worker._private_jobs`);
     const work = createWork(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
     const payload = { ...world.api.scope, customer_id };
@@ -129,7 +129,7 @@ describe('a wallet that fills itself', () => {
     const free = { credits_to_add: '100', transaction_reason: 'FREE_CREDIT_GRANT' };
     await world.post(`/wallets/${id}/top-up`, free);
     await world.use('final', 'calls', 80, { at: '2026-01-10T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-02-01T00:00:00Z');
     const draft = (await world.invoices('final')).find(({ invoice_status }) => invoice_status === 'DRAFT');
     let filled: Promise<number> | undefined;
@@ -214,7 +214,7 @@ describe('a wallet that fills itself', () => {
     expect((await world.api.request('PUT', `/wallets/${wallet.id}`, { body })).status).to.equal(200);
     await postgres().raw(`delete from graphile_worker._private_jobs`);
     await world.use('acme', 'calls', 1);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await asked()).to.deep.equal([]);
   });
 
@@ -230,7 +230,7 @@ describe('a wallet that fills itself', () => {
     await world.post(`/wallets/${id}/top-up`, { credits_to_add: '30', transaction_reason: 'FREE_CREDIT_GRANT' });
     await lookedAt(child.customer_id);
     await world.use('leaving branch', 'calls', 12);
-    await world.settle();
+    await world.waitForPipeline();
     await lookedAt(child.customer_id);
     expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('80');
   });

@@ -33,7 +33,7 @@ describe('scenario: final together', () => {
     const said = async () => (await world.invoices('committed')).map(({ subtotal }: Answer) => subtotal);
     expect(await said()).to.deep.equal(['60', '20']);
     await world.use('committed', 'calls', 30, { at: '2026-01-20T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     expect((await world.finalize()).finalized).to.equal(2);
     // 90 of the 100 are drawn: ten more, and ten at twice the price.
     expect(await said()).to.deep.equal(['90', '30']);
@@ -49,7 +49,7 @@ describe('scenario: final together', () => {
     const { id: second } = await world.post('/subscriptions', { external_customer_id: 'twice', ...again });
     await world.use('twice', 'calls', 100);
     world.at('2026-04-05');
-    await world.settle();
+    await world.waitForPipeline();
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(2);
     const { customer_id } = await world.subscription('twice');
     const { items: charged } = await world.post('/invoices/search', { customer_id });

@@ -188,9 +188,9 @@ describe('what was charged is given back once', () => {
       await world.send([
         world.event(customer, 'calls', { n, at: '2026-01-20T00:00:00Z', event_id: `first ${customer}` }),
       ]);
-      await world.settle();
+      await world.waitForPipeline();
       world.at('2026-02-01T00:00:00Z');
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       await world.finalize();
       return (await world.invoices(customer)).find((one) => one.subtotal !== '0');
@@ -201,9 +201,9 @@ describe('what was charged is given back once', () => {
         world.event(customer, 'calls', { n, at: '2026-01-20T00:00:00Z' }) as never,
       );
       await world.use(customer, 'calls', 500, { at: '2026-02-10T00:00:00Z' });
-      await world.settle();
+      await world.waitForPipeline();
       world.at('2026-03-01T00:00:00Z');
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       await world.finalize();
       return (await world.invoices(customer)).find(({ period_end }) => period_end?.startsWith('2026-03-01'));
@@ -266,7 +266,7 @@ describe('what was charged is given back once', () => {
         'first by hand',
         world.event('by hand', 'calls', { n: 80, at: '2026-01-20T00:00:00Z' }) as never,
       );
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       const draft = (await world.invoices('by hand')).at(-1);
       expect([draft.invoice_status, draft.total]).to.deep.equal(['DRAFT', '30']);
@@ -280,7 +280,7 @@ describe('what was charged is given back once', () => {
       world.at('2026-02-02T00:00:00Z');
       await world.send([world.event('open', 'calls', { n: 7, at: '2026-01-21T00:00:00Z' })]);
       world.at('2026-03-01T00:00:00Z');
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       await world.finalize();
       expect((await world.invoices('open')).at(-1).total).to.equal('7');
@@ -289,7 +289,7 @@ describe('what was charged is given back once', () => {
       await world.send([world.event('open', 'calls', { n: 2, at: '2026-01-22T00:00:00Z' })]);
       await world.use('open', 'calls', 5, { at: '2026-03-10T00:00:00Z' });
       world.at('2026-04-01T00:00:00Z');
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(world.api.services, world.now);
       await world.finalize();
       expect((await world.invoices('open')).at(-1).total).to.equal('5');

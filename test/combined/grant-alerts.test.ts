@@ -48,7 +48,7 @@ describe('scenario: alerts of grants', () => {
     return items.map(({ alert_status, alert_info }: Answer) => `${alert_status} ${alert_info.value_at_time}`);
   };
   const look = async () => {
-    await world.settle();
+    await world.waitForPipeline();
     const report = await checkAlerts(world.api.services, { now: world.now });
     expect(report.failed).to.deep.equal([]);
     return report.alerted;
@@ -59,7 +59,7 @@ describe('scenario: alerts of grants', () => {
     await world.use('acme', 'tokens', 99);
     expect(await look()).to.equal(0);
     await world.use('child', 'tokens', 5);
-    await world.settle();
+    await world.waitForPipeline();
     await Promise.all([look(), look()]);
     const [event, ...others] = await told();
     expect(others).to.deep.equal([]);
@@ -138,7 +138,7 @@ describe('scenario: alerts of grants', () => {
       await world.use('levels', 'tokens', 49);
       expect(await look()).to.equal(0);
       await world.use('levels', 'tokens', 1);
-      await world.settle();
+      await world.waitForPipeline();
       await Promise.all([look(), look()]);
       expect(await seen()).to.deep.equal(['threshold_reached info 0.5']);
       await world.use('levels', 'tokens', 30);
@@ -248,7 +248,7 @@ describe('scenario: alerts of grants', () => {
     await postgres.raw(`delete from graphile_worker._private_jobs`);
     await world.use('plain', 'tokens', 1);
     await world.use('child', 'tokens', 1);
-    await world.settle();
+    await world.waitForPipeline();
     await until('a look is asked for', async () => (await asked()).length > 0);
     expect(await asked()).to.deep.equal([customer_id]);
   });

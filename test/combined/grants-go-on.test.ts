@@ -59,7 +59,7 @@ describe('scenario: grants that go on', () => {
         world.event('acme', 'tokens', { n: 1, at: at(hour, n * every_ms), event_id: `${hour} ${n}` }),
       ),
     );
-    await world.settle();
+    await world.waitForPipeline();
   };
   const told = async (stores: Stores) => {
     const { scope } = world.api;
@@ -119,11 +119,11 @@ describe('scenario: grants that go on', () => {
     const [quantity, amount] = await same('what came since');
     expect([quantity[1], amount[1]]).to.deep.equal(['100', '50']);
     await world.send([world.event('acme', 'tokens', { n: 3, at: at(10, 1), event_id: 'late' })]);
-    await world.settle();
+    await world.waitForPipeline();
     await same('what comes late for a grant that has ended');
     expect(await behind(), 'it came behind what is known').to.deep.equal(['360 early', 1_241]);
     await world.send([world.event('acme', 'tokens', { n: 3, at: at(0, 1), event_id: 'first of all' })]);
-    await world.settle();
+    await world.waitForPipeline();
     await same('what begins all of them earlier');
     expect(await behind(), 'of which there is another').to.deep.equal([null, 1_602]);
     for (const how of ['void', 'replace'] as const) {
@@ -139,7 +139,7 @@ describe('scenario: grants that go on', () => {
         const open = await world.api.services.postgres('event_corrections').where({ state: 'requested' });
         return open.length === 0;
       });
-      await world.settle();
+      await world.waitForPipeline();
       await same(`behind a ${how}`);
       expect((await behind())[0], how).to.equal(null);
     }

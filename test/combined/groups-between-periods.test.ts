@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
-import { owedOf, usageWalletOf } from '../support/owed.ts';
+import { createUsageWallet, loadOwed } from '../support/owed.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -162,19 +162,19 @@ describe('scenario: usage of the child of a group, before the scheduler has come
         const wallets: Record<string, string> = {};
         for (const name of ['parent', 'child'] as const) {
           await world.subscribe(name, 'Plain', { ...terms, ...(name === 'child' ? child : {}) });
-          wallets[name] = await usageWalletOf(world, name);
+          wallets[name] = await createUsageWallet(world, name);
         }
         await world.group('parent', 'child');
         if (cancelled) await world.cancel('parent', { proration_behavior: 'none', ...cancelled });
         const both = async () => ({
-          parent: await owedOf(world, wallets.parent!),
-          child: await owedOf(world, wallets.child!),
+          parent: await loadOwed(world, wallets.parent!),
+          child: await loadOwed(world, wallets.child!),
         });
         // Kept before the end, to hold only until then.
         await both();
         world.at(asked);
         for (const { n, at } of used) await world.use('child', 'calls', n, { at });
-        await world.settle();
+        await world.waitForPipeline();
         const before = await both();
         await world.bill();
         const said = (amount: string) => ({ kept: amount, anew: amount });
@@ -201,12 +201,12 @@ describe('scenario: a child of a group that ends inside a period of its parent',
   async function begin() {
     await world.subscribe('parent', 'Plain');
     await world.subscribe('child', 'Plain', { end_date: '2026-04-20T00:00:00Z' });
-    wallet = await usageWalletOf(world, 'parent');
+    wallet = await createUsageWallet(world, 'parent');
     await world.group('parent', 'child');
     await world.on('2026-04-01T01:00:00Z');
     world.at('2026-04-15T00:00:00Z');
     await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
   }
 
   it('what it uses is in the balance and the preview of its parent before it has ended, and behind', async () => {
@@ -214,7 +214,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
     const subscription_id = world.id('subscription parent');
     const told = async () => {
       const { subtotal } = await world.post('/invoices/preview', { subscription_id });
-      return { ...(await owedOf(world, wallet)), preview: subtotal };
+      return { ...(await loadOwed(world, wallet)), preview: subtotal };
     };
     const before = await told();
     await world.on('2026-04-21T00:00:00Z');
@@ -239,7 +239,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
     it(`what it used is invoiced once where ${how}`, async () => {
       await begin();
       world.at(at);
-      await world.settle();
+      await world.waitForPipeline();
       await first?.(`/subscriptions/${world.id('subscription parent')}`);
       await world.bill();
       await monthsGoOn(world);
@@ -260,7 +260,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
       world.at('2026-05-02T00:00:00Z');
       await world.use('child', 'calls', 10, { at: '2026-03-05T00:00:00Z' });
       await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });
-      await world.settle();
+      await world.waitForPipeline();
       await world.bill();
       await monthsGoOn(world);
       expect(await linesOfChild(world)).to.deep.equal([

@@ -42,7 +42,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
   /** Drafts that were made by two schedulers that look at once. */
   async function look(at: string): Promise<number> {
     world.at(at);
-    await world.settle();
+    await world.waitForPipeline();
     const both = await Promise.all([1, 2].map(() => billLateUsage(world.api.services, world.now)));
     for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
     return both.reduce((sum, { drafted }) => sum + drafted, 0);
@@ -56,7 +56,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
       world.at('2026-01-20');
       if (n > 0) await late(world, name, n);
     }
-    await world.settle();
+    await world.waitForPipeline();
     for (const name of names) await world.cancel(name);
     await world.finalize();
   }
@@ -76,7 +76,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
         world.event('leaver', 'calls', { n: 1, at: '2026-01-05T00:00:00Z' }),
       );
       await world.send(events);
-      await world.settle();
+      await world.waitForPipeline();
     }
     await late(world, 'silent', 5);
     expect(await look('2026-02-01T00:59:00Z'), 'within the hour').to.equal(0);
@@ -91,7 +91,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
 
   it('what comes while it is a draft is on it, what comes behind it on the next', async () => {
     await late(world, 'leaver', 7);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await look('2026-02-01T04:00:00Z'), 'the draft takes it in by itself').to.equal(0);
     await world.finalize();
     expect((await told('leaver'))[0])
@@ -100,7 +100,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     expect(await look('2026-02-01T05:00:00Z')).to.equal(0);
     expect(await waiting('leaver')).to.deep.equal([]);
     await late(world, 'leaver', 3);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await look('2026-02-02')).to.equal(1);
     await world.finalize();
     expect((await told('leaver'))[1]).to.equal(
@@ -127,7 +127,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
 
   it('one who dies while looking leaves it to the next', async () => {
     await late(world, 'silent', 1);
-    await world.settle();
+    await world.waitForPipeline();
     const of = { ...world.api.scope, subscription_id: world.id('subscription silent') };
     expect(await takeLateUsage(world.api.services.postgres, of)).to.have.length(1);
     expect(await look('2026-02-03')).to.equal(1);
@@ -139,11 +139,11 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await ended(['watched'], 'Calls', 1);
     world.at('2026-02-01');
     await late(world, 'watched', 1);
-    await world.settle();
+    await world.waitForPipeline();
     const of = { ...world.api.scope, subscription_id: world.id('subscription watched') };
     await takeLateUsage(world.api.services.postgres, of);
     await late(world, 'watched', 1);
-    await world.settle();
+    await world.waitForPipeline();
     expect((await waiting('watched')).map(({ is_taken }: Answer) => is_taken).sort()).to.deep.equal([false, true]);
     expect(await look('2026-02-01T03:00:00Z')).to.equal(1);
     expect((await told('watched'))[0]).to.contain('2 = 2');
@@ -171,7 +171,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await world.subscribe('above', 'Calls', { start_date: '2026-01-01T00:00:00Z', ...committed });
     world.at('2026-01-20');
     await late(world, 'above', 100, 'too many');
-    await world.settle();
+    await world.waitForPipeline();
     await world.cancel('above');
     await world.finalize();
     // 61.29 for 19 of 31 days, and 38.71 above, twice.
@@ -188,7 +188,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     world.at('2026-01-11');
     await late(world, 'reached', 60, 'a mistake');
     await late(world, 'reached', 20);
-    await world.settle();
+    await world.waitForPipeline();
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(1);
     world.at('2026-01-20');
     await world.pay('reached');
@@ -215,7 +215,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     world.at('2026-02-01');
     await late(world, 'forgiven', 9);
     await world.use('behind', 'calls', 9);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await waiting('behind'), 'nobody looks').to.deep.equal([]);
     expect(await look('2026-02-01T02:00:00Z')).to.equal(0);
   });
@@ -252,7 +252,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await world.subscribe('hasty', 'Calls', { start_date: '2026-01-01T00:00:00Z' });
     world.at('2026-01-20');
     await late(world, 'hasty', 2);
-    await world.settle();
+    await world.waitForPipeline();
     await world.cancel('hasty');
     const [{ id }] = await world.invoices('hasty');
     await world.api.services.postgres('late_usage').delete();
@@ -285,7 +285,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
       await world.subscribe('head', 'Calls', { start_date: '2026-01-01T00:00:00Z', inheritance });
       await late(world, 'child', 1);
       world.at('2026-01-20');
-      await world.settle();
+      await world.waitForPipeline();
       await world.cancel('child');
       await late(world, 'child', 2);
       expect(await look('2026-01-21'), 'the parent has it on its next').to.equal(0);

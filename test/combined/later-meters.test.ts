@@ -42,12 +42,12 @@ describe('scenario: meters that come later', () => {
       () => send('02-05', 'eu', 7),
       () => send('02-06', 'us', 2),
     );
-    await world.settle();
+    await world.waitForPipeline();
     expect((await meter()).state).to.equal('live');
     const filters = [{ key: 'region', values: ['eu'] }];
     const { status } = await world.api.request('PUT', `/meters/${world.id('meter calls')}`, { body: { filters } });
     expect(status).to.equal(200);
-    await world.settle();
+    await world.waitForPipeline();
     const { state, backfill } = await meter();
     expect({ state, days_done: backfill.days_done, days: backfill.days }).to.deep.equal({
       state: 'live',
@@ -96,7 +96,7 @@ describe('scenario: meters that come later', () => {
     await world.cancel('acme');
     await world.api.request('DELETE', `/plans/${world.id('plan Calls')}`);
     await world.api.request('DELETE', `/meters/${world.id('meter calls')}`);
-    await world.settle();
+    await world.waitForPipeline();
     expect((await meter()).state).to.equal('stopped');
   });
 });

@@ -21,7 +21,7 @@ describe('analytics of many groups', function () {
     const events = (customer: string, count: number) =>
       Array.from({ length: count }, (_, n) => world.event(customer, 'tokens', { n, at: '2026-03-02T10:00:00Z' }));
     await world.send([...events('acme', FITTING), ...events('globex', GROUPS_MAX + 1)]);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

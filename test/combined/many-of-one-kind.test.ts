@@ -42,14 +42,14 @@ describe('many of one kind', () => {
       const { status, body } = await analytics(ids, { window_size });
       expect([status, body.items?.length]).to.deep.equal([200, ids.length]);
     }
-    await world.settle();
+    await world.waitForPipeline();
   });
 
   it('meters in one question: the store is asked about many at once', async () => {
     const meter_ids = await countMeters('few', 32);
-    await world.settle();
+    await world.waitForPipeline();
     await world.send([world.event('acme', 'few', { n: 1, at: '2026-03-05T10:00:00Z' })]);
-    await world.settle();
+    await world.waitForPipeline();
     const { clickhouse } = world.api.services;
     const ask = clickhouse.query.bind(clickhouse);
     let asked = 0;
@@ -78,7 +78,7 @@ describe('many of one kind', () => {
         properties: { text, tier: 'gold' },
       })),
     );
-    await world.settle();
+    await world.waitForPipeline();
     const ids = ({ body }: Answer) => body.events.map(({ id }: Answer) => id).join(' ');
     for (const property_filters of [undefined, { tier: ['gold'] }]) {
       const range = { event_name: 'large', order: 'asc', property_filters };
@@ -165,7 +165,7 @@ describe('a meter that nothing bills and that has no feature', () => {
       );
       const asked = { external_customer_ids: ['acme', 'guest'], ...MARCH };
       const shown = async () => {
-        await bare.settle();
+        await bare.waitForPipeline();
         const { items } = await bare.post('/events/analytics', asked);
         return items.map((one: Answer) =>
           [one.external_customer_id, one.feature_id, one.total_usage, one.total_cost, one.price_id === null].join(' '),

@@ -64,7 +64,7 @@ describe('scenario: parts that meet', () => {
     expect(raised.status, raised.text).to.equal(200);
     await world.use('changed', 'calls', 50, { at: '2026-01-15T00:00:00Z' });
     world.at('2026-01-20');
-    await world.settle();
+    await world.waitForPipeline();
     await billThresholds(world.api.services, world.now);
     expect(await world.statements('changed')).to.deep.equal([
       'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-20 = 140\n' +
@@ -125,7 +125,7 @@ describe('scenario: parts that meet', () => {
   it('a cancellation without an invoice forgives the running period, and none that was over', async () => {
     await world.on('2026-01-01', () => world.subscribe('skipped', 'Calls'));
     await world.use('skipped', 'calls', 7, { at: '2026-01-20T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-02-02');
     await world.cancel('skipped', { cancellation_type: 'immediate', cancel_immediately_inovice_policy: 'skip' });
     expect(await heads('skipped')).to.deep.equal(['SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 7']);

@@ -56,9 +56,9 @@ describe('scenario: planned once', () => {
     const { services, scope } = world.api;
     const used = new Date(Date.UTC(2031, month - 1, 10)).toISOString();
     for (const customer of CUSTOMERS) await world.use(customer, 'calls', 5, { at: used });
-    await world.settle();
+    await world.waitForPipeline();
     const target = Date.UTC(2031, month + more, 1, 3);
-    ({ workflow_id } = await world.askToAdvance(new Date(target).toISOString()));
+    ({ workflow_id } = await world.requestAdvance(new Date(target).toISOString()));
     const place = { ...scope, workflow_id };
     await beginAdvance(services.postgres, place, 'this');
     await clock().update({ frozen_time: start() });
@@ -118,7 +118,7 @@ describe('scenario: planned once', () => {
     await clock().update({ test_clock_status: 'ready', target_time: null });
     await world.use('acme', 'calls', 7, { at: new Date(Date.UTC(2031, month - 1, 20)).toISOString() });
     await clock().update({ test_clock_status: 'advancing', target_time });
-    await world.settle();
+    await world.waitForPipeline();
   }
 
   it('are planned again with an event that was let in before the advance and came behind their drafts', async () => {
@@ -134,7 +134,7 @@ describe('scenario: planned once', () => {
       async () => {
         await stop();
         await world.work(workflow_id, AbortSignal.timeout(60_000));
-        ({ workflow_id } = await world.askToAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()));
+        ({ workflow_id } = await world.requestAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()));
       },
     ],
     [
@@ -193,7 +193,7 @@ describe('scenario: planned once', () => {
       const grant = { name: 'Gift', scope: 'SUBSCRIPTION', subscription_id, credits: '1', ...MONTHLY, ...expiring };
       const { id } = await world.post('/creditgrants', { ...grant, start_date: start().toISOString() });
       [planned, looked] = [0, 0];
-      ({ workflow_id } = await world.askToAdvance(new Date(Date.UTC(2031, month + 4, 3)).toISOString()));
+      ({ workflow_id } = await world.requestAdvance(new Date(Date.UTC(2031, month + 4, 3)).toISOString()));
       await world.work(workflow_id, AbortSignal.timeout(60_000));
       const { progress } = await world.testClock();
       expect(progress.done).to.include.keys('told', 'granted', 'expired');
@@ -220,7 +220,7 @@ describe('scenario: planned once', () => {
     it('those that an advance has drafted itself are planned once', async () => {
       await world.advance(new Date(Date.UTC(2031, month, 1)).toISOString());
       planned = 0;
-      ({ workflow_id } = await world.askToAdvance(new Date(Date.UTC(2031, month + 3, 2)).toISOString()));
+      ({ workflow_id } = await world.requestAdvance(new Date(Date.UTC(2031, month + 3, 2)).toISOString()));
       await world.work(workflow_id, AbortSignal.timeout(60_000));
       // And once more the one that was drafted before.
       expect(planned).to.equal(4);

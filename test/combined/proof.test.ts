@@ -365,7 +365,7 @@ describe('scenario: the proof of an invoice', () => {
     const name = newName();
     await world.on('2026-01-01', () => world.subscribe(name, 'Pro'));
     await world.use(name, 'calls', 100);
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-02-01');
     await world.finalize();
     await world.send([world.event(name, 'calls', { n: 50, at: at(20), event_id: `${name} late` })]);

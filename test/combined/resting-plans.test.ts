@@ -84,7 +84,7 @@ describe('scenario: resting plans', () => {
 
   async function billed(): Promise<void> {
     world.at(new Date(START).toISOString());
-    await world.settle();
+    await world.waitForPipeline();
     const report = await billDuePeriods(services(), world.now, { only: scope() });
     expect([report.billed, report.failed, report.waiting]).to.deep.equal([2, [], []]);
   }
@@ -134,7 +134,7 @@ describe('scenario: resting plans', () => {
     const month = async (of: number, between: () => Promise<unknown>) => {
       await world.use(customer, 'calls', 5, { at: new Date(Date.UTC(2030, of - 1, 10)).toISOString() });
       world.at(new Date(Date.UTC(2030, of)).toISOString());
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(services(), world.now, { only: scope() });
       await between();
       world.at(new Date(Date.UTC(2030, of) + 2 * HOUR_MS).toISOString());
@@ -146,7 +146,7 @@ describe('scenario: resting plans', () => {
     expect([await month(1, nothing), await month(2, nothing)]).to.deep.equal([false, false]);
     const isCorrected = async () => {
       await world.send([world.event('charlie', 'calls', { n: 1, event_id })]);
-      await world.settle();
+      await world.waitForPipeline();
       await world.replace(event_id, world.event('charlie', 'calls', { n: 2 }));
     };
     expect(await month(3, isCorrected)).to.equal(true);
@@ -159,7 +159,7 @@ describe('scenario: resting plans', () => {
     it(`are not planned again when ${what}`, async () => {
       await drafted();
       await happens();
-      await world.settle();
+      await world.waitForPipeline();
       expect(await final()).to.deep.equal([[], ['13', '13']]);
       const { last_computed_at, finalized_at } = await last('acme');
       expect(last_computed_at).to.equal(finalized_at);
@@ -237,7 +237,7 @@ describe('scenario: resting plans', () => {
     it(`are planned again when ${what}`, async () => {
       await drafted();
       await happens();
-      await world.settle();
+      await world.waitForPipeline();
       expect(await final()).to.deep.equal([whose, totals]);
     });
 
@@ -318,7 +318,7 @@ describe('scenario: resting plans', () => {
     const month = async (nth: number, between: () => Promise<unknown> = async () => {}) => {
       const begins = Date.UTC(2031, nth);
       world.at(new Date(begins).toISOString());
-      await world.settle();
+      await world.waitForPipeline();
       await billDuePeriods(services(), world.now, { only: scope() });
       await between();
       world.at(new Date(begins + 2 * HOUR_MS).toISOString());

@@ -99,7 +99,7 @@ describe('scheduled exports', () => {
         world.event('acme', 'tokens', { n: i, at: new Date(Date.UTC(2026, 2, 1, 10, i)).toISOString() }),
       ),
     );
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(async () => {
     await scheduler.stop();

@@ -4,7 +4,7 @@ import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkSpend } from '../../actions/alerts/spend-alerts.ts';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { lockAlerts } from '../../storage/alert-states.ts';
-import { above, alertLog, eventsOf } from '../support/alerts.ts';
+import { above, alertLog, listEvents } from '../support/alerts.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -25,7 +25,7 @@ describe('scenario: alerts on spending, from period to period', () => {
   /** What the job does, twice at once, as two schedulers do. */
   async function look(date: string): Promise<number> {
     world.at(date);
-    await world.settle();
+    await world.waitForPipeline();
     const both = await Promise.all([1, 2].map(() => checkAlerts(world.api.services, { now: world.now })));
     for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
     return both.reduce((sum, { alerted }) => sum + alerted, 0);
@@ -38,7 +38,7 @@ describe('scenario: alerts on spending, from period to period', () => {
     const config = above({ critical: '100', info: '10' });
     await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
     await world.use('waits', 'calls', 20);
-    await world.settle();
+    await world.waitForPipeline();
     let hasEnded = false;
     const waiting = await services.postgres.transaction(async (transaction) => {
       await lockAlerts(transaction, id);
@@ -51,7 +51,7 @@ describe('scenario: alerts on spending, from period to period', () => {
         return hasEnded || rows.length > 0;
       });
       await world.use('waits', 'calls', 80);
-      await world.settle();
+      await world.waitForPipeline();
       return { look };
     });
     expect(await waiting.look).to.equal(1);
@@ -89,7 +89,7 @@ describe('scenario: alerts on spending, from period to period', () => {
       'subscription_spend ok 0',
       'subscription_spend in_alarm 70',
     ]);
-    const told = (await eventsOf(world, 'subscription.spend')).filter(({ subscription }) => subscription.id === id);
+    const told = (await listEvents(world, 'subscription.spend')).filter(({ subscription }) => subscription.id === id);
     expect(told.map(({ alert_status, current_spend }) => `${alert_status} ${current_spend}`)).to.deep.equal([
       'in_alarm 60',
       'ok 0',
@@ -138,7 +138,7 @@ describe('scenario: alerts on spending, from period to period', () => {
       // What the subscriptions before these have due.
       await world.on(eve);
       world.at(`${ends}T01:00:00Z`);
-      await world.settle();
+      await world.waitForPipeline();
       await postgres.raw(
         `create function no_look() returns trigger language plpgsql as $$ begin raise exception 'no look'; end $$`,
       );

@@ -27,7 +27,7 @@ describe('scenario: an overbilled subscription ends', () => {
   };
   const thresholdOn = async (day: string) => {
     world.at(day);
-    await world.settle();
+    await world.waitForPipeline();
     const { failed } = await billThresholds(world.api.services, world.now);
     expect(failed).to.deep.equal([]);
   };
@@ -42,7 +42,7 @@ describe('scenario: an overbilled subscription ends', () => {
     if (isPaid) await world.pay(customer);
     await world.use(customer, 'calls', -3, { at: '2026-01-06T00:00:00Z' });
     world.at('2026-01-07T00:00:00Z');
-    await world.settle();
+    await world.waitForPipeline();
   }
 
   for (const [ends, when, fields] of [

@@ -40,7 +40,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
       await world.use(name, 'calls', 100);
     }
     world.at('2026-01-05');
-    await world.settle();
+    await world.waitForPipeline();
     const { invoiced, failed } = await billThresholds(world.api.services, world.now);
     expect([invoiced, failed]).to.deep.equal([5, []]);
     await world.pay('leaver');
@@ -52,12 +52,12 @@ describe('scenario: more was invoiced before the period was over than it costs',
 
   it('is taken off what is reached next', async () => {
     await world.send([world.event('again', 'calls', { n: 100 }), world.event('again', 'storage', { n: 110 })]);
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-01-06');
     // 80 + 110 less 100 is below the threshold.
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(0);
     await world.use('again', 'storage', 10);
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-01-07');
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(1);
     expect((await world.statements('again')).at(-1)).to.equal(
@@ -71,7 +71,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
     for (const name of ['alone', 'two', 'leaver', 'voided']) await world.use(name, 'calls', 100);
     await world.use('two', 'storage', 15);
     await world.cancel('leaver', { cancellation_type: 'end_of_period' });
-    await world.settle();
+    await world.waitForPipeline();
     const preview = await world.preview('two');
     const january = 'start_time=2026-01-01&end_time=2026-02-01';
     for (const name of ['two', 'again']) await expectExport(world, name, january);
@@ -142,7 +142,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
 
   it('a draft of the period says all that it costs as soon as the one before is void', async () => {
     await world.use('voided', 'calls', 250);
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-04-05');
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(1);
     await world.use('voided', 'calls', 10);

@@ -5,14 +5,14 @@
  */
 import { expect } from 'chai';
 import { drawChanges, modelAmounts, totalWithoutEqualCuts } from '../support/changed-usage.ts';
-import { chanceOf, seedsToRun } from '../support/seeds.ts';
-import { expectedAt, liveThrough, type StatedUsage } from '../support/usage-over-changes.ts';
+import { createChance, seedsToRun } from '../support/seeds.ts';
+import { expectedAt, liveThrough, type UsageByDoor } from '../support/usage-over-changes.ts';
 
 const SEED = seedsToRun(1)[0]!;
 
 describe(`usage over changes, seed ${SEED}`, () => {
-  const all = drawChanges(chanceOf(SEED), 1);
-  let stated: StatedUsage;
+  const all = drawChanges(createChance(SEED), 1);
+  let stated: UsageByDoor;
 
   before(async function () {
     this.timeout(900_000);

@@ -85,7 +85,7 @@ describe('scenario: alerts on balances', () => {
   /** What the job does, twice at once, as two schedulers do. */
   async function look(date: string): Promise<number> {
     world.at(date);
-    await world.settle();
+    await world.waitForPipeline();
     const both = await Promise.all([1, 2].map(() => checkAlerts(world.api.services, { now: world.now })));
     for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
     return both.reduce((sum, { alerted }) => sum + alerted, 0);

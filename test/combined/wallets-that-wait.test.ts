@@ -101,7 +101,7 @@ describe('scenario: prepaid credits of many at once', () => {
     await world.on('2026-07-02');
     await finalOf(name);
     await ok('POST', '/events/given_1/void', { reason: 'never was' });
-    await world.settle();
+    await world.waitForPipeline();
     const balance = async () => {
       const { credit_balance, real_time_credit_balance, current_period_usage } = await world.get(
         `/wallets/${wallet.id}/balance/real-time`,
@@ -111,13 +111,13 @@ describe('scenario: prepaid credits of many at once', () => {
     // The 40 return with the next invoice, and wait for usage until then.
     expect(await balance()).to.deep.equal([60, 60, 0]);
     await world.on('2026-07-10', () => world.use(name, 'given', 30));
-    await world.settle();
+    await world.waitForPipeline();
     // They pay these 30.
     expect(await balance()).to.deep.equal([60, 60, 0]);
     const held = { external_customer_id: name, credits: '61', hold: { ttl_seconds: 60 } };
     expect((await ok('POST', '/entitlements/check', held)).allowed).to.equal(false);
     await world.on('2026-07-11', () => world.use(name, 'given', 20));
-    await world.settle();
+    await world.waitForPipeline();
     // 30 + 20 - 40.
     expect(await balance()).to.deep.equal([60, 50, 10]);
     await world.on('2026-08-02');

@@ -18,7 +18,7 @@ describe('npm run audit', function () {
     await metering.send(
       Array.from({ length: 10 }, (_, i) => ({ ...event, event_id: `e${i}`, properties: { n: '1.5' } })),
     );
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(() => metering.stop());
 
@@ -97,7 +97,7 @@ usage: 1 meters, 1 days, 1 rows: 0 differences
         user_id: 'user_1',
         now: new Date(),
       });
-    await metering.settled();
+    await metering.waitForPipeline();
     const usage = () => metering.usage('m_sum', 'acme', ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z']);
     expect(await usage()).to.equal('210.5');
     await change(`alter table event_corrections update properties = '{"n":"1000"}' where event_id = 'e1'`);

@@ -314,7 +314,7 @@ async function cancelWithWallet(given: Result): Promise<Result> {
   const purse = { external_customer_id: name, currency: 'usd', initial_credits_to_load: String(given.prepaid_wallet) };
   const answer = await world.api.request('POST', '/wallets', { body: purse });
   await world.use(name, name, quantity, { at: world.now.toISOString() });
-  await world.settle();
+  await world.waitForPipeline();
   world.at(new Date(world.now.getTime() + DAY_MS).toISOString());
   const { cancellation_type } = given;
   await world.api.request('POST', `/subscriptions/${world.id(`subscription ${name}`)}/cancel`, {

@@ -13,7 +13,7 @@ import { type FreeWindows, type Granting, mergeExhaustedIntervals } from '../../
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { formatMs, parseInstant } from '../../core/time/instant.ts';
-import { resultOf } from '../support/result-of.ts';
+import { runSteps } from '../support/result-of.ts';
 import type { Result } from './compare.ts';
 import { JANUARY, usageItem } from './january.ts';
 
@@ -132,7 +132,7 @@ function chargeOf(free: FreeWindows, { measure, usage, unit_amount }: Question) 
   const price: PriceTerms = { billing_model: 'FLAT_FEE', currency: 'usd', amount: unit_amount.toFixed() };
   const granting = { measure, groups: [], cycles: [JANUARY], timezone: 'UTC' };
   const units = new OrderedUsage(usage);
-  const used = measure === 'amount' ? resultOf(valueUsage(units, [{ from: JANUARY.start, price }])) : units;
+  const used = measure === 'amount' ? runSteps(valueUsage(units, [{ from: JANUARY.start, price }])) : units;
   const allowances: MeasuredAllowance[] = [measureGrants(free, { usage: used, charge: JANUARY, granting })];
   const measured = {
     quantity: sumDecimals(usage.map(({ used }) => used)),

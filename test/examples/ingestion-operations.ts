@@ -22,7 +22,7 @@ export async function ingestAndQuery(given: Result): Promise<Result> {
     const body = { event_id, event_name, external_customer_id: 'acme', timestamp, properties: { v: value } };
     await place.api.request('POST', '/events', { body });
   }
-  await place.settle();
+  await place.waitForPipeline();
   const body = { event_name, aggregation_type: aggregation, property_name: 'v' };
   return { usage: (await place.api.request('POST', '/events/usage', { body })).body.value };
 }

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { register } from 'prom-client';
 import { measureStores } from '../../storage/store-metrics.ts';
 import { ruleNamed } from '../ops/rules.ts';
-import { evaluate, samplesOf } from '../support/promql.ts';
+import { evaluate, parseSamples } from '../support/promql.ts';
 import { temporaryDirectory } from '../support/service.ts';
 import { freshDatabase } from '../support/stores.ts';
 import { mountDisk } from './disk.ts';
@@ -51,7 +51,7 @@ describe('a disk of its own', () => {
     try {
       measureStores({ postgres, clickhouse, data_dir: disk.path, clock: () => new Date() });
       const isFiring = async () => {
-        const scrape = { at_seconds: 0, samples: samplesOf(await register.metrics()) };
+        const scrape = { at_seconds: 0, samples: parseSamples(await register.metrics()) };
         return evaluate(ruleNamed('FarthingDiskNearlyFull'), [scrape]).map(({ labels }) => labels.disk);
       };
       expect(await isFiring()).to.deep.equal([]);

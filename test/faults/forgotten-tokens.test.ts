@@ -42,7 +42,7 @@ describe('an import of five years, while the answer of an insert is awaited', fu
       });
     const { event_name, filters, aggregation } = METER;
     await metering.announce(METER.id, { event_name, filters, aggregation });
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(async () => {
     await metering.stop();
@@ -82,7 +82,7 @@ describe('an import of five years, while the answer of an insert is awaited', fu
         await until('a slice is stored', async () => (await countOf()) >= before + slice * MONTHS);
       }
       await way.release();
-      await metering.settled();
+      await metering.waitForPipeline();
       const ask = (_meter: unknown, { start, end }: { start: string; end: string }) =>
         metering.usage(METER.id, 'acme', [start, end]);
       expect([

@@ -72,7 +72,7 @@ class Rounds {
     await round.play();
     this.#way.meet(undefined);
     await this.#way.release();
-    await this.#metering.settled();
+    await this.#metering.waitForPipeline();
     return { kinds, isMet, differences: await round.differences() };
   }
 }
@@ -94,15 +94,15 @@ class Round {
   async play(): Promise<void> {
     const metering = this.#metering;
     await this.#announce({ type: 'SUM', field: 'n' });
-    await metering.settled();
+    await metering.waitForPipeline();
     const events = Array.from({ length: 24 }, (_none, index) => this.#event(index));
     // Of one id: as it was, with another content, and two values that are no numbers.
     const [again, other] = [events[0]!, { ...events[1]!, properties: { n: '77' } }];
     await metering.send([...events, again, other]);
     this.#accepted.push(...events);
-    await metering.settled();
+    await metering.waitForPipeline();
     await this.#announce({ type: 'MAX', field: 'n' });
-    await metering.settled();
+    await metering.waitForPipeline();
     // Corrections between events, of events before them and among them: one slice, and one rebuild.
     await metering.pause();
     const more = Array.from({ length: 24 }, (_none, index) => this.#event(24 + index));
@@ -115,13 +115,13 @@ class Round {
     await this.#replace(more[13]!);
     await relayControlMessages(metering.stores, Date.now());
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     const [{ id: meter_id }] = this.#meters as [Meter];
     const targets = [{ meter_id, day: this.#start / DAY_MS }];
     await requestRebuild(metering.stores.postgres, SCOPE, { targets, reason: 'a test' });
-    await metering.settled();
-    await metering.askForDailyRollups(new Date(this.#start + 2 * DAY_MS).toISOString());
-    await metering.settled();
+    await metering.waitForPipeline();
+    await metering.requestDailyRollups(new Date(this.#start + 2 * DAY_MS).toISOString());
+    await metering.waitForPipeline();
   }
 
   async differences(): Promise<string[]> {

@@ -58,7 +58,7 @@ describe('events: the usage export with amounts', () => {
       world.event('stranger', 'calls', { n: 1, at: at('01-05') }),
     ]);
     await world.on('2026-01-25');
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -223,7 +223,7 @@ describe('events: the usage export with amounts', () => {
 
     it('late events: what is on the invoice is not cut, and the difference has the number of the next', async () => {
       await world.send([world.event('acme', 'calls', { n: 10, at: at('01-06') })]);
-      await world.settle();
+      await world.waitForPipeline();
       await world.on('2026-03-02');
       await world.finalize();
       const numbers = (await world.invoices('acme')).map(({ invoice_number }: Answer) => invoice_number);

@@ -31,7 +31,7 @@ describe('events: the usage export', () => {
       world.event('-stranger', 'tokens', { n: 1, at }),
       world.event('acme', 'tokens', { n: 100, at: '2026-04-01T00:00:00Z' }),
     ]);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -60,7 +60,7 @@ describe('events: the usage export', () => {
       const inside = ['zz\n=WEBSERVICE(1)', 'zz\r=1', 'zz;=1+1;zz', 'zz| +1', 'zz\t@x', 'zz;\u200b-1'];
       const ids = [...inside, ' =1', '\ufeff=1', '\u200b@x', '\u00a0+1', '\u0001-1', 'zz-1;z=1'];
       await world.send(ids.map((id) => world.event(id, 'tokens', { n: 1, at: '2026-01-10T10:00:00Z' })));
-      await world.settle();
+      await world.waitForPipeline();
       const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
       const { text } = await get(`${january}&meter_ids=${world.id('meter tokens')}`);
       const cells = text
@@ -150,7 +150,7 @@ describe('events: an export that fails on the way', () => {
       // And one behind the end: what lies there is read from raw events.
       const later = world.event('c02000', 'tokens', { n: 1, at: '2026-03-10T10:45:00Z' });
       await world.send([...customers.map((customer) => world.event(customer, 'tokens', { n: 1, at })), later]);
-      await world.settle();
+      await world.waitForPipeline();
       const path = '/events/usage/export?start_time=2026-03-01T00:00:00Z&end_time=2026-03-10T10:30:00Z';
       const whole = await raw(world, path, {});
       expect(lines(whole.body.toString())).to.have.length(2002);

@@ -49,9 +49,9 @@ describe('exports on demand', () => {
       world.event('-stranger', 'tokens', { n: 1, at }),
       world.event('acme', 'tokens', { n: 100, at: '2026-02-28T23:59:59.999999Z' }),
     ]);
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-04-02');
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -185,7 +185,7 @@ describe('exports on demand', () => {
       const accepted = await world.api.request('POST', `/events/${voided}/void`, { body: { reason: 'a test' } });
       expect(accepted.status, accepted.text).to.equal(202);
       await world.replace(replaced!, world.event('globex', 'tokens', { n: '7', at }));
-      await world.settle();
+      await world.waitForPipeline();
       const after = await recordsOf(`events?${MARCH}`);
       const ids = (records: Record<string, string>[]) => records.map(({ event_id }) => event_id).sort();
       expect(ids(after)).to.deep.equal(ids(before).filter((id) => id !== voided));

@@ -98,7 +98,7 @@ describe('files of exports in parts', () => {
         properties: { n: nth, note: 'ä'.repeat(1_000) },
       })),
     );
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(async () => {
     await scheduler.stop();
@@ -222,7 +222,7 @@ describe('files of exports in parts', () => {
       const answer = await world.api.request('POST', `/events/event_${String(nth).padStart(4, '0')}/void`, { body });
       expect(answer.status, answer.text).to.equal(202);
     }
-    await world.settle();
+    await world.waitForPipeline();
     await postgres.raw('drop trigger fail_there on tasks');
     await triedIn('0');
     const task = await ended(task_id);

@@ -33,7 +33,7 @@ describe('imports', () => {
     const config = { IMPORT_ALLOWED_ADDRESSES: '127.0.0.1', IMPORT_FILE_MAX_MB: '1' };
     world = await startWorld({ now: '2026-03-15T12:00:00Z', config });
     await world.meter('calls', { type: 'SUM', field: 'n' });
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(async () => {
     await world.stop();
@@ -81,7 +81,7 @@ describe('imports', () => {
     failed_records,
   ];
   async function usageOf(customer: string): Promise<string> {
-    await world.settle();
+    await world.waitForPipeline();
     const range = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-04-01T00:00:00Z' };
     const asked = { event_name: 'calls', external_customer_id: customer, property_name: 'n', aggregation_type: 'SUM' };
     return (await world.post('/events/usage', { ...asked, ...range })).value;
@@ -417,7 +417,7 @@ describe('imports', () => {
       await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status: 'PROCESSING' } });
       expect(await run(await taskOf(body))).to.equal('failed');
       expect((await taskOf(body)).error_summary).to.match(/row 2: a quote is not closed/);
-      expect(files.asked.filter((path) => path === '/again.csv')).to.have.length(2);
+      expect(files.requested_paths.filter((path) => path === '/again.csv')).to.have.length(2);
     });
 
     it('goes a week after somebody has begun to read it, and not while it may be read', async () => {
@@ -491,7 +491,7 @@ describe('imports', () => {
       await world.api.request('PUT', `/tasks/${asked.id}/status`, { body: { task_status: 'PROCESSING' } });
       expect(await run(await taskOf(asked))).to.equal('failed');
       expect((await taskOf(asked)).error_summary).to.match(/row 3: a quote is not closed/);
-      expect(files.asked.filter((path) => path === '/changing.csv')).to.have.length(1);
+      expect(files.requested_paths.filter((path) => path === '/changing.csv')).to.have.length(1);
       // A week later it is gone, and another is not taken for it.
       await world.api.services.postgres.raw('delete from import_files where task_id = ?', [asked.id]);
       await world.api.request('PUT', `/tasks/${asked.id}/status`, { body: { task_status: 'PROCESSING' } });

@@ -40,7 +40,7 @@ describe('printed invoices', () => {
       return { event_name: 'calls', external_customer_id: 'acme', timestamp, properties, source };
     };
     await world.send([used(700, 'eu', 'web'), used(333, 'us', 'web'), used(157, null, 'app')]);
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-02-01');
     await world.finalize();
 

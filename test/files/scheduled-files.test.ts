@@ -61,14 +61,14 @@ describe('scheduled files: each record in one', () => {
   const event = (event_id: string, at: string) => ({ ...world.event('acme', 'tokens', { n: 1, at }), event_id });
   const send = async (...events: object[]) => {
     await world.send(events as never);
-    await world.settle();
+    await world.waitForPipeline();
   };
   const correct = async (id: string, action: string, at?: string) => {
     const { event_id: _, ...sent } = event(id, at ?? '');
     const body = { reason: 'a mistake', ...(at ? { event: sent } : {}) };
     const answer = await world.api.request('POST', `/events/${id}/${action}`, { body });
     expect(answer.status, answer.text).to.equal(202);
-    await world.settle();
+    await world.waitForPipeline();
   };
   /** A transaction that stays open until it is told to end. */
   const openTransaction = async (work: (database: Transaction) => Promise<unknown>) => {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { buildApp } from '../../api/app.ts';
-import { hearAccessChanges } from '../../api/http/access-changes.ts';
+import { listenForAccessChanges } from '../../api/http/access-changes.ts';
 import { makeHttpServer } from '../../process/http-server.ts';
 import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -30,7 +30,7 @@ describe('what changes for a key', () => {
     const services = { ...api.services, postgres: connectPostgres(url, { idle_timeout_ms: 500 }) };
     const address = new URL(url);
     way = await cutTo({ host: address.hostname, port: Number(address.port) });
-    changes = hearAccessChanges(services, Object.assign(address, { host: `127.0.0.1:${way.port}` }).href);
+    changes = listenForAccessChanges(services, Object.assign(address, { host: `127.0.0.1:${way.port}` }).href);
     const server = makeHttpServer(buildApp(services));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

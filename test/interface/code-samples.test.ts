@@ -5,13 +5,13 @@
 import { spawnSync } from 'node:child_process';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { type CodeSample, codeSamplesOf } from '../../api/http/code-samples.ts';
+import { buildCodeSamples, type CodeSample } from '../../api/http/code-samples.ts';
 import { type Example, readExamples } from '../../api/http/examples.ts';
-import { exampleOf, openApiDocument } from '../../api/http/openapi.ts';
+import { openApiDocument, requestExample } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { findIgnoredKeys } from '../../core/ignored-keys.ts';
-import { askedByClient, hasMethod, sentByClient } from '../support/client-call.ts';
+import { hasMethod, sentByClient, toClientRequest } from '../support/client-call.ts';
 
 // The document is walked as plain JSON.
 type Json = any;
@@ -23,7 +23,7 @@ describe('the code samples of the documentation', () => {
   const exampleOfRoute = readExamples(routes);
   const all = routes.map((route): Sampled => {
     const example = exampleOfRoute(route);
-    return { route, example, samples: codeSamplesOf(route, exampleOf(route), example) };
+    return { route, example, samples: buildCodeSamples(route, requestExample(route), example) };
   });
 
   it('stand in the OpenAPI document: of each operation one with curl, and one with the published client where that has a method', () => {
@@ -42,14 +42,14 @@ describe('the code samples of the documentation', () => {
     expect(asked).to.have.length(all.length);
     for (const [at, { route, example }] of all.entries()) {
       const { url, method = 'GET', headers, body, output } = askedOf(asked[at]!);
-      expect([method, url], route.operation_id).to.deep.equal([route.method.toUpperCase(), SERVER + example.asked]);
+      expect([method, url], route.operation_id).to.deep.equal([route.method.toUpperCase(), SERVER + example.path]);
       expect(headers.includes('x-api-key: the-key'), route.operation_id).to.equal(route.access !== 'public');
       expect(headers.includes('webhook-signature: the-signature'), route.operation_id).to.equal(route.signed === true);
       const [file] = Object.entries(route.takes_file ?? {});
       const type = file?.[0] ?? 'application/json';
       if (body !== undefined) expect(headers, route.operation_id).to.include(`content-type: ${type}`);
       if (file) expect(body, route.operation_id).to.equal(file[1]);
-      else expect(body && JSON.parse(body), route.operation_id).to.deep.equal(exampleOf(route));
+      else expect(body && JSON.parse(body), route.operation_id).to.deep.equal(requestExample(route));
       const isPdf = example.file?.startsWith('%PDF') === true && example.answer === undefined;
       expect(output !== undefined, route.operation_id).to.equal(isPdf);
     }
@@ -58,7 +58,7 @@ describe('the code samples of the documentation', () => {
   it('curl: what a shell could take for its own arrives as it was written', () => {
     const { route } = all.find(({ samples }) => samples[0]!.source.includes('-X POST'))!;
     const body = { name: `Acme's "$KEY" \`date\` \\ and 'more'` };
-    const [asked] = runInShell([codeSamplesOf(route, body, { asked: "/plans?name='$KEY'" })[0]!.source]);
+    const [asked] = runInShell([buildCodeSamples(route, body, { path: "/plans?name='$KEY'" })[0]!.source]);
     expect(askedOf(asked!)).to.include({ url: `${SERVER}/plans?name='$KEY'`, body: JSON.stringify(body, null, 2) });
   });
 
@@ -67,13 +67,13 @@ describe('the code samples of the documentation', () => {
       const answer = { status: route.success, body: example.answer, type: 'application/json' };
       const sent = await sentByClient(samples[1]!.source, answer);
       const { pathname, searchParams } = new URL(sent.path, SERVER);
-      const [path] = example.asked!.split('?');
+      const [path] = example.path!.split('?');
       // It has the version twice in a few addresses.
       expect([sent.method, pathname.replace(/^\/v1\/v1\//, '/v1/')]).to.deep.equal([
         route.method.toUpperCase(),
         `/v1${path}`,
       ]);
-      const { query, body } = askedByClient(route, example.asked!, exampleOf(route));
+      const { query, body } = toClientRequest(route, example.path!, requestExample(route));
       const texts = Object.fromEntries(Object.entries(query).map(([name, value]) => [name, String(value)]));
       expect(withoutItsDefaults(Object.fromEntries(searchParams), texts)).to.deep.equal(texts);
       const own = hasNoBody.has(route.operation_id) ? undefined : body;

@@ -12,8 +12,8 @@ import { tryExport } from '../../actions/exports/perform-export.ts';
 import { tryImport } from '../../actions/imports/run-import.ts';
 import { tryComputation } from '../../actions/invoices/compute-later.ts';
 import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
-import { ASKED_EXAMPLES, CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES } from '../../api/http/examples.ts';
-import { exampleOf } from '../../api/http/openapi.ts';
+import { CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES, PATH_EXAMPLES } from '../../api/http/examples.ts';
+import { requestExample } from '../../api/http/openapi.ts';
 import { routes } from '../../api/resources.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
@@ -88,7 +88,7 @@ describe('the examples of the documentation', () => {
   it('are of every operation', () => {
     const ids = routes.map(({ operation_id }) => operation_id);
     expect([...asked.keys()]).to.have.members(ids);
-    expectGoldenJson(`${EXAMPLES}${ASKED_EXAMPLES}`, inOrder(asked));
+    expectGoldenJson(`${EXAMPLES}${PATH_EXAMPLES}`, inOrder(asked));
   });
 
   it('files: are what is answered', () => {
@@ -99,7 +99,7 @@ describe('the examples of the documentation', () => {
 
   it('the published client: are called with each of its methods', () => {
     const calls = routes.filter(hasMethod).map((route): [string, string] => {
-      return [route.operation_id, clientCall(route, asked.get(route.operation_id)!, exampleOf(route))];
+      return [route.operation_id, clientCall(route, asked.get(route.operation_id)!, requestExample(route))];
     });
     expectGoldenJson(`${EXAMPLES}${CLIENT_EXAMPLES}`, inOrder(new Map(calls)));
   });
@@ -136,7 +136,7 @@ describe('the examples of the documentation', () => {
     await ask('deleteFeature', { id: id('feat', 2) });
     await ask('createMeter');
     await ask('updateMeter', { id: id('meter', 2) });
-    await world.settle();
+    await world.waitForPipeline();
     await ask('getMeter', { id: id('meter') });
     await ask('listMeters');
     await ask('createPlan');
@@ -203,7 +203,7 @@ describe('the examples of the documentation', () => {
     await send('POST', '/events/raw/bulk', {
       events: [lacking, { ...lacking, event_id: 'call-5', external_customer_id: 'acme' }],
     });
-    await world.settle();
+    await world.waitForPipeline();
     await ask('listEvents', { query: 'external_customer_id=acme' });
     await ask('listRawEvents');
     await ask('getEvent', { id: 'call-1' });
@@ -212,7 +212,7 @@ describe('the examples of the documentation', () => {
     await ask('replayDeadLetters');
     await ask('voidEvent', { id: 'call-5' });
     await ask('replaceEvent', { id: 'call-1' });
-    await world.settle();
+    await world.waitForPipeline();
     await ask('listEventCorrections', { id: 'call-1' });
     await ask('getEventsMonitoring');
   }
@@ -276,7 +276,7 @@ describe('the examples of the documentation', () => {
     await ask('updatePayment', { id: id('pay') });
     await ask('getPayment', { id: id('pay') });
     await ask('deletePayment', { id: id('pay') });
-    const charge = exampleOf(routes.find(({ operation_id }) => operation_id === 'createPayment')!) as object;
+    const charge = requestExample(routes.find(({ operation_id }) => operation_id === 'createPayment')!) as object;
     await send('POST', '/payments', { ...charge, idempotency_key: 'again' });
     await ask('processPayment', { id: id('pay', 2) });
     await ask('refundPayment', { id: id('pay', 2) });
@@ -317,7 +317,7 @@ describe('the examples of the documentation', () => {
     await payWhatIsOwed();
     await ask('previewSubscriptionModification', { id: id('subs') });
     const more = routes.find(({ operation_id }) => operation_id === 'previewSubscriptionModification')!;
-    await send('POST', `/subscriptions/${id('subs')}/modify/execute`, exampleOf(more));
+    await send('POST', `/subscriptions/${id('subs')}/modify/execute`, requestExample(more));
     await payWhatIsOwed();
     await ask('executeSubscriptionModification', { id: id('subs') });
     await changePlans();
@@ -351,7 +351,7 @@ describe('the examples of the documentation', () => {
     await send('POST', '/entitlements', granted);
     const terms = { currency: 'usd', billing_period: 'MONTHLY' };
     await send('POST', '/subscriptions', { external_customer_id: 'acme', plan_id: plan.id, ...terms });
-    await world.settle();
+    await world.waitForPipeline();
     await ask('checkEntitlement');
     const [held] = (await send('POST', '/reservations/search', { reservation_status: 'held' })).items;
     await ask('getReservation', { id: held.id });
@@ -623,7 +623,7 @@ describe('the examples of the documentation', () => {
     const { query, ...params } = place;
     secondLater();
     const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name]!);
-    const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, exampleOf(route), [
+    const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, requestExample(route), [
       route.success,
     ]);
     if (route.file_type === undefined || route.answer) answers.set(operation_id, answer);

@@ -1,6 +1,6 @@
 // How often a key may come, and how often an address may be wrong.
 import { expect } from 'chai';
-import { addressOf } from '../../api/http/rate-limit.ts';
+import { clientAddress } from '../../api/http/rate-limit.ts';
 import { makeApiKey } from '../../storage/api-key.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
@@ -93,5 +93,5 @@ describe('rate limits', () => {
   ];
   for (const [ip, counted] of addresses)
     it(`${ip || 'no address'} counts as ${counted || 'one of its own'}`, () =>
-      expect(addressOf({ ip })).to.equal(counted));
+      expect(clientAddress({ ip })).to.equal(counted));
 });

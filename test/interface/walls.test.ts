@@ -3,7 +3,7 @@
  * added is asked here without anybody's doing. Whoever is outside names every record of the one inside, and learns and changes nothing.
  */
 import { expect } from 'chai';
-import { exampleOf } from '../../api/http/openapi.ts';
+import { requestExample } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { startTestApi, type TestAnswer, type TestApi } from '../support/api.ts';
@@ -65,7 +65,7 @@ describe('the walls around a tenant and an environment', () => {
   const send = ({ method, path, body }: Route, options: { key: string | null; id?: string; withBody?: boolean }) =>
     api.request(method.toUpperCase(), path.replace(/:\w+/g, options.id ?? 'none_such'), {
       key: options.key,
-      ...(body && options.withBody !== false ? { body: exampleOf({ body } as Route) ?? {} } : {}),
+      ...(body && options.withBody !== false ? { body: requestExample({ body } as Route) ?? {} } : {}),
     });
 
   /** Records of the tables that the path is about; where no table has its words, one of each. */

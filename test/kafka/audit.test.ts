@@ -32,7 +32,7 @@ describe('the audit on Kafka', function () {
   it('ends with 0 where the log holds what the stores do not, also while records wait', async () => {
     for (let batch = 0; batch < 5; batch++) await ingest(`a${batch}-`, 20);
     await ingest('a0-', 20);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     const { code, output } = await audit();
     expect(code, output).to.equal(0);
     expect(output).to.include('log: 2 partitions: 0 differences');

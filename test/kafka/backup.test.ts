@@ -67,7 +67,7 @@ describe('a backup of the stores of several processes', function () {
 
   it('is made while the APIs accept events', async () => {
     await ingest(0, 500);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await usage()).to.deep.equal({ value: '750', event_count: 500 });
     for (const role of ['pipeline', 'scheduler'] as const)
       expect(await cluster.process(role, 0).kill('SIGTERM')).to.equal(0);
@@ -87,11 +87,11 @@ describe('a backup of the stores of several processes', function () {
     servers = await startServers(join(disks, 'second'));
     // On new disks: the workers' own files were not copied.
     cluster = await begin();
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await usage()).to.deep.equal({ value: '1050', event_count: 700 });
     await ingest(0, 700);
     await ingest(700, 10);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await usage()).to.deep.equal({ value: '1065', event_count: 710 });
   });
 

@@ -83,12 +83,12 @@ describe('the topic of the dead letters', function () {
     const letter = await until('it is told', async () => told.find(({ key }) => key === 'refused'));
     expect(JSON.parse(letter.body)).to.deep.equal(bad);
     expect(letter.headers.reason).to.include('cannot be written');
-    await cluster.settled();
+    await cluster.waitForPipeline();
     await clickhouse.command({ query: 'alter table events drop constraint refused' });
     const { id } = (await letters()).find(({ event_id }: { event_id: string }) => event_id === 'refused');
     const answer = await post('/events/dead-letters/replay', { ids: [id] });
     expect(answer.body.verdicts[0]).to.include({ event_id: 'refused', verdict: 'replayed' });
-    await cluster.settled();
+    await cluster.waitForPipeline();
     const rows = await clickhouse.query({
       query: 'select event_id from events order by event_id',
       format: 'JSONEachRow',

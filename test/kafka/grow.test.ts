@@ -95,7 +95,7 @@ describe('growing a topic', function () {
     count = await createMeter('COUNT');
     total = await createMeter('SUM');
     expect((await ingest(0, 600)).status).to.equal(202);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     const beside = await grow(5).ended;
     expect(beside.output).to.include('1 workers still run');
     expect(beside.code).to.equal(1);
@@ -103,8 +103,8 @@ describe('growing a topic', function () {
     expect((await ingest(600, 700)).status).to.equal(202);
     expect((await grow(5).ended).output).to.match(/not drained: records wait in partitions/);
     await startWorker();
-    await cluster.settled();
-    await untilDailyRollups(cluster.database.postgres, FROM / (24 * HOUR_MS) + 10, () => cluster.settled());
+    await cluster.waitForPipeline();
+    await untilDailyRollups(cluster.database.postgres, FROM / (24 * HOUR_MS) + 10, () => cluster.waitForPipeline());
     await stopWorkers();
     expect((await grow(3).ended).output).to.include('the log has 3 partitions; partitions can only be added');
     expect((await grow('many').ended).output).to.include('--to wants a whole number');
@@ -131,7 +131,7 @@ describe('growing a topic', function () {
     await cluster.restart(cluster.process('api', 0));
     expect((await ingest(accepted, accepted + 10)).status, 'nor does one that starts now').to.equal(503);
     await startWorker();
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await counted(count)).to.deep.equal([`${accepted} 0`, `${accepted} 0`]);
     await stopWorkers();
 
@@ -150,21 +150,21 @@ describe('growing a topic', function () {
   });
 
   it('counts what comes again once, what is new, and the past of a meter that comes later', async () => {
-    await cluster.openLogAgain();
+    await cluster.reopenLog();
     await cluster.restart(cluster.process('api', 0));
     await startWorker();
     expect((await ingest(0, 1000)).status).to.equal(202);
     expect((await ingest(500, 1500)).status).to.equal(202);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     const both = (text: string) => [text, text];
     expect(await counted(count)).to.deep.equal(both('1500 0'));
     expect(await counted(total)).to.deep.equal(both(`1500 ${sum(0, 1500)}`));
     expect(await stored()).to.deep.equal([{ n: '1500', ids: '1500', partitions: '5' }]);
     const later = await createMeter('SUM');
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await counted(later)).to.deep.equal(both(`1500 ${sum(0, 1500)}`));
     expect((await ingest(1400, 1600)).status).to.equal(202);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     for (const meter of [total, later]) expect(await counted(meter)).to.deep.equal(both(`1600 ${sum(0, 1600)}`));
   });
 
@@ -173,7 +173,7 @@ describe('growing a topic', function () {
       const answer = await cluster.request('POST', `/events/e${id}/void`, { body: { reason: 'sent by mistake' } });
       expect(answer.status, JSON.stringify(answer.body)).to.be.below(300);
     }
-    await cluster.settled();
+    await cluster.waitForPipeline();
     await until('the rows are right', async () => (await counted(count)).join() === '1594 0,1594 0');
     const left = sum(0, 1600) - 609;
     expect(await counted(total)).to.deep.equal([`1594 ${left}`, `1594 ${left}`]);

@@ -4,7 +4,7 @@ import { VERSION } from '../../process/version.ts';
 import { ruleNamed } from '../ops/rules.ts';
 import { type Cluster, type ClusterProcess, type Role, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
-import { evaluate, samplesOf } from '../support/promql.ts';
+import { evaluate, parseSamples } from '../support/promql.ts';
 import { until } from '../support/until.ts';
 
 const ROLES = ['api', 'pipeline', 'scheduler'] as const;
@@ -72,7 +72,7 @@ describe('processes on Kafka', function () {
   it('each says what it is, and an alert tells of a role without a process', async () => {
     const all = ROLES.flatMap((role) => cluster.processes(role).map((each) => ({ role, each })));
     const scraped = await Promise.all(
-      all.map(async ({ role, each }) => ({ role, samples: samplesOf((await each.get('/metrics')).body as string) })),
+      all.map(async ({ role, each }) => ({ role, samples: parseSamples((await each.get('/metrics')).body as string) })),
     );
     for (const { role, samples } of scraped)
       expect(samples.filter(({ name }) => name === 'farthing_process_role').map(({ labels }) => labels)).to.deep.equal([
@@ -91,7 +91,7 @@ describe('processes on Kafka', function () {
   it('take events at each API and share the partitions of the log', async () => {
     expect((await ingest(300, 0)).status).to.equal(202);
     expect((await ingest(300, 1)).status).to.equal(202);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await stored()).to.equal(600);
     const shares = await Promise.all(cluster.processes('pipeline').map(ownedBy));
     expect(shares.map((share) => share.length)).to.deep.equal([6, 6]);
@@ -105,7 +105,7 @@ describe('processes on Kafka', function () {
     expect(await leaving!.kill('SIGTERM'), leaving!.output()).to.equal(0);
     expect(leaving!.output()).to.match(/is told to end \(SIGTERM\)[^]*has finished what it had in hand, and ends/);
     expect((await ingest(200)).status).to.equal(202);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(performance.now() - began, 'nobody waits for a session to end').to.be.below(9_000);
     expect(await stored()).to.equal(1000);
     const now = await owners();
@@ -128,7 +128,7 @@ describe('processes on Kafka', function () {
     await ingest(300);
     await until('all partitions are with the one who lives', async () => (await ownedBy(living!)).length === 12);
     expect(performance.now() - began).to.be.below(15_000);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await stored()).to.equal(1300);
     await cluster.restart(dying!);
     await until(
@@ -180,7 +180,7 @@ describe('processes on Kafka', function () {
     frozen!.signal('SIGCONT');
     await ingest(500);
     await until('the one who woke has a share again', async () => (await ownedBy(frozen!)).length === 6);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await stored()).to.equal(2800);
   });
 
@@ -198,7 +198,7 @@ describe('processes on Kafka', function () {
     const code = leaving.kill('SIGTERM');
     const statuses = await answers;
     expect(await code, leaving.output()).to.equal(0);
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await stored()).to.equal(2800 + 10 * statuses.filter((status) => status === 202).length);
     await cluster.restart(leaving);
   });
@@ -221,7 +221,7 @@ describe('processes on Kafka', function () {
       'the same batch is taken',
       async () => (await cluster.request('POST', '/events/bulk', { body: batch })).status === 202,
     );
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await stored()).to.equal(before + 100);
   });
 
@@ -236,7 +236,7 @@ describe('processes on Kafka', function () {
     const lag = await cluster.log.lag();
     expect(lag.reduce((sum, { unprocessed_records }) => sum + unprocessed_records, 0)).to.be.above(0);
     await cluster.clickhouseWay.restore();
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await stored()).to.equal(before + 500);
   });
 
@@ -247,7 +247,7 @@ describe('processes on Kafka', function () {
     const statuses = [];
     for (let round = 0; round < 3; round++) statuses.push((await ingest(100)).status);
     await cluster.postgresWay.restore();
-    await cluster.settled();
+    await cluster.waitForPipeline();
     const taken = statuses.filter((status) => status === 202).length;
     expect(await stored()).to.equal(before + 100 + 100 * taken);
     // A key that the API has seen a moment ago is known without Postgres.

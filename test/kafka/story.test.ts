@@ -10,7 +10,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
-import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';
 import { untilDailyRollups } from '../support/settled.ts';
 
 const BATCH = 200;
@@ -44,7 +44,7 @@ describe('the story on three brokers', function () {
 
   for (const seed of seedsToRun(2)) {
     it(`counts every event once, to the digit (seed ${seed})`, async () => {
-      const chance = chanceOf(seed);
+      const chance = createChance(seed);
       const cluster = await startCluster({
         kafka,
         replication: 3,
@@ -54,18 +54,18 @@ describe('the story on three brokers', function () {
         settings: { SLICE_EVENTS_MAX: '500', SLICE_WAIT_MS: '20', LOG_LEVEL: 'error' },
       });
       try {
-        const producer = new Producer(cluster, chanceOf(seed + 1000));
+        const producer = new Producer(cluster, createChance(seed + 1000));
         await producer.createMeters(['COUNT', 'SUM']);
         const sending = producer.send();
         await Promise.all([
           troubleWorkers(cluster, chance),
-          troubleBrokers(kafka, chanceOf(seed + 2000)),
+          troubleBrokers(kafka, createChance(seed + 2000)),
           producer.createMetersLater(),
-          askForDailyRollups(cluster, chanceOf(seed + 3000)),
+          askForDailyRollups(cluster, createChance(seed + 3000)),
         ]);
         producer.isEnough = true;
         await sending;
-        const settled = () => cluster.settled(SETTLED_WITHIN_MS);
+        const settled = () => cluster.waitForPipeline(SETTLED_WITHIN_MS);
         await settled();
         await untilDailyRollups(cluster.database.postgres, FIRST_DAY + DAYS + 1, settled);
         const { stored, rows } = await storedRows(cluster);
@@ -182,7 +182,7 @@ class Producer {
   /** Some of what was acknowledged, so that it is sure to come again. */
   #again(count: number): Sent[] {
     const known = this.#acknowledged;
-    return known.length === 0 ? [] : Array.from({ length: count }, () => this.#chance.oneOf(known));
+    return known.length === 0 ? [] : Array.from({ length: count }, () => this.#chance.pick(known));
   }
 
   async #untilTaken(path: string, body: unknown, status: number): Promise<unknown> {

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
-import { accountOf } from '../support/account.ts';
+import { buildAccount } from '../support/account.ts';
 import { expectGolden } from '../support/golden.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -38,7 +38,7 @@ describe('a year of ten kinds of customers', () => {
   for (const name of NAMES)
     it(name, async () => {
       const story = all.find((one) => one.name === name)!;
-      const { text, invoiced, credit_adjustments } = await accountOf(
+      const { text, invoiced, credit_adjustments } = await buildAccount(
         world,
         [name, ...(story.others ?? [])],
         told(story),
@@ -80,9 +80,9 @@ function inOrder(all: readonly Story[]): Deed[] {
 function told({ name, deeds, used }: Story) {
   const uses = used.map(([at, meter, n, who]: Used) => ({
     at: instant(at),
-    said: `${who ?? name} uses ${n} ${meter}`,
+    text: `${who ?? name} uses ${n} ${meter}`,
   }));
-  return [...deeds.map(([at, said]) => ({ at: instant(at), said: `${name}: ${said}` })), ...uses];
+  return [...deeds.map(([at, said]) => ({ at: instant(at), text: `${name}: ${said}` })), ...uses];
 }
 
 function instant(at: string): string {

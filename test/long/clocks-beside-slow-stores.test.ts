@@ -79,7 +79,7 @@ describe('clocks beside stores that take their time', () => {
     await schedule({ provider_type: 's3', encrypted_secret_data }, job_config);
     const other = await environmentWithClock();
     startJobs();
-    await world.askToAdvance('2024-01-01T01:10:00Z');
+    await world.requestAdvance('2024-01-01T01:10:00Z');
     await until('the store has its file', async () => asked > 0);
     await other.advance('2024-03-01T00:00:00Z');
     await until('the other has arrived', async () => (await other.clock()).test_clock_status === 'ready', 25_000);
@@ -96,7 +96,7 @@ describe('clocks beside stores that take their time', () => {
     const scheduled = await schedule({ provider_type: 'directory' }, {});
     const send = (n: number, at: string) => world.send([world.event('acme', 'tokens', { n, at })]);
     await send(1, '2024-01-01T00:30:00Z');
-    const { workflow_id } = await world.askToAdvance('2024-01-01T01:10:00Z');
+    const { workflow_id } = await world.requestAdvance('2024-01-01T01:10:00Z');
     const advanceOn = () => world.work(workflow_id, AbortSignal.timeout(60_000));
     // Nobody writes files here: it gives its place up, and waits for another.
     expect(await advanceOn()).to.equal('overtaken');

@@ -67,12 +67,12 @@ describe('scheduled exports by the clock of an environment', () => {
   });
 
   it('an advance over days, and the end of a month, has their files, each made at its instant, with what was there then', async () => {
-    await world.askToAdvance('2024-01-26T00:00:00Z');
+    await world.requestAdvance('2024-01-26T00:00:00Z');
     await arrived(60_000);
     const [events, invoices] = [await schedule('events'), await schedule('invoice')];
     expect(events).to.include({ next_start: '2024-01-26T00:00:00Z', next_end: '2024-01-27T00:00:00Z' });
     expect((await byTheMachine()).done).to.deep.equal({ exports: 0 });
-    await world.askToAdvance('2024-02-02T01:00:00Z');
+    await world.requestAdvance('2024-02-02T01:00:00Z');
     // Jobs of the machine look all the while.
     await until(
       'the clock has arrived',
@@ -116,9 +116,9 @@ describe('scheduled exports by the clock of an environment', () => {
     });
     const job_config = { bucket: 'exports', endpoint_url: 'http://127.0.0.1:9' };
     const scheduled = await schedule('events', { connection_id: store.id, job_config });
-    await world.askToAdvance('2024-02-04T01:00:00Z');
+    await world.requestAdvance('2024-02-04T01:00:00Z');
     await arrived(60_000);
-    await world.askToAdvance('2024-02-05T01:00:00Z');
+    await world.requestAdvance('2024-02-05T01:00:00Z');
     await arrived(60_000);
     expect(await world.testClock()).to.include({ test_clock_status: 'ready', frozen_time: '2024-02-05T01:00:00Z' });
     const [first, ...others] = await tasksOf(scheduled);
@@ -129,11 +129,11 @@ describe('scheduled exports by the clock of an environment', () => {
 
   it('what was enabled again is exported by the next advance, be it to where the clock stands', async () => {
     const scheduled = await schedule('usage_analytics', { enabled: false });
-    await world.askToAdvance('2024-02-07T01:00:00Z');
+    await world.requestAdvance('2024-02-07T01:00:00Z');
     await arrived(60_000);
     expect(await tasksOf(scheduled)).to.deep.equal([]);
     await world.api.request('PUT', `/tasks/scheduled/${scheduled.id}`, { body: { enabled: true } });
-    await world.askToAdvance('2024-02-07T01:00:00Z');
+    await world.requestAdvance('2024-02-07T01:00:00Z');
     await arrived(60_000);
     expect((await tasksOf(scheduled)).map(({ task_status }) => task_status)).to.deep.equal(['COMPLETED', 'COMPLETED']);
   });

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { samples } from '../support/samples.ts';
 import { check, provenBy } from '../support/verifier.ts';
-import { fixed, saidBy, startWorld, tiers, type World } from '../support/world.ts';
+import { fixed, startWorld, summarizeInvoice, tiers, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -289,14 +289,14 @@ describe('laws of changes', () => {
     world.at('2025-12-31T23:00:00Z');
     const payers = families.flatMap((one) => Object.keys(one.owed()).map((role) => `${one.name} ${role}`));
     const previews: Answer[] = [];
-    for (const payer of payers) previews.push(saidBy(await world.preview(payer)));
+    for (const payer of payers) previews.push(summarizeInvoice(await world.preview(payer)));
     await world.on('2026-01-01');
     const invoiced = new Map<string, Answer[]>();
     for (const { name } of families)
       for (const role of ['parent', 'grouped'])
         invoiced.set(`${name} ${role}`, await world.invoices(`${name} ${role}`));
     expect(
-      payers.map((payer) => saidBy(invoiced.get(payer)![0])),
+      payers.map((payer) => summarizeInvoice(invoiced.get(payer)![0])),
       `seed ${seed}`,
     ).to.deep.equal(previews);
     for (const one of families) {
@@ -386,7 +386,10 @@ describe('laws of changes', () => {
 /** What is changed, without what only a record that is there has. */
 function effect({ line_items, invoices, subscriptions }: Answer) {
   const lines = (line_items ?? []).map(({ id: _id, ...line }: Answer) => line);
-  const said = (invoices ?? []).map(({ action, invoice }: Answer) => ({ action, ...(invoice ? saidBy(invoice) : {}) }));
+  const said = (invoices ?? []).map(({ action, invoice }: Answer) => ({
+    action,
+    ...(invoice ? summarizeInvoice(invoice) : {}),
+  }));
   const others = (subscriptions ?? []).map(({ id: _id, ...one }: Answer) => one);
   return { lines, said, others };
 }

@@ -124,7 +124,7 @@ describe('laws of cost analytics', () => {
           }));
           world.at('2026-02-01');
           await world.send(sent as never);
-          await world.settle();
+          await world.waitForPipeline();
           for (const { start, end } of ranges) {
             const body = { start_time: iso(start), end_time: iso(end), limit: 1000 };
             const answer = await ask('/costs/analytics-v2', body);
@@ -371,7 +371,7 @@ describe('laws of cost analytics', () => {
           }
           for (const month of ['02', '03']) {
             await world.on(`${year}-${month}-01`);
-            await world.settle();
+            await world.waitForPipeline();
             for (const { name, one, closed } of living) {
               await checkOpen(name, one);
               closed.push(await periodsOf(name));

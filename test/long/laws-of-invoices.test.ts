@@ -175,7 +175,7 @@ describe('laws of invoices with coupons and taxes', function () {
         for (const [month, end] of MONTHS.entries()) {
           for (const { name, drawn: one } of living)
             if (one.used[month]! > 0) await world.use(name, 'calls', one.used[month]!);
-          await world.settle();
+          await world.waitForPipeline();
           const previews = new Map<string, Answer>();
           for (const { name } of living) previews.set(name, await world.preview(name));
           await world.on(`${year}${end.slice(4)}`);

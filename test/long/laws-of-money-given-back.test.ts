@@ -330,18 +330,18 @@ describe('law: what is given back is what was charged', () => {
             events.push(event_id);
             log.push(`use ${one.units}`);
             if (isThreshold) {
-              await world.settle();
+              await world.waitForPipeline();
               const { failed } = await billThresholds(world.api.services, world.now);
               expect(failed).to.deep.equal([]);
             }
-            await world.settle();
+            await world.waitForPipeline();
             return;
           }
           if (one.does === 'unuse') {
             const event_id = events.pop();
             if (!event_id) return;
             await world.replace(event_id, world.event(name, 'calls', { n: 0 }));
-            await world.settle();
+            await world.waitForPipeline();
             return;
           }
           if (one.does === 'void' || one.does === 'recalculate') {
@@ -387,7 +387,7 @@ describe('law: what is given back is what was charged', () => {
           proration_behavior: 'create_prorations',
         });
         await check(customer_id);
-        await world.settle();
+        await world.waitForPipeline();
         for (const one of await invoicesOf(customer_id))
           if (one.invoice_status === 'DRAFT') await ask('POST', `/invoices/${one.id}/finalize`);
         await check(customer_id, true);

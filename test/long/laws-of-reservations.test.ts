@@ -188,7 +188,7 @@ const commands: fc.Arbitrary<Command>[] = [
   units.map((quantity) =>
     command(`an event of ${quantity} units`, async (model, real) => {
       await real.world.use(real.customer, 'tokens', quantity);
-      await real.world.settle();
+      await real.world.waitForPipeline();
       model.used += quantity;
     }),
   ),
@@ -226,7 +226,7 @@ describe('laws of reservations', function () {
       await endDueReservations(world.api.services, { now: world.now });
       model.expire();
       model.sweep();
-      await world.settle();
+      await world.waitForPipeline();
       const { features } = await world.get(`/customers/usage?customer_lookup_key=${encodeURIComponent(customer)}`);
       expect(features[0].current_usage).to.equal(String(model.used));
       const findings: unknown[] = [];

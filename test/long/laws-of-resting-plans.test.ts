@@ -93,14 +93,14 @@ describe('laws of resting plans', function () {
     for (const { who, day, n } of uses) await restless.use(who, n, day);
     const start = restless.nextMonth();
     world.at(iso(start));
-    await world.settle();
+    await world.waitForPipeline();
     const { failed } = await billDuePeriods(services(), world.now, { only: scope() });
     expect(failed).to.deep.equal([]);
     for (const one of deeds) {
       await restless.does(one);
     }
     world.at(iso(start + 3 * HOUR_MS));
-    await world.settle();
+    await world.waitForPipeline();
     await isFinalAsPlanned();
   }
 

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { drawChanges, modelAmounts, totalWithoutEqualCuts } from '../support/changed-usage.ts';
-import { chanceOf, seedsToRun } from '../support/seeds.ts';
+import { createChance, seedsToRun } from '../support/seeds.ts';
 import { expectedAt, liveThrough } from '../support/usage-over-changes.ts';
 
 /** A seed combines each aggregation with this number of price models. */
@@ -15,7 +15,7 @@ describe('usage over changes: laws', function () {
 
   for (const seed of seedsToRun(1))
     it(`seed ${seed}`, async () => {
-      const all = drawChanges(chanceOf(seed), MODELS);
+      const all = drawChanges(createChance(seed), MODELS);
       const stated = await liveThrough(all);
       for (const changed of all) {
         expect(totalWithoutEqualCuts(changed), changed.name).to.equal(modelAmounts(changed).total);

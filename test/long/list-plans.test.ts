@@ -10,7 +10,7 @@ import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { MANY, SEEDED, seedMany } from '../support/many-records.ts';
-import { type Statement, StatementsOf } from '../support/read-rows.ts';
+import { type Statement, StatementRecorder } from '../support/read-rows.ts';
 
 /** Conditions that read an environment's records, and why no index is for them. */
 const WALKS: Record<string, string> = {
@@ -132,7 +132,7 @@ const lists = routes.filter(({ path, query, body }) => {
 describe('lists of ten thousand records', function () {
   this.timeout(120_000);
   let api: TestApi;
-  let statements: StatementsOf;
+  let statements: StatementRecorder;
 
   before(async () => {
     api = await startTestApi();
@@ -140,7 +140,7 @@ describe('lists of ten thousand records', function () {
     const stranger = await api.otherTenant();
     const elsewhere = { ...api.scope, environment_id: environment.body.id };
     await seedMany(api.services.postgres, [api.scope, elsewhere, stranger.scope]);
-    statements = await StatementsOf.open(api.services.postgres);
+    statements = await StatementRecorder.open(api.services.postgres);
   });
   after(async () => {
     await statements.close();

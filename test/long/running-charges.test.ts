@@ -246,7 +246,7 @@ for (const beside of [false, true])
           initial_credits_to_load: '100',
         });
       }
-      await world.settle();
+      await world.waitForPipeline();
     };
 
     let day = 5;
@@ -307,7 +307,7 @@ for (const beside of [false, true])
         body: { event_id, event_name, external_customer_id: who, timestamp, properties },
       });
       expect(answer.status, answer.text).to.equal(202);
-      await world.settle();
+      await world.waitForPipeline();
     };
 
     const walletOf = async (who: string): Promise<Answer> =>

@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { samples } from '../support/samples.ts';
-import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';
 
 // The document is walked as plain JSON.
 type Json = any;
@@ -45,7 +45,7 @@ describe('requests from the OpenAPI document, spoilt by chance', function () {
 
   for (const seed of seedsToRun(1))
     it(`have the answers that it declares (seed ${seed})`, async () => {
-      const chance = chanceOf(seed);
+      const chance = createChance(seed);
       const surprises: string[] = [];
       for (const each of operations)
         for (let count = 0; count < EACH; count++) {
@@ -103,11 +103,11 @@ function spoiltRequest({ path, operation }: Operation, ids: readonly string[], c
   let asked = path;
   for (const { name, in: where, schema = {}, example = schema.example } of operation.parameters ?? []) {
     if (where === 'path') {
-      const id = chance.whole(1, 4) === 1 ? String(nasty(chance)) : chance.oneOf(ids);
+      const id = chance.whole(1, 4) === 1 ? String(nasty(chance)) : chance.pick(ids);
       asked = asked.replace(`{${name}}`, encodeURIComponent(wellFormed(id)) || '%20');
     }
     if (where !== 'query' || chance.whole(1, 3) > 1) continue;
-    const value = chance.whole(1, 2) === 1 ? (example ?? schema.default ?? chance.oneOf(ids)) : nasty(chance);
+    const value = chance.whole(1, 2) === 1 ? (example ?? schema.default ?? chance.pick(ids)) : nasty(chance);
     query.set(name, wellFormed(typeof value === 'object' ? JSON.stringify(value) : String(value)));
   }
   const whole = structuredClone(operation.requestBody?.content['application/json'].example);
@@ -120,10 +120,10 @@ function spoilt(body: Json, ids: readonly string[], chance: Chance): unknown {
   for (let count = chance.whole(0, 3); count > 0; count--) {
     const places = placesIn(body);
     if (places.length === 0) return body;
-    const { within, key } = chance.oneOf(places);
+    const { within, key } = chance.pick(places);
     const what = chance.whole(1, 4);
     if (what === 1 && !Array.isArray(within)) delete within[key];
-    else if (what === 2) within[key] = chance.oneOf(ids);
+    else if (what === 2) within[key] = chance.pick(ids);
     else if (what === 3 && typeof within[key] === 'object') within[key] = [within[key]].flat().slice(1);
     else within[key] = nasty(chance);
   }
@@ -137,7 +137,7 @@ function placesIn(value: Json): { within: Json; key: string }[] {
 }
 
 function nasty(chance: Chance): unknown {
-  const kind = chance.oneOf(NASTY);
+  const kind = chance.pick(NASTY);
   return typeof kind === 'function' ? (kind as (chance: Chance) => unknown)(chance) : structuredClone(kind);
 }
 

@@ -71,7 +71,7 @@ const numbersOf = async (world: World): Promise<(string | null)[]> =>
 /** The process that advances the clock is killed on the way, and another takes over. */
 async function killed(world: World, day: string): Promise<void> {
   const child = await startSchedulerProcess(world.api.services, world.api.services.clock());
-  await world.askToAdvance(day);
+  await world.requestAdvance(day);
   await until('it is on its way', async () => (await world.testClock()).progress.instants >= 2);
   child.kill('SIGKILL');
   await once(child, 'exit');
@@ -84,7 +84,7 @@ async function killed(world: World, day: string): Promise<void> {
 
 /** Two workers at once, which are broken off; then two again, until the clock is stopped. */
 async function disturbed(world: World, day: string): Promise<void> {
-  const { workflow_id } = await world.askToAdvance(day);
+  const { workflow_id } = await world.requestAdvance(day);
   const end = new AbortController();
   const both = [1, 2].map(() => world.work(workflow_id, end.signal).catch((error: Error) => error.name));
   await until('they are on their way', async () => (await world.testClock()).progress.instants >= 2);
@@ -101,7 +101,7 @@ async function disturbed(world: World, day: string): Promise<void> {
 
 /** Others wait for its place all the time: its turn is over each third time that it asks, between two instants or in one. Answers how many turns it had. */
 async function inTurns(world: World, day: string): Promise<number> {
-  const { workflow_id } = await world.askToAdvance(day);
+  const { workflow_id } = await world.requestAdvance(day);
   let asked = 0;
   const mayGoOn = async () => ++asked % 3 > 0;
   for (let turns = 1; ; turns++) {
@@ -216,7 +216,7 @@ describe('a year by the clock of an environment', () => {
         .where({ id: world.id('subscription acme') })
         .update({ payment_terms });
     await terms('soon');
-    const { workflow_id } = await world.askToAdvance('2032-04-01');
+    const { workflow_id } = await world.requestAdvance('2032-04-01');
     expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('failed');
     const failed = await world.testClock();
     expect(failed).to.include({ test_clock_status: 'failed', frozen_time: '2032-03-01T02:00:00Z', target_time: null });
@@ -266,7 +266,7 @@ describe('a year by the clock of an environment', () => {
     const { postgres } = world.api.services;
     await world.subscribe('finn', 'Calls', { auto_invoice_threshold: '50' });
     await world.send([12, 20].map((day) => world.event('finn', 'calls', { n: 60, at: `2032-05-${day}T10:00:00Z` })));
-    const { workflow_id } = await world.askToAdvance('2032-05-31');
+    const { workflow_id } = await world.requestAdvance('2032-05-31');
     const holding = await postgres.transaction();
     await holding.raw('lock table invoices in share mode');
     const child = await startSchedulerProcess(world.api.services, world.api.services.clock());
@@ -297,11 +297,11 @@ describe('a year by the clock of an environment', () => {
         .where({ id: world.id('subscription hugo') })
         .update({ payment_terms });
     await terms('soon');
-    const { workflow_id } = await world.askToAdvance('2032-06-01T18:00:00Z');
+    const { workflow_id } = await world.requestAdvance('2032-06-01T18:00:00Z');
     expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
     // Twice: what has failed and fails again is looked at still.
     for (let attempt = 0; attempt < 2; attempt++) {
-      const failing = await world.askToAdvance('2032-06-02T06:00:00Z');
+      const failing = await world.requestAdvance('2032-06-02T06:00:00Z');
       expect(await world.work(failing.workflow_id, AbortSignal.timeout(60_000))).to.equal('failed');
       expect((await world.testClock()).frozen_time).to.equal('2032-06-02T00:00:00Z');
     }
@@ -323,7 +323,7 @@ describe('a year by the clock of an environment', () => {
     await holding('subscriptions')
       .where({ id: world.id('subscription gina') })
       .forUpdate();
-    const { workflow_id } = await world.askToAdvance('2032-06-10');
+    const { workflow_id } = await world.requestAdvance('2032-06-10');
     const advanced = world.work(workflow_id, AbortSignal.timeout(60_000));
     const isHeld = () => postgres('pg_locks').where({ granted: false });
     await until('it is waited for', async () => (await isHeld()).length > 0);

@@ -93,7 +93,7 @@ async function playOn(metering: Metering, run: string, { events, batch, meters, 
   }
   await announce(() => true);
   if (sentAgain) await metering.send([...sent].reverse());
-  await metering.settled();
+  await metering.waitForPipeline();
   await compare(metering, run, sent);
 }
 

@@ -19,7 +19,7 @@ import {
   type ModelWindow,
   usageByModel,
 } from '../support/reference-model.ts';
-import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';
 
 const PARTITIONS = 2;
 const BATCHES = 16;
@@ -56,7 +56,7 @@ describe('usage while events arrive', function () {
     it(`any question about any meter (seed ${seed})`, async () => {
       const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60 });
       try {
-        await playOn(metering, chanceOf(seed));
+        await playOn(metering, createChance(seed));
       } finally {
         await metering.stop();
       }
@@ -67,7 +67,7 @@ describe('usage while events arrive', function () {
       const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60, usage_memory });
       const before = await answersFromMemory();
       try {
-        await playOn(metering, chanceOf(seed), dashboardOf(chanceOf(seed + 1)));
+        await playOn(metering, createChance(seed), dashboardOf(createChance(seed + 1)));
       } finally {
         await metering.stop();
       }
@@ -86,23 +86,23 @@ async function playOn(metering: Metering, chance: Chance, dashboard?: readonly R
     const definition = { event_name: 'call', filters: [], aggregation };
     await metering.announce(`m${index}`, definition as Omit<MeterDefinition, 'id' | 'reset_usage'>);
   }
-  await metering.settled();
+  await metering.waitForPipeline();
   const events = Array.from({ length: BATCHES * PER_BATCH }, (_none, index) => randomEvent(chance, `e${index}`));
   const asked: Asked[] = [];
   for (let from = 0; from < events.length; from += PER_BATCH) {
     const batch = [...events.slice(from, from + PER_BATCH), ...sentBefore(events.slice(0, from), chance)];
-    const ask = () => askOne(metering, chance, dashboard && chance.next() < 0.9 ? chance.oneOf(dashboard) : undefined);
+    const ask = () => askOne(metering, chance, dashboard && chance.next() < 0.9 ? chance.pick(dashboard) : undefined);
     const questions = [ask(), ask()];
     // Now and then some more days get daily rollups.
     if (chance.next() < 0.4)
-      await metering.askForDailyRollups(new Date(FIRST + chance.whole(-1, DAYS + 2) * 24 * HOUR).toISOString());
+      await metering.requestDailyRollups(new Date(FIRST + chance.whole(-1, DAYS + 2) * 24 * HOUR).toISOString());
     await metering.send(batch);
     const answers = await Promise.all(questions);
     for (const one of answers) for (const earlier of asked.slice(-2)) expectNotOlder(one, earlier);
     asked.push(...answers);
     if (!dashboard) continue;
     // Whoever asks while nothing moves is remembered, and answered from memory by what the next batch brings.
-    if (chance.next() < 0.5) await metering.settled();
+    if (chance.next() < 0.5) await metering.waitForPipeline();
     for (const one of dashboard) {
       const before = await answersFromMemory();
       const answer = await askOne(metering, chance, one);
@@ -110,7 +110,7 @@ async function playOn(metering: Metering, chance: Chance, dashboard?: readonly R
       asked.push((await answersFromMemory()) > before ? { ...answer, behind: placeOf(answer.report) } : answer);
     }
   }
-  await metering.settled();
+  await metering.waitForPipeline();
   asked.push(...(await Promise.all(AGGREGATIONS.map((_none, meter) => askOne(metering, chance, { meter })))));
   const placed = await placesOf(metering, events);
   for (const one of asked) {
@@ -133,7 +133,7 @@ function placeOf({ high_water }: UsageReport): Map<number, bigint> {
 /** A fifth of each batch was sent before, some of it with another content. */
 function sentBefore(events: readonly ModelEvent[], chance: Chance): ModelEvent[] {
   return Array.from({ length: events.length === 0 ? 0 : PER_BATCH / 5 }, () => {
-    const known = chance.oneOf(events);
+    const known = chance.pick(events);
     return chance.next() < 0.5 ? known : randomEvent(chance, known.event_id);
   });
 }
@@ -147,13 +147,13 @@ type Recurring = {
 
 function dashboardOf(chance: Chance): Recurring[] {
   return Array.from({ length: DASHBOARD }, () => {
-    const meter = chance.oneOf(REMEMBERED);
-    const start = FIRST + chance.whole(0, 24) * HOUR + chance.oneOf([0, 0, 1_234_567]);
-    const hour = FIRST + chance.whole(2, DAYS) * 24 * HOUR + chance.oneOf([0, 7]) * HOUR;
+    const meter = chance.pick(REMEMBERED);
+    const start = FIRST + chance.whole(0, 24) * HOUR + chance.pick([0, 0, 1_234_567]);
+    const hour = FIRST + chance.whole(2, DAYS) * 24 * HOUR + chance.pick([0, 7]) * HOUR;
     const window_size = windowOf(AGGREGATIONS[meter]!, chance);
     const size = window_size === '15MIN' || window_size === 'HOUR' ? 'DAY' : window_size;
-    const customers = chance.oneOf([['acme'], ['globex']]);
-    return { meter, hour, start, question: { customers, timezone: chance.oneOf(ZONES), window_size: size } };
+    const customers = chance.pick([['acme'], ['globex']]);
+    return { meter, hour, start, question: { customers, timezone: chance.pick(ZONES), window_size: size } };
   });
 }
 
@@ -164,15 +164,15 @@ async function askOne(metering: Metering, chance: Chance, of?: Recurring | { met
   const { stores } = metering;
   if (of && 'question' in of) return askAgain(metering, chance, of);
   const meter = of?.meter ?? chance.whole(0, AGGREGATIONS.length - 1);
-  const step = chance.oneOf([1, 60_000, HOUR, 24 * HOUR]);
+  const step = chance.pick([1, 60_000, HOUR, 24 * HOUR]);
   const at = () =>
     Math.floor((FIRST + chance.whole(-12, (DAYS + 1) * 24) * HOUR + chance.whole(0, HOUR)) / step) * step;
   const [start, end] = [at(), at()].sort((a, b) => a - b) as [number, number];
   const question: ModelQuestion = {
     start: new Date(start).toISOString(),
     end: new Date(end + step).toISOString(),
-    customers: chance.oneOf([undefined, ['acme'], CUSTOMERS]),
-    timezone: chance.oneOf(ZONES),
+    customers: chance.pick([undefined, ['acme'], CUSTOMERS]),
+    timezone: chance.pick(ZONES),
     window_size: windowOf(AGGREGATIONS[meter]!, chance),
   };
   // A range that ends now: what lies beyond it has just arrived, and is asked for together with who else asks.
@@ -204,7 +204,7 @@ async function askedOf(
 
 /** A meter with windows of its own is asked for days at most. */
 function windowOf({ bucket_size }: ModelMeter['aggregation'], chance: Chance): ModelWindow | undefined {
-  return bucket_size ? chance.oneOf([undefined, 'DAY'] as const) : chance.oneOf(WINDOWS);
+  return bucket_size ? chance.pick([undefined, 'DAY'] as const) : chance.pick(WINDOWS);
 }
 
 /** A slice that is being written may be in the rows already. */
@@ -269,15 +269,15 @@ function randomEvent(chance: Chance, event_id: string): ModelEvent {
   return {
     event_id,
     event_name: 'call',
-    external_customer_id: chance.oneOf(CUSTOMERS),
+    external_customer_id: chance.pick(CUSTOMERS),
     timestamp: new Date(ms).toISOString(),
     properties: {
-      n: chance.oneOf<() => unknown>([
+      n: chance.pick<() => unknown>([
         () => chance.whole(-50, 500),
         () => `${chance.whole(0, 99)}.${chance.whole(0, 9_999)}`,
-        () => chance.oneOf(['abc', null, '12345678901234567890.000000000000000001']),
+        () => chance.pick(['abc', null, '12345678901234567890.000000000000000001']),
       ])(),
-      host: chance.oneOf(['h1', 'h2', 3, '3', true, null]),
+      host: chance.pick(['h1', 'h2', 3, '3', true, null]),
     },
   };
 }

@@ -7,7 +7,7 @@ import { startService } from '../../service.ts';
 import { addTick } from '../../storage/jobs.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { type Cut, cutTo } from '../support/cut.ts';
-import { type Scrape, samplesOf } from '../support/promql.ts';
+import { parseSamples, type Scrape } from '../support/promql.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
@@ -70,7 +70,7 @@ export async function startOperated(): Promise<Operated> {
     const text = await metricsAt(service.url);
     const at_seconds = (performance.timeOrigin + performance.now()) / 1000 + passed_of_prometheus_seconds;
     const up = { name: 'up', labels: { job: 'farthing' }, value: text === null ? 0 : 1 };
-    return { at_seconds, samples: [up, ...samplesOf(text ?? '')] };
+    return { at_seconds, samples: [up, ...parseSamples(text ?? '')] };
   };
   const tick = (name: string) => addTick(database.postgres, { name, every_seconds: 1 });
   let isRunning = true;

@@ -17,12 +17,12 @@ describe('a slice that is tried again', () => {
   beforeEach(async () => {
     metering = await startMetering({ partitions: 1 });
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.send(events(0, 50));
-    await metering.settled();
+    await metering.waitForPipeline();
     before = await progress();
     await metering.send(events(20, 90));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     for (const table of [...RAW, 'usage_buckets'])
       await command(`alter table ${table} modify setting non_replicated_deduplication_window = 0`);
@@ -77,7 +77,7 @@ describe('a slice that is tried again', () => {
   };
   const check = async ({ ids = 90, counted = 89 } = {}) => {
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     // 30 repeats, and the one whose value is no number.
     expect(await counts()).to.deep.equal([ids, ids, 31]);
     const sums = await Promise.all(['c0', 'c1', 'c2'].map((customer) => metering.usage('m', customer, SPRING)));
@@ -117,7 +117,7 @@ describe('a slice that is tried again', () => {
     ];
     await metering.resume();
     await metering.send(events(90, 100));
-    await metering.settled();
+    await metering.waitForPipeline();
     const late = { partition: 0, epoch: BigInt(epoch) };
     const error = await planSlice(stores.postgres, late, {
       from: BigInt(next_offset),

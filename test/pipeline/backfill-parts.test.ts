@@ -27,7 +27,7 @@ describe('a back-fill in parts', () => {
         properties: { n: i % 40 === 7 ? 'no number' : `${i}.5` },
       })),
     );
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(() => metering.stop());
 
@@ -36,7 +36,7 @@ describe('a back-fill in parts', () => {
     metering.stores.clickhouse.command({ query, clickhouse_settings: { allow_nondeterministic_mutations: 1 } });
   const count = async () => {
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
   };
   const ranges = async (day: number, events_max = PART_EVENTS) => {
     const bounds = { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
@@ -128,7 +128,7 @@ describe('a back-fill in parts', () => {
       `toDate(timestamp) = '2026-03-02' and external_customer_id > '${until}' or toDate(timestamp) = '2026-03-03'`,
     );
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     await isRight();
   });
 
@@ -140,7 +140,7 @@ describe('a back-fill in parts', () => {
       `update meter_versions set state = 'backfilling', live_at = null, backfilled_until = backfilled_until - 1`,
     );
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     await isRight();
   });
 
@@ -150,7 +150,7 @@ describe('a back-fill in parts', () => {
     await metering.stores.postgres.raw(`update meter_versions set uncertain_days = array[?::integer]`, [DAYS[1]!]);
     await forget(`toDate(timestamp) = '2026-03-03'`);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     const { rows } = await metering.stores.postgres.raw(`select reason from bucket_rebuilds`);
     expect(rows.length).to.equal(1);
     await isRight();
@@ -164,7 +164,7 @@ describe('a back-fill in parts', () => {
     await metering.stores.postgres.raw(`update meter_versions set backfill_part_events = 1000`);
     await forget(`toDate(timestamp) = '2026-03-03'`);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     // One part of a thousand: the second of the day is behind it, and nothing of the day is written again.
     await isRight();
   });

@@ -26,7 +26,7 @@ describe('daily rollups', () => {
     metering = await startMetering();
     for (const [id, aggregation] of Object.entries(METERS))
       await metering.announce(id, { event_name: 'call', filters: [], aggregation });
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(() => metering.stop());
 
@@ -44,11 +44,11 @@ describe('daily rollups', () => {
     });
   const send = async (from: number, to: number) => {
     await metering.send(events(from, to));
-    await metering.settled();
+    await metering.waitForPipeline();
   };
   const makeDailyRollups = async (before: string) => {
-    await metering.askForDailyRollups(before);
-    await metering.settled();
+    await metering.requestDailyRollups(before);
+    await metering.waitForPipeline();
   };
   const answers = async () => {
     const found: Record<string, string> = {};
@@ -168,12 +168,12 @@ describe('daily rollups', () => {
     await send(0, 120);
     await makeDailyRollups('2026-03-05T00:00:00Z');
     await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4].map((day) => [day, 20]));
     const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
     for (const event_id of ['e0', 'e1', 'e5'])
       await requestCorrection(metering.stores, SCOPE, { ...asked, event_id, action: 'void', replacement: null });
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await heldByDay('m_later')).to.deep.equal([
       [1, 19],
       [2, 19],
@@ -187,10 +187,10 @@ describe('daily rollups', () => {
   it('wait while the past of a meter is being counted', async () => {
     await send(0, 60);
     await metering.pause();
-    await metering.askForDailyRollups('2026-03-07T00:00:00Z');
+    await metering.requestDailyRollups('2026-03-07T00:00:00Z');
     await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await days()).to.equal(0);
     expect(await heldByDay('m_sum')).to.deep.equal([]);
     await makeDailyRollups('2026-03-07T00:00:00Z');
@@ -204,9 +204,9 @@ describe('daily rollups', () => {
     // As a crash leaves it behind the insert of the first day: the bucket rows are locked, and nothing of that try can still come.
     const { rows } = await metering.stores.postgres.raw(`select min(partition) as first from slices`);
     await metering.stores.postgres.raw(`update slices set gate = ?, gate_until = null`, [`adding:${rows[0].first}`]);
-    await metering.askForDailyRollups('2026-03-07T00:00:00Z');
+    await metering.requestDailyRollups('2026-03-07T00:00:00Z');
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
     await send(60, 120);
     expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 20]));

@@ -61,12 +61,12 @@ describe('a damaged file of the event log', () => {
       [damaged.segment, damaged.position],
     );
     expect(rowCount).to.equal(1);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted()).to.deep.equal(['a1', 'a2', 'c1', 'c2', 'd1', 'd2']);
     const letters = await metering.rows(`select outcome, body, toUInt32(offset) as offset from event_outcomes`);
     expect(letters).to.deep.equal([{ outcome: 'dead_letter', body: 'lost', offset: 1 }]);
     for (const id of ['a', 'b', 'c']) await send(id);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted()).to.deep.equal(['a1', 'a2', 'b1', 'b2', 'c1', 'c2', 'd1', 'd2']);
   });
 });

@@ -48,14 +48,14 @@ describe('what the pipeline counts while a store fails', () => {
 
   it('each event once, and every try that failed', async () => {
     await metering.announce('m', { event_name: 'call', aggregation: { type: 'COUNT' }, filters: [] });
-    await metering.settled();
+    await metering.waitForPipeline();
     const [accepted, retries] = [await counted('farthing_pipeline_events_total', 'accepted'), await counted(RETRIES)];
     const fates: Fate[] = ['lost', 'lost', 'answer lost'];
     way.meet(({ kind }) => (kind === 'insert into events' ? fates.shift() : undefined));
     const by = { external_customer_id: 'acme', timestamp: '2026-03-01T12:00:00Z' };
     const events = Array.from({ length: 10 }, (_, n) => ({ event_id: `e${n}`, event_name: 'call', ...by }));
     await metering.send([...events, { event_id: 'other', event_name: 'none', ...by }, events[0]!]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(fates).to.deep.equal([]);
     expect(await counted('farthing_pipeline_events_total', 'accepted')).to.equal(accepted + 11);
     expect(await counted(RETRIES)).to.equal(retries + 3);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { MeterCatalogue } from '../../pipeline/control/meter-catalogue.ts';
 import { cut } from '../../pipeline/processor.ts';
-import { SLICE_WORK_MAX, workOf } from '../../pipeline/slices/slice-work.ts';
+import { computeRecordWork, SLICE_WORK_MAX } from '../../pipeline/slices/slice-work.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
 describe('cutting records into slices', () => {
@@ -48,7 +48,7 @@ describe('cutting records into slices', () => {
   ];
   for (const [name, records, unfinished, slices] of cases) {
     it(name, () => {
-      const found = [...cut(records, unfinished, { events_max: 100, workOf: () => 0 })];
+      const found = [...cut(records, unfinished, { events_max: 100, computeWork: () => 0 })];
       expect(found.map((slice) => slice.map(({ offset }) => Number(offset)))).to.deep.equal(slices);
     });
   }
@@ -58,7 +58,7 @@ describe('cutting records into slices', () => {
     const found: number[][] = [];
     const records = [0, 1, 2, 3, 4, 5].map((offset) => (offset === 3 ? control(offset) : events(offset, 50)));
     const workOf = (record: LogRecord) => record.event_count * per_event;
-    for (const slice of cut(records, null, { events_max: 1_000_000, workOf })) {
+    for (const slice of cut(records, null, { events_max: 1_000_000, computeWork: workOf })) {
       found.push(slice.map(({ offset }) => Number(offset)));
       // The control message takes the meters away.
       if (slice[0]!.kind === 'control') per_event = 0;
@@ -79,9 +79,9 @@ describe('cutting records into slices', () => {
     }));
     const catalogue = new MeterCatalogue(versions);
     const heavy = events(0, 1_000);
-    expect(workOf(catalogue, heavy)).to.be.greaterThan(SLICE_WORK_MAX / 2);
-    expect(workOf(catalogue, { ...heavy, tenant_id: 'other' })).to.be.lessThan(SLICE_WORK_MAX / 100);
-    expect(workOf(catalogue, control(1))).to.equal(0);
+    expect(computeRecordWork(catalogue, heavy)).to.be.greaterThan(SLICE_WORK_MAX / 2);
+    expect(computeRecordWork(catalogue, { ...heavy, tenant_id: 'other' })).to.be.lessThan(SLICE_WORK_MAX / 100);
+    expect(computeRecordWork(catalogue, control(1))).to.equal(0);
   });
 });
 

@@ -26,9 +26,9 @@ describe('a store that was restored to an earlier moment', () => {
   beforeEach(async () => {
     metering = await startMetering({ partitions: 1 });
     await metering.announce('m', SUM);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.send(Array.from({ length: 10 }, (_, n) => event(`e${n}`, 1)));
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(() => metering.stop());
 
@@ -72,7 +72,7 @@ describe('a store that was restored to an earlier moment', () => {
   it('Postgres before a correction: the partition is not taken, and its number is not given out again', async () => {
     await savePostgres();
     const lost = await replaced('e1', 100);
-    await metering.settled();
+    await metering.waitForPipeline();
     await restorePostgres();
     expect(await take()).to.match(/rows of event_corrections at offset \d+.*of different moments; restore both stores/);
     const next = await replaced('e1', 7);
@@ -82,7 +82,7 @@ describe('a store that was restored to an earlier moment', () => {
   it('Postgres before the version of a meter that was counted', async () => {
     await savePostgres();
     await metering.announce('m', { ...SUM, aggregation: { type: 'MAX', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
     await restorePostgres();
     expect(await take()).to.include('ClickHouse has counted version 2 of meter m, and Postgres knows 1');
   });
@@ -96,7 +96,7 @@ describe('a store that was restored to an earlier moment', () => {
     const ids = Array.from({ length: 40 }, (_, n) => `f${n}`);
     const elsewhere = ids.find((id) => toPartition(computeEventShard(SCOPE, id), 4) !== 0)!;
     await metering.send([event(elsewhere, 1)]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await first()).to.deep.equal(before);
     await restorePostgres();
     expect(await take()).to.match(/ClickHouse has counted events of partition [123], and Postgres has none of it/);
@@ -110,13 +110,13 @@ describe('a store that was restored to an earlier moment', () => {
 
   it('ClickHouse before a correction: refused until that is applied again', async () => {
     const { id } = await replaced('e1', 100);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     await clickhouse(`alter table event_corrections delete where true`);
     expect(await take()).to.include(`correction ${id} is applied, and ClickHouse does not have it`);
     await requestCorrectionsAgain(metering.stores.postgres, [id]);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await usage()).to.equal('109');
     const found: UsageDifference[] = [];
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));

@@ -53,7 +53,7 @@ describe('a partition of which a record is missing', () => {
       `insert into log_records (partition, "offset", kind, tenant_id, environment_id, received_at_us, event_count, body)
        select 0, missing, 'events', '', '', extract(epoch from now()) * 1000000, 2, 'lost' from generate_series(1, 1) missing`,
     );
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted()).to.deep.equal(['a1', 'a2', 'c1', 'c2', 'd1', 'd2']);
     expect(await stopped()).to.deep.equal([0]);
     expect(saying('a partition of the event log goes on').length).to.equal(1);

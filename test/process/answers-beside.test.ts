@@ -47,7 +47,7 @@ describe('answers that are kept beside the pipeline', function () {
     return Object.fromEntries(Array.from(found, ([, from, count]) => [from, Number(count)]));
   };
   const right = async (when: string) => {
-    await cluster.settled();
+    await cluster.waitForPipeline();
     expect(await balances(), when).to.deep.equal(APIS.map(() => 0 - 2 * used));
   };
   /** Until both have made an answer of what arrived, and not gathered it. */

@@ -29,7 +29,7 @@ describe('the log of the processes', function () {
 
   it('has the level by its name, the instant, the service and its version in every line, when a store is lost as well', async () => {
     await cluster.request('POST', '/events', { body: { event_name: 'call', external_customer_id: 'acme' } });
-    await cluster.settled();
+    await cluster.waitForPipeline();
     await cluster.postgresWay.cut();
     await hasSaid('scheduler', 'could not be put into the queue');
     await cluster.postgresWay.restore();

@@ -1,7 +1,7 @@
 /** What entitlements make free, from preview to final and at every door (docs/rules/entitlements.md, "What is free"). */
 import { expect } from 'chai';
 import { provenBy, check as verified } from '../support/verifier.ts';
-import { saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+import { startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -52,7 +52,7 @@ describe('scenario: free units', () => {
     await world.send([10, 7].map((n, day) => world.event('Cpu', 'cpu', { n, at: at(`01-1${day}`) })));
     await world.on('2026-01-31');
     for (const name of ['Period', 'Daily', 'Never', 'Unlimited', 'Cpu'])
-      previews[name] = saidBy(await world.preview(name));
+      previews[name] = summarizeInvoice(await world.preview(name));
   });
   after(() => world.stop());
 
@@ -72,7 +72,7 @@ describe('scenario: free units', () => {
     await world.on('2026-02-01');
     for (const [name, said] of Object.entries(previews)) {
       const [draft] = await world.invoices(name);
-      expect(saidBy(draft), name).to.deep.equal(said);
+      expect(summarizeInvoice(draft), name).to.deep.equal(said);
     }
     await world.finalize();
     await world.send([world.event('Never', 'calls', { n: 5, at: at('01-20') })]); // 5 more units, at 1 each
@@ -213,7 +213,7 @@ describe('scenario: free units', () => {
         world.event(name, 'calls', { n: 10, at: at('10-03') }),
       ]);
     }
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-10-20');
     for (const name of names) {
       const asked = { external_customer_id: name, feature_id, quantity: '1' };

@@ -156,7 +156,7 @@ describe('scenario: changes inside a period', () => {
   it('a cancellation while the scheduler was away: what it drafts of the period before charges ahead up to the end, and no further', async () => {
     await world.on('2026-01-01', () => world.subscribe('away', 'Seats'));
     world.at('2026-02-11');
-    await world.settle();
+    await world.waitForPipeline();
     await world.cancel('away');
     const drafted = await world.statements('away');
     expect(drafted.slice(1)).to.deep.equal([

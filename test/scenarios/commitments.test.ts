@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { check, provenBy } from '../support/verifier.ts';
-import { saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+import { startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -83,7 +83,7 @@ describe('scenario: commitments', () => {
         billing_cycle: 'calendar',
       }),
     );
-    for (const name of ['money', 'whole', 'whole term']) previews[name] = saidBy(await world.preview(name));
+    for (const name of ['money', 'whole', 'whole term']) previews[name] = summarizeInvoice(await world.preview(name));
   }
 
   async function february(): Promise<void> {
@@ -139,7 +139,7 @@ describe('scenario: commitments', () => {
           '  calls (late events) 2026-01-01..2026-02-01: 20 = 0',
       ]);
       const [first] = await world.invoices('money');
-      expect(saidBy(first)).to.deep.equal(previews.money);
+      expect(summarizeInvoice(first)).to.deep.equal(previews.money);
       expect(first.line_items[0].commitment_info).to.deep.equal({
         type: 'amount',
         amount: '100',
@@ -192,7 +192,7 @@ describe('scenario: commitments', () => {
           '  Commitment (true-up) 2026-03-01..2026-04-01: 1 = 100',
       ]);
       const [first] = await world.invoices('whole');
-      expect(saidBy(first)).to.deep.equal(previews.whole);
+      expect(summarizeInvoice(first)).to.deep.equal(previews.whole);
       // What came late for February was within what was lacking.
       const range = { start_time: '2026-02-01T00:00:00Z', end_time: '2026-03-01T00:00:00Z' };
       for (const [asked, amount, lacking] of [
@@ -224,7 +224,7 @@ describe('scenario: commitments', () => {
           '  storage 2026-02-01..2026-03-01: 20 = 26.67\n' +
           '  storage (overage) 2026-02-01..2026-03-01: 0 = 26.66',
       ]);
-      expect(saidBy((await world.invoices('whole term'))[0])).to.deep.equal(previews['whole term']);
+      expect(summarizeInvoice((await world.invoices('whole term'))[0])).to.deep.equal(previews['whole term']);
     });
   });
 

@@ -55,7 +55,7 @@ describe('coupons and taxes on invoices', () => {
     await world.subscribe('twice', 'Pro', { subscription_coupons: [{ coupon_code: 'TWICE' }] });
     await world.subscribe('both', 'Pro', { coupons: ['TENTH', 'FIVE'], ...VAT });
     await world.use('both', 'calls', 100);
-    await world.settle();
+    await world.waitForPipeline();
     const preview = await world.preview('both');
     expect(money(preview)).to.deep.equal(['60', '11', '9.8', '58.8']);
     expect(preview.coupon_applications.map((one: Answer) => one.discounted_amount)).to.deep.equal(['6', '5']);

@@ -199,7 +199,7 @@ describe('scenario: credits after tax', () => {
       await pay(opening);
       world.at('2026-04-10T00:00:00Z');
       await world.use(name, 'calls', calls);
-      await world.settle();
+      await world.waitForPipeline();
       world.at('2026-04-16T00:00:00Z');
       await world.cancel(name, { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
       for (const one of await world.invoices(name))
@@ -270,7 +270,7 @@ describe('scenario: credits after tax', () => {
     await topUp((await purseOf('corrected')).id, '40');
     await world.subscribe('corrected', 'Calls');
     await world.send([world.event('corrected', 'calls', { n: 100, at: '2026-01-10T00:00:00Z', event_id: 'hundred' })]);
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-02-01');
     await world.finalize();
     const [first] = await world.invoices('corrected');
@@ -278,7 +278,7 @@ describe('scenario: credits after tax', () => {
     await pay(first);
     await world.replace('hundred', world.event('corrected', 'calls', { n: 50, at: '2026-01-10T00:00:00Z' }));
     await world.use('corrected', 'calls', 100, { at: '2026-02-10T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     const preview = await world.preview('corrected');
     await world.on('2026-03-01');
     await world.finalize();
@@ -302,16 +302,16 @@ describe('scenario: credits after tax', () => {
     await pay((await world.invoices(name))[0]);
     await topUp(wallet.id, '50');
     await world.send([world.event(name, 'calls', { n: 50, at: '2026-01-10T00:00:00Z', event_id: `${name} calls` })]);
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2026-02-01');
     await world.finalize();
     const january = (await world.invoices(name)).at(-1);
     expect(january).to.include({ total_prepaid_credits_applied: '50', amount_remaining: '100' });
     await pay(january);
     await ok('POST', `/events/${encodeURIComponent(`${name} calls`)}/void`, { reason: 'never was' });
-    await world.settle();
+    await world.waitForPipeline();
     const next = async () => {
-      await world.settle();
+      await world.waitForPipeline();
       const preview = await world.preview(name);
       await world.on('2026-03-01');
       await world.finalize();
@@ -339,7 +339,7 @@ describe('scenario: credits after tax', () => {
     const { wallet, next } = await correctedToNothing('used again');
     await topUp(wallet.id, '10');
     await world.use('used again', 'calls', 30, { at: '2026-02-10T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     expect(await balanceOf(wallet)).to.equal(10);
     expect(await next()).to.include({ total_prepaid_credits_applied: '-20', total: '100', amount_remaining: '100' });
     expect(await balanceOf(wallet)).to.equal(30);
@@ -360,7 +360,7 @@ describe('scenario: credits after tax', () => {
     await note(before, '100');
     await world.subscribe('used', 'Both');
     await world.use('used', 'calls', 50, { at: '2026-01-10T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-01-31T00:00:00Z');
     const preview = await world.preview('used');
     await world.on('2026-02-01');

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { csvRecords } from '../support/csv-records.ts';
-import { fixed, saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+import { fixed, startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -80,7 +80,7 @@ describe('scenario: families of subscriptions', () => {
       ['south', 30],
     ] as const)
       await world.use(name, 'calls', n);
-    await world.settle();
+    await world.waitForPipeline();
     const preview = await world.preview('company');
     await world.on('2026-02-01');
     const said = (await world.statements('company')).at(-1);
@@ -89,7 +89,7 @@ describe('scenario: families of subscriptions', () => {
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 160\n' +
         '  base 2026-02-01..2026-03-01: 1 = 50\n  calls 2026-01-01..2026-02-01: 120 = 110',
     );
-    expect(saidBy(preview)).to.deep.equal(saidBy((await world.invoices('company')).at(-1)));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('company')).at(-1)));
     for (const child of await childrenOf('company')) {
       expect(child).to.include({ subscription_type: 'INHERITED', subscription_status: 'active' });
       expect(Date.parse(child.current_period_end)).to.equal(Date.parse(at('03-01')));
@@ -218,7 +218,7 @@ describe('scenario: families of subscriptions', () => {
     });
 
     it('counts in the balance of who is invoiced, and there once', async () => {
-      await world.settle();
+      await world.waitForPipeline();
       const used = async (external_customer_id: string) => {
         const { id } = await world.post('/wallets', { external_customer_id, currency: 'usd' });
         const { current_period_usage } = await world.get(`/wallets/${id}/balance/real-time`);
@@ -237,7 +237,7 @@ describe('scenario: families of subscriptions', () => {
         '  small 2026-02-01..2026-03-01: 1 = 7\n  small calls 2026-01-01..2026-02-01: 20 = 40\n' +
         '  small 2026-02-01..2026-03-01: 1 = 7\n  small calls 2026-01-01..2026-02-01: 10 = 20';
       expect((await world.statements('first')).at(-1)).to.equal(said);
-      expect(saidBy(preview)).to.deep.equal(saidBy((await world.invoices('first')).at(-1)));
+      expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices('first')).at(-1)));
       expect(await world.statements('third')).to.have.length(1);
       for (const child of await childrenOf('first'))
         expect(Date.parse(child.current_period_end)).to.equal(Date.parse(at('03-01')));
@@ -245,7 +245,7 @@ describe('scenario: families of subscriptions', () => {
 
     it('computes a draft again with those who were on it, and late events of each', async () => {
       await world.send([world.event('third', 'calls', { n: 5, at: at('01-20') })]);
-      await world.settle();
+      await world.waitForPipeline();
       await world.finalize();
       const final = (await world.statements('first')).at(-1)!;
       expect(final).to.contain('FINALIZED').and.contain('small calls 2026-01-01..2026-02-01: 25 = 50');

@@ -1,6 +1,6 @@
 /** What the calendar alone decides: anchors, first periods, advance and arrears, ends. No event is sent. */
 import { expect } from 'chai';
-import { fixed, saidBy, startWorld, type World } from '../support/world.ts';
+import { fixed, startWorld, summarizeInvoice, type World } from '../support/world.ts';
 
 describe('scenario: fixed charges', () => {
   let world: World;
@@ -117,7 +117,7 @@ describe('scenario: fixed charges', () => {
     const preview = await world.preview('previewed');
     await world.on('2026-02-10');
     const draft = (await world.invoices('previewed')).at(-1);
-    expect(saidBy(preview)).to.deep.equal(saidBy(draft));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice(draft));
     expect(preview.id).to.equal('');
   });
 });

@@ -13,7 +13,7 @@ describe('scenario: grants of money and of short periods', () => {
   let world: World;
   let feature: Answer;
   const charged = async (name: string) => {
-    await world.settle();
+    await world.waitForPipeline();
     const [line] = (await world.preview(name)).line_items;
     return [line.quantity, line.amount];
   };

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { expectGolden } from '../support/golden.ts';
 import { provenBy, check as verified } from '../support/verifier.ts';
-import { saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+import { startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -175,7 +175,7 @@ describe('scenario: granted bit by bit', () => {
   it('of what lasts, what was used and what is left', async () => {
     for (const name of NAMES)
       await world.send(USED.slice(0, 5).map(([time, n]) => world.event(name, 'calls', { n, at: at(time) })));
-    await world.settle();
+    await world.waitForPipeline();
     world.at(at('01-10T19:00'));
     const told: Record<string, Answer> = {};
     for (const name of NAMES) told[name] = await used(name);
@@ -228,7 +228,7 @@ describe('scenario: granted bit by bit', () => {
     await world.post(`/reservations/${reservation.id}/commit`, { quantity: '30' });
     expect(await check('holder', '11')).to.deep.include({ allowed: false, used: '30', held: '60', remaining: '10' });
     await world.resumePipeline();
-    await world.settle();
+    await world.waitForPipeline();
     expect(await check('holder', '11')).to.deep.include({ allowed: false, used: '30', held: '60', remaining: '10' });
     expect(await check('holder', '10')).to.deep.include({ allowed: true });
     expect((await used('holder'))[0].grants).to.deep.equal([`100 30 active ${at('01-10T19:00')} ${at('01-11T00:00')}`]);
@@ -246,7 +246,7 @@ describe('scenario: granted bit by bit', () => {
   it('at the doors of the running period', async () => {
     for (const name of NAMES)
       await world.send(USED.slice(5).map(([time, n]) => world.event(name, 'calls', { n, at: at(time) })));
-    await world.settle();
+    await world.waitForPipeline();
     world.at(at('01-31T23:00'));
     for (const name of NAMES) {
       const [quantity, , amount] = CHARGED[name]![0]!;
@@ -268,9 +268,10 @@ describe('scenario: granted bit by bit', () => {
 
   it('on invoices, with a proof that whoever gets them can check', async () => {
     const previews: Record<string, Answer> = {};
-    for (const name of NAMES) previews[name] = saidBy(await world.preview(name));
+    for (const name of NAMES) previews[name] = summarizeInvoice(await world.preview(name));
     await world.on('2026-02-01');
-    for (const name of NAMES) expect(saidBy((await world.invoices(name))[0]), name).to.deep.equal(previews[name]);
+    for (const name of NAMES)
+      expect(summarizeInvoice((await world.invoices(name))[0]), name).to.deep.equal(previews[name]);
     await world.finalize();
     await world.on('2026-03-01');
     const said: Record<string, Answer> = {};
@@ -297,7 +298,7 @@ describe('scenario: granted bit by bit', () => {
     // From 05:00 to 10:00 it is 70, until 15:00 95, and nothing is above: 35 less than were charged.
     for (const name of ['Rolling', 'Additive'])
       await world.send([world.event(name, 'calls', { n: 10, at: at('01-10T05:00') })]);
-    await world.settle();
+    await world.waitForPipeline();
     const [of_plan] = entitlements.Rolling!;
     const changed = { grant_quota: '1' };
     expect((await world.api.request('PUT', `/entitlements/${of_plan.id}`, { body: changed })).status).to.equal(200);

@@ -55,7 +55,7 @@ describe('scenario: plan changes', () => {
       await world.on('2026-01-16');
       await world.post(path(name, 'change/execute'), change('Pro', { billing_cycle: 'calendar' }));
       await world.on('2026-01-20', () => world.use(name, 'calls', 500));
-      await world.settle();
+      await world.waitForPipeline();
       const id = world.id(`subscription ${name}`);
       const used = await world.post('/subscriptions/usage', { subscription_id: id });
       const preview = await world.post('/invoices/preview', { subscription_id: id });
@@ -157,7 +157,7 @@ describe('scenario: plan changes', () => {
     await world.on('2026-01-01', () => world.subscribe('year', 'Basic'));
     await world.on('2026-01-10', () => world.use('year', 'calls', 100));
     await world.on('2026-01-11');
-    await world.settle();
+    await world.waitForPipeline();
     const body = change('Pro, by the year', { billing_period: 'ANNUAL' });
     const preview = await world.post(path('year', 'change/preview'), body);
     const changed = await world.post(path('year', 'change/execute'), body);

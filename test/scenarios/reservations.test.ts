@@ -50,7 +50,7 @@ describe('reservations by a clock', () => {
     expect(await left('acme')).to.deep.equal({ used: '0', held: '60', remaining: '40' });
     const late = await end(gone.reservation.id, 'commit', { quantity: '30' });
     expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '30', ended_by: 'commit' });
-    await world.settle();
+    await world.waitForPipeline();
     await world.on('2031-02-01T00:00:00Z');
     expect(await world.get(`/reservations/${charged.reservation.id}`)).to.deep.include({
       reservation_status: 'committed',
@@ -89,7 +89,7 @@ describe('reservations by a clock', () => {
     expect(await left('bravo')).to.deep.equal({ used: '0', held: '80', remaining: '20' });
     await end(reservation.id, 'commit', { quantity: '50' });
     expect(await left('bravo')).to.deep.equal({ used: '50', held: '0', remaining: '50' });
-    await world.settle();
+    await world.waitForPipeline();
     expect(await left('bravo')).to.deep.equal({ used: '50', held: '0', remaining: '50' });
     const invoices = await world.invoices('bravo');
     expect(invoices.at(-1).line_items[0].adjusted_entitlement_quantity).to.equal('0');
@@ -128,7 +128,7 @@ describe('reservations by a clock', () => {
     expect((await ask('charlie', '41')).reason).to.equal('limit_reached');
     const second = await ask('charlie', '40', {});
     await world.resumePipeline();
-    await world.settle();
+    await world.waitForPipeline();
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '40', remaining: '0' });
     await end(second.reservation.id, 'release');
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '0', remaining: '40' });

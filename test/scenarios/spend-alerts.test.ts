@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
-import { above, alertLog, eventsOf } from '../support/alerts.ts';
+import { above, alertLog, listEvents } from '../support/alerts.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -46,7 +46,7 @@ describe('scenario: alerts on spending', () => {
   /** What the job does, twice at once, as two schedulers do. */
   async function look(date: string): Promise<number> {
     world.at(date);
-    await world.settle();
+    await world.waitForPipeline();
     const both = await Promise.all([1, 2].map(() => checkAlerts(world.api.services, { now: world.now })));
     for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
     return both.reduce((sum, { alerted }) => sum + alerted, 0);
@@ -74,7 +74,7 @@ describe('scenario: alerts on spending', () => {
     ]);
     expect(await alertLog(world, line.id)).to.deep.equal(['subscription_line_item_spend in_alarm 40']);
     expect(await alertLog(world, group.id)).to.deep.equal(['subscription_group_spend info 20']);
-    const told = await eventsOf(world, 'subscription.');
+    const told = await listEvents(world, 'subscription.');
     const spend = told.filter(({ event_type }) => event_type.includes('spend'));
     expect(spend.map(({ event_type }) => event_type)).to.have.members([
       'subscription.spend.threshold_reached',
@@ -102,7 +102,7 @@ describe('scenario: alerts on spending', () => {
     await world.use('acme', 'storage', 5);
     await world.use('acme', 'storage', 5);
     await until('it is asked for', async () => (await asked()).length > 0);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await asked()).to.have.length(1);
     const work = createWork(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
     const customer_id = subscription.customer_id;
@@ -119,7 +119,7 @@ describe('scenario: alerts on spending', () => {
     await world.on('2026-02-01');
     expect(await look('2026-02-01T01:00:00Z')).to.equal(3);
     expect((await alertLog(world, subscription.id)).at(-1)).to.equal('subscription_spend ok 0');
-    const recovered = await eventsOf(world, 'subscription.spend.threshold_recovered');
+    const recovered = await listEvents(world, 'subscription.spend.threshold_recovered');
     expect(recovered).to.have.length(1);
     expect(recovered[0]).to.deep.include({ alert_status: 'ok', current_spend: '0', threshold: null });
     await world.use('acme', 'calls', 100);
@@ -184,7 +184,7 @@ describe('scenario: alerts on spending', () => {
 
   for (const name of NAMES)
     it(`${name} has a body that stays`, async () => {
-      const [body] = await eventsOf(world, name);
+      const [body] = await listEvents(world, name);
       expectGolden(`webhooks/${name}.json`, withoutIds(body));
     });
 });

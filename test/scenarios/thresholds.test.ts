@@ -40,7 +40,7 @@ describe('scenario: thresholds', () => {
   /** What the job does, twice at once, as two schedulers do. */
   async function look(date: string): Promise<number> {
     world.at(date);
-    await world.settle();
+    await world.waitForPipeline();
     const both = await Promise.all([1, 2].map(() => billThresholds(world.api.services, world.now)));
     for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
     return both.reduce((sum, { invoiced }) => sum + invoiced, 0);
@@ -82,7 +82,7 @@ describe('scenario: thresholds', () => {
 
   it('the export with amounts says each invoice, and what the preview adds', async () => {
     await world.use('tiers', 'calls', 10);
-    await world.settle();
+    await world.waitForPipeline();
     await expectExport(world, 'tiers', JANUARY);
     await expectExport(world, 'committed', JANUARY);
     const days = await world.api.request('GET', `/events/usage/export?amounts=true&${JANUARY}&split=day`);
@@ -129,13 +129,13 @@ describe('scenario: thresholds', () => {
     const waiting = () => postgres.withSchema('graphile_worker').from('jobs').select('run_at').where({ key });
     await postgres.raw('select graphile_worker.remove_job(?)', [key]);
     await world.use('later', 'calls', 1);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await waiting(), 'another customer').to.deep.equal([]);
     await world.use('tiers', 'calls', 200);
     await until('it is to be looked at', async () => (await waiting()).length > 0);
     const [first] = await waiting();
     await world.use('tiers', 'calls', 1);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await waiting(), 'what comes on does not put it off').to.deep.equal([first]);
     const work = createWork(world.api.services, clock).find(({ name }) => name === THRESHOLD_TASK)!;
     const payload = { ...world.api.scope, subscription_id: world.id('subscription tiers') };

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { samples } from '../support/samples.ts';
-import { fixed, saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+import { fixed, startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';
 
 describe('scenario: usage billing', () => {
   let world: World;
@@ -103,7 +103,7 @@ describe('scenario: usage billing', () => {
     await world.on('2026-01-10', () => world.use(name, 'calls', 1234));
     const preview = await world.preview(name);
     await world.on('2026-02-01');
-    expect(saidBy(preview)).to.deep.equal(saidBy((await world.invoices(name)).at(-1)));
+    expect(summarizeInvoice(preview)).to.deep.equal(summarizeInvoice((await world.invoices(name)).at(-1)));
   });
 
   it('lines say what they were computed from', async () => {
@@ -152,7 +152,7 @@ describe('scenario: usage billing', () => {
       await world.on('2026-01-10', () => world.use(name, 'calls', 5));
       await world.on('2026-02-01');
       await world.send([world.event(name, 'calls', { n: 2, at: '2026-01-20T00:00:00Z' })]);
-      await world.settle();
+      await world.waitForPipeline();
       await world.finalize();
       expect((await world.statements(name))[0]).to.contain('FINALIZED 2026-01-01..2026-02-01 = 7');
     });
@@ -185,7 +185,7 @@ describe('scenario: usage billing', () => {
       for (const name of ['hasty', 'idle']) await world.cancel(name);
       expect((await world.invoices('hasty')).map(({ invoice_status }) => invoice_status)).to.deep.equal(['DRAFT']);
       await world.resumePipeline();
-      await world.settle();
+      await world.waitForPipeline();
       await world.finalize();
       const [[billed], [nothing]] = [await world.invoices('hasty'), await world.invoices('idle')];
       expect([billed.invoice_status, Number(billed.total)]).to.deep.equal(['FINALIZED', 90]);
@@ -242,10 +242,10 @@ describe('scenario: usage billing', () => {
         await world.use(name, feature, 2);
         await world.on('2026-02-01');
         if (plan === 'Seats') await world.send([world.event(name, feature, { n: -2, at: '2026-02-10T00:00:00Z' })]);
-        await world.settle();
+        await world.waitForPipeline();
         await world.on('2026-03-01');
         await world.send([world.event(name, feature, { n: 7, at: '2026-02-20T00:00:00Z' })]);
-        await world.settle();
+        await world.waitForPipeline();
         const [january, february] = await world.invoices(name);
         expect([january.total, february.invoice_status]).to.deep.equal([totals[0], 'SKIPPED']);
         await world.post(`/invoices/${january.id}/compute?sync=true`, {});
@@ -292,7 +292,7 @@ describe('scenario: usage billing', () => {
         }
         await world.on('2026-02-01');
         const [one, other] = [(await world.invoices(together)).at(-1), (await world.invoices(apart)).at(-1)];
-        expect(saidBy(one)).to.deep.equal(saidBy(other));
+        expect(summarizeInvoice(one)).to.deep.equal(summarizeInvoice(other));
         for (const name of [together, apart]) await world.cancel(name);
       }),
       { numRuns: samples(5) },

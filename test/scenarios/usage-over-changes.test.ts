@@ -72,7 +72,7 @@ describe('scenario: usage over a change', () => {
     return amountsOf(await cycle(customer));
   };
   const finalizeAll = async () => {
-    await world.settle();
+    await world.waitForPipeline();
     await world.finalize();
   };
 
@@ -102,7 +102,7 @@ describe('scenario: usage over a change', () => {
       await begin('ended', usage('stored', '31'));
       await send('ended', 'stored', [['2026-01-01', { n: 10 }]]);
       world.at('2026-01-16');
-      await world.settle();
+      await world.waitForPipeline();
       await world.cancel('ended');
       const [last] = (await world.invoices('ended')).slice(-1);
       expect(last.total).to.equal('150');
@@ -141,7 +141,7 @@ describe('scenario: usage over a change', () => {
       await world.subscribe('stands', 'stands');
       await send('stands', 'standing', [['2025-12-01', { n: 10 }]]);
       world.at('2026-01-16');
-      await world.settle();
+      await world.waitForPipeline();
       await world.bill();
       await changePlan('stands', usage('standing', '62'));
       await world.on('2026-02-02');
@@ -194,7 +194,7 @@ describe('scenario: usage over a change', () => {
     it('and is invoiced before the period is over once: the phase that comes adds nothing by itself', async () => {
       const look = async (date: string) => {
         world.at(date);
-        await world.settle();
+        await world.waitForPipeline();
         return (await billThresholds(world.api.services, world.now)).invoiced;
       };
       expect([await look('2026-01-06'), await look('2026-01-17'), await look('2026-01-31')]).to.deep.equal([1, 0, 0]);
@@ -232,7 +232,7 @@ describe('scenario: usage over a change', () => {
       world.at('2026-01-16T12:00:00Z');
       await changePlan(customer, usage('daily', '2'));
       world.at('2026-01-27');
-      await world.settle();
+      await world.waitForPipeline();
       await billThresholds(world.api.services, world.now);
       // 50, half of 20, and half of 20 and 30 at $2.
       const partial = (await world.invoices(customer)).find((one) => one.billing_reason === 'THRESHOLD_BILLING');
@@ -357,7 +357,7 @@ describe('scenario: usage over a change', () => {
       await finalizeAll();
       // 20 × (10 × 15 + 1 × 16) / 31 = 107.10.
       await send('late', 'peak', [['2026-01-20', { n: 20 }]]);
-      await world.settle();
+      await world.waitForPipeline();
       await world.on('2026-03-02');
       expect(await differences('late')).to.deep.equal(['old (late events): 48.38', 'new (late events): 5.17']);
     });
@@ -394,7 +394,7 @@ describe('scenario: usage over a change', () => {
       await asBefore('old', '10', ['100', '01', '2026-01-16T00:00:00Z']);
       await asBefore('new', '7', ['7', '16', '2026-02-01T00:00:00Z']);
       await send('before', 'peak', [['2026-01-25', { n: 9 }]]);
-      await world.settle();
+      await world.waitForPipeline();
       await world.on('2026-03-02');
       expect(await differences('before')).to.deep.equal(['new (late events): 2']);
       // Computed again it is by that rule, too: 10 at $10, and 9 at $1.

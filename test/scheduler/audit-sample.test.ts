@@ -47,7 +47,7 @@ describe('the audit that runs all the time', () => {
     } finally {
       goesOn = false;
       await arriving;
-      await recorded.metering.settled();
+      await recorded.metering.waitForPipeline();
     }
   });
 
@@ -99,7 +99,7 @@ describe('the audit that runs all the time', () => {
     expect(grown).to.deep.equal([['log', 2]]);
     await postgres(`insert into log_records select * from taken`);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metric('farthing_events_unaccounted')).to.deep.equal(healthy);
   });
 

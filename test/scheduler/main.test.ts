@@ -34,7 +34,7 @@ describe('the scheduler', () => {
 
   it('waits for usage that was sent before the end of the period and is still on its way', async () => {
     await world.on('2026-01-01', () => world.subscribe('late', 'Calls'));
-    await world.settle();
+    await world.waitForPipeline();
     await world.pausePipeline();
     world.at('2026-01-31T23:59:00Z');
     await world.use('late', 'calls', 5);

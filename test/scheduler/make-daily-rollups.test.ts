@@ -12,7 +12,7 @@ describe('job make-day-rows, which makes daily rollups', () => {
       const job = makeDailyRollupsJob(metering.stores, { every_seconds: 300, after_days: 2 });
       const run = async (now: string) => {
         const { asked } = (await job.run(new Date(now))).done;
-        await metering.settled();
+        await metering.waitForPipeline();
         return { asked, made: new Date(readDaysBefore(await readProgress(metering.stores.postgres)) * 86_400_000) };
       };
       // Before its partitions are taken a pipeline has nothing to make them of.

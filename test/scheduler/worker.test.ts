@@ -127,9 +127,9 @@ describe('the job worker', () => {
       expect(answer.status, answer.text).to.equal(202);
     }
     schedule();
-    await until('the places for files are taken', async () => files.asked.length >= 4);
+    await until('the places for files are taken', async () => files.requested_paths.length >= 4);
     expect(await ended(await compute(id))).to.include({ status: 'Completed', attempt: 1 });
-    expect(files.asked).to.have.length(4);
+    expect(files.requested_paths).to.have.length(4);
   });
 
   it('takes a file that came with its request while more tenants than there are places have files that do not come', async () => {
@@ -152,7 +152,7 @@ describe('the job worker', () => {
     for (const key of keys.slice(0, 5))
       expect((await world.api.request('POST', '/tasks', { body: what, key })).status).to.equal(202);
     schedule();
-    await until('the places for files are taken', async () => files.asked.length >= 4);
+    await until('the places for files are taken', async () => files.requested_paths.length >= 4);
     const upload = async (key: string) => {
       const body = Buffer.from('external_id,name\nq1,Q\n');
       const path = '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV';
@@ -166,7 +166,7 @@ describe('the job worker', () => {
     const of_another = await upload(keys[5]!);
     await until('the file has been taken', async () => (await of_another()) === 'COMPLETED');
     expect(await behind_its_own()).to.equal('PENDING');
-    expect(files.asked).to.have.length(4);
+    expect(files.requested_paths).to.have.length(4);
     // Both wait as is meant, the others for a place that is held for long: nobody is told, however long it is.
     const { rows: waiting } = await world.api.services.postgres.raw(
       `update graphile_worker._private_jobs as job

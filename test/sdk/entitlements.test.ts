@@ -93,7 +93,7 @@ describe('the published client on what is granted', () => {
       { database: world.api.services.postgres },
     );
     await world.use('acme', 'calls', 750);
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-01-20T00:00:00Z');
     const { customerId, features } = await client.customers.getCustomerEntitlements(subscription.customer_id);
     expect(customerId).to.equal(subscription.customer_id);

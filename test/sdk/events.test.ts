@@ -25,7 +25,7 @@ describe('the published client: events', () => {
     expect(one['event_id']).to.equal('one');
     const many = [1, 2].map((n) => ({ ...event, eventId: `many${n}`, properties: { n: String(n) } }));
     expect(await sdk.events.ingestEventsBulk({ events: many })).to.have.property('message');
-    await world.settle();
+    await world.waitForPipeline();
     world.at('2026-03-15T14:00:00Z');
   });
 
@@ -56,7 +56,7 @@ describe('the published client: events', () => {
       eventId: 'lost',
       properties: { n: 'x' },
     });
-    await world.settle();
+    await world.waitForPipeline();
     const { status, debugTracker } = await sdk.events.getEvent('lost');
     expect(status).to.equal('failed');
     expect(debugTracker?.failurePoint?.failurePointType).to.equal('customer_lookup');

@@ -34,7 +34,7 @@ describe('the README', () => {
     const run = new AsyncFunction('Flexprice', 'process', 'console', 'setTimeout', script);
     const surroundings = [{ env: { KEY: world.api.key } }, { log: (value: unknown) => printed.push(value) }];
     await run(Flexprice, ...surroundings, async (milliseconds: number) => {
-      await world.settle();
+      await world.waitForPipeline();
       world.at(new Date(Date.parse('2026-03-15T12:00:00Z') + milliseconds).toISOString());
     });
     expect(printed).to.deep.equal([3]);

@@ -41,7 +41,7 @@ describe('a spreadsheet', function () {
     await world.on('2026-04-01');
     await world.finalize();
     world.at('2026-04-02');
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(async () => {
     await world.stop();

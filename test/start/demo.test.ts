@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import { differences, type Invoice } from '../../demo/invoices.ts';
+import { type DemoInvoice, differences } from '../../demo/invoices.ts';
 import { expectedInvoices } from '../../demo/recompute.ts';
 import { generateUsage, readUsage } from '../../demo/usage-file.ts';
 import {
@@ -152,7 +152,7 @@ describe('the check of the demo', () => {
     amount,
     display_name: null,
   });
-  const invoice = (fields: Partial<Invoice>): Invoice => ({
+  const invoice = (fields: Partial<DemoInvoice>): DemoInvoice => ({
     id: 'inv',
     invoice_number: 'INV-1',
     invoice_status: 'FINALIZED',

@@ -135,10 +135,10 @@ describe('a profile that sets everything otherwise', () => {
 
   it('changes nothing: what is sent is counted, once, corrected, back-filled, rolled up and audited', async () => {
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.send(events(0, 600));
     await metering.send(events(100, 700));
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await total('m')).to.equal(700);
     await metering.announce('u', {
       event_name: 'call',
@@ -154,11 +154,11 @@ describe('a profile that sets everything otherwise', () => {
       now: new Date(),
     } as const;
     await requestCorrection(metering.stores, SCOPE, asked);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await total('m')).to.equal(699);
     expect(await total('u')).to.equal(21);
-    await metering.askForDailyRollups('2026-05-01T00:00:00Z');
-    await metering.settled();
+    await metering.requestDailyRollups('2026-05-01T00:00:00Z');
+    await metering.waitForPipeline();
     expect(await total('m')).to.equal(699);
     const { rows, differences } = await auditUsage(metering.stores, {}, () => {});
     expect({ differences, some: rows > 0 }).to.deep.equal({ differences: 0, some: true });

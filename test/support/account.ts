@@ -8,17 +8,21 @@ type Answer = any;
 /** At equal instants: what was done, then what became of subscriptions, then invoices and wallets. */
 type Entry = { readonly at: string; readonly order: number; readonly lines: readonly string[] };
 
-export type Told = { readonly at: string; readonly said: string };
+export type AccountEntry = { readonly at: string; readonly text: string };
 
 export type Account = { readonly text: string; readonly invoiced: string; readonly credit_adjustments: string };
 
 /** `customers` are those whose subscriptions and wallets are shown, by their names in the world. */
-export async function accountOf(world: World, customers: readonly string[], told: readonly Told[]): Promise<Account> {
+export async function buildAccount(
+  world: World,
+  customers: readonly string[],
+  extra: readonly AccountEntry[],
+): Promise<Account> {
   const invoices = (await Promise.all(customers.map((customer) => world.invoices(customer)))).flat();
   const given = (await Promise.all(customers.map((customer) => givenBack(world, customer)))).flat();
   const states = (await Promise.all(customers.map((customer) => statesOf(world, customer)))).flat();
   const entries: Entry[] = [
-    ...told.map(({ at, said }) => ({ at: iso(at), order: 0, lines: [said] })),
+    ...extra.map(({ at, text: said }) => ({ at: iso(at), order: 0, lines: [said] })),
     ...states,
     ...invoices.map(invoiceEntry),
     ...given.map(({ created_at, amount, type }) => ({

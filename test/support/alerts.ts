@@ -22,7 +22,7 @@ export async function alertLog(world: World, entity_id: string): Promise<string[
 }
 
 /** What was told with events whose names begin so, oldest first. */
-export async function eventsOf(world: World, prefix: string): Promise<Answer[]> {
+export async function listEvents(world: World, prefix: string): Promise<Answer[]> {
   const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
   return items.filter(({ event_name }: Answer) => event_name.startsWith(prefix)).map(({ payload }: Answer) => payload);
 }

@@ -5,7 +5,7 @@
  *
  *   chainsByModel({ meter, period, lines: [{ name: 'a', start, end, terms }, …] }, accepted)
  */
-import { costOf, type ModelTerms, notNegative } from './invoice-model.ts';
+import { computeCost, type ModelTerms, notNegative } from './invoice-model.ts';
 import {
   Decimal,
   eventsInEffect,
@@ -104,7 +104,7 @@ function priceRuns(lines: readonly Line[], bucket: Window, measured: Measured): 
   const inside = lines.map((line) => overlap(line, bucket)).map((part) => (part ? quantityIn([part], measured) : ZERO));
   const charged = measured.given.free === undefined ? inside : withoutFree(inside, measured.given.free);
   const runs = buildRuns(lines).map((run) => ({ terms: run.terms, quantity: sum(pick(charged, run.lines)) }));
-  return sum(netRuns(runs).map(({ terms, quantity }) => costOf(terms, quantity)));
+  return sum(netRuns(runs).map(({ terms, quantity }) => computeCost(terms, quantity)));
 }
 
 /** The first units of the period are free, whichever line charges them. */
@@ -171,7 +171,7 @@ function pricePeaks(lines: readonly Line[], measured: Measured): Decimal[] {
     for (const [place, { line, index }] of active.entries()) {
       const from = place === 0 ? bucket.start : line.start;
       const to = active[place + 1]?.line.start ?? bucket.end;
-      const cost = sum(groups.map((value) => costOf(line.terms, chargedQuantity(value, measured))));
+      const cost = sum(groups.map((value) => computeCost(line.terms, chargedQuantity(value, measured))));
       const share = cost.times(String(to - from)).div(String(bucket.end - bucket.start));
       charges[index] = charges[index]!.plus(share);
     }
@@ -197,7 +197,7 @@ function priceIntegral(lines: readonly Line[], measured: Measured): Decimal[] {
   const charges = lines.map((line, index) => {
     const run = runs.find((one) => one.lines.includes(index))!;
     if (run.part.lte(0) || shared.isZero()) return ZERO;
-    return costOf(line.terms, chargedQuantity(quantity, measured)).times(parts[index]!).div(shared);
+    return computeCost(line.terms, chargedQuantity(quantity, measured)).times(parts[index]!).div(shared);
   });
   return addUp(charges);
 }

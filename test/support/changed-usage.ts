@@ -108,10 +108,10 @@ export function drawChanged(
 ): Changed {
   const { kind, measure, model } = given;
   const [before, after] = TERMS[model];
-  const other = chance.oneOf([after, after, TERMS.FLAT_FEE[1]]);
+  const other = chance.pick([after, after, TERMS.FLAT_FEE[1]]);
   // A line that is given the terms that it has goes on: no cut.
   const patterns = kind === 'line' ? ['ab', 'aba', 'ba'] : ['aa', 'aaa', 'ab', 'aab', 'aba', 'abb', 'ba'];
-  const pattern = kind === 'quantity' ? 'a' : chance.oneOf(patterns);
+  const pattern = kind === 'quantity' ? 'a' : chance.pick(patterns);
   const isShort = measure.never !== true && ['plan', 'line', 'sync'].includes(kind) && chance.next() < 0.25;
   const start = isShort ? '2026-01-04T06:00:00Z' : JANUARY.start;
   const times = chance.shuffled(CUTS).slice(0, pattern.length).sort();
@@ -120,13 +120,13 @@ export function drawChanged(
     terms: letter === 'a' ? before : other,
   }));
   // By another clock a month ends at another instant, where the calendar or December begins it.
-  const timezone = isShort || measure.never ? 'UTC' : chance.oneOf(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
+  const timezone = isShort || measure.never ? 'UTC' : chance.pick(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
   const end = kind === 'cancel' || kind === 'ending' ? '2026-01-24T00:00:00Z' : null;
   const customers = kind === 'family' ? [given.name, `${given.name} child`] : [given.name];
   const events = Array.from({ length: chance.whole(8, 16) }, (_, index) => {
     const minute = chance.whole(0, 31 * 24 * 60 - 1);
     const at = new Date(Date.parse(JANUARY.start) + minute * 60_000).toISOString();
-    return makeEvent(chance, { id: `${given.name} ${index}`, customer: chance.oneOf(customers), measure, at });
+    return makeEvent(chance, { id: `${given.name} ${index}`, customer: chance.pick(customers), measure, at });
   });
   if (measure.never)
     events.push(
@@ -142,19 +142,19 @@ function makeEvent(
   const n =
     measure.aggregation.type === 'COUNT_UNIQUE'
       ? chance.whole(1, 12)
-      : new Decimal(chance.whole(-8, 60)).div(chance.oneOf([1, 1, 4])).toNumber();
+      : new Decimal(chance.whole(-8, 60)).div(chance.pick([1, 1, 4])).toNumber();
   return {
     event_id: id,
     event_name: measure.name,
     external_customer_id: customer,
     timestamp: at,
-    properties: { n, g: chance.oneOf(['x', 'y']) },
+    properties: { n, g: chance.pick(['x', 'y']) },
     source: 'changes',
   };
 }
 
 /** As prices, overrides and changes of lines state it. */
-export function statedTerms(terms: ModelTerms): Fields {
+export function toPriceFields(terms: ModelTerms): Fields {
   const none = { amount: null, tier_mode: null, tiers: null, transform_quantity: null };
   if (terms.model === 'FLAT_FEE') return { ...none, billing_model: 'FLAT_FEE', amount: terms.amount };
   if (terms.model === 'PACKAGE') {
@@ -176,7 +176,7 @@ export async function makeMeters(world: World): Promise<void> {
 
 export function planDeeds(world: World, changed: Changed): Deed[] {
   const { name, kind, cuts, measure, timezone, end } = changed;
-  const priced = (terms: ModelTerms): PriceTerms => usage(measure.name, '0', statedTerms(terms));
+  const priced = (terms: ModelTerms): PriceTerms => usage(measure.name, '0', toPriceFields(terms));
   const path = (verb: string) => `/subscriptions/${world.id(`subscription ${name}`)}/${verb}`;
   const request = async (method: string, where: string, body: Fields) => {
     const answer = await world.api.request(method, where, { body });
@@ -234,7 +234,7 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
         begin,
         ...later.map(({ at, terms }) =>
           deed(at, async () =>
-            request('PUT', `/subscriptions/lineitems/${(await runningLine()).id}`, statedTerms(terms)),
+            request('PUT', `/subscriptions/lineitems/${(await runningLine()).id}`, toPriceFields(terms)),
           ),
         ),
       ];
@@ -246,7 +246,7 @@ export function planDeeds(world: World, changed: Changed): Deed[] {
           const phases = cuts.map(({ at, terms }, index) => ({
             start_date: index === 0 ? start : at,
             ...(cuts[index + 1] ? { end_date: cuts[index + 1]!.at } : {}),
-            override_line_items: [{ price_id: id, ...statedTerms(terms) }],
+            override_line_items: [{ price_id: id, ...toPriceFields(terms) }],
           }));
           await subscribe({ phases });
         }),
@@ -313,7 +313,7 @@ function addonDeeds(world: World, { name, cuts, measure }: Changed, { subscribe,
       run: async () => {
         const addon = { subscription_id: subscription_id(), addon_id: held.addon_id };
         const { items } = await world.get(`/prices?entity_type=ADDON&entity_ids=${held.addon_id}`);
-        const override_line_items = index === 0 ? [] : [{ price_id: items[0].id, ...statedTerms(terms) }];
+        const override_line_items = index === 0 ? [] : [{ price_id: items[0].id, ...toPriceFields(terms) }];
         held.association = (await world.post('/subscriptions/addon', { ...addon, override_line_items })).id;
       },
     }),

@@ -75,9 +75,9 @@ const OTHER_PARAMETERS: Record<string, Record<string, string>> = {
 type Asked = { readonly query: Readonly<Record<string, unknown>>; readonly body: unknown };
 
 /** The example of an operation as the client can ask it, in our words. */
-export function askedByClient(route: Route, asked: string, example: unknown): Asked {
+export function toClientRequest(route: Route, requested: string, example: unknown): Asked {
   const { operation_id: id } = route;
-  const query = queryOf(route, asked);
+  const query = queryOf(route, requested);
   const expand = TEXT_EXPAND.has(id) ? { expand: (paths: string[]) => paths.join(',') } : {};
   const instead = { ...INSTEAD[id], ...expand };
   if (example === undefined) return { query: changed(query, instead) as Record<string, unknown>, body: undefined };
@@ -99,10 +99,10 @@ function changed(value: unknown, instead: object): unknown {
 }
 
 /** `asked` is the path with its query string. */
-export function clientCall(route: Route, asked: string, example: unknown): string {
+export function clientCall(route: Route, requested: string, example: unknown): string {
   const { called, parameters } = METHODS.get(OTHER_NAMES[route.operation_id] ?? route.operation_id)!;
-  const { query, body } = askedByClient(route, asked, example);
-  const named: Record<string, unknown> = { ...pathOf(route, asked), ...(inClientWords(query) as object) };
+  const { query, body } = toClientRequest(route, requested, example);
+  const named: Record<string, unknown> = { ...pathOf(route, requested), ...(inClientWords(query) as object) };
   const sent = inClientWords(body);
   const whole = { ...named, ...(sent as object | undefined) };
   const request = Object.keys(whole).length === 0 && body === undefined ? undefined : whole;

@@ -84,9 +84,9 @@ export type Cluster = {
   /** Runs a command of the project with the settings of the processes. */
   run(file: string, ...args: string[]): Running;
   /** A handle of the log as it is now: after partitions were added. */
-  openLogAgain(): Promise<void>;
+  reopenLog(): Promise<void>;
   /** Until everything that was accepted has had its effect. */
-  settled(timeout_ms?: number): Promise<void>;
+  waitForPipeline(timeout_ms?: number): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -162,11 +162,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ask(`${cluster.process('api', api).url}/v1${path}`, { method, body, timeout_ms }),
     run: (file, ...args) =>
       runCommand([file, ...args], { ...settings, DATA_DIR: mkdtempSync(join(disks, 'command-')) }),
-    openLogAgain: async () => {
+    reopenLog: async () => {
       await log.close();
       log = await openLog();
     },
-    settled: async (timeout_ms = 60_000) => {
+    waitForPipeline: async (timeout_ms = 60_000) => {
       const isProcessed = () => isLogProcessed(log).catch(() => false);
       const isDone = () => isSettled(database.postgres, isProcessed);
       await until('everything is in the stores', isDone, timeout_ms).catch(async (error: Error) => {

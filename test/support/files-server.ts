@@ -8,7 +8,7 @@ type Behaviour = string | ((response: ServerResponse) => void);
 export type FilesServer = {
   readonly url: string;
   /** The paths that were asked for. */
-  readonly asked: string[];
+  readonly requested_paths: string[];
   serve(path: string, behaviour: Behaviour): void;
   stop(): Promise<void>;
 };
@@ -27,7 +27,7 @@ export async function startFilesServer(): Promise<FilesServer> {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    requested_paths: asked,
     serve: (path, behaviour) => void files.set(path, behaviour),
     stop: async () => {
       server.closeAllConnections();

@@ -76,7 +76,7 @@ function invoiceOf(
 
 /** Not rounded. Every bucket, and every group in it, is priced on its own. */
 export function chargeByModel(terms: ModelTerms, { buckets, value }: Pick<ModelUsage, 'buckets' | 'value'>): Decimal {
-  const priced = (buckets ?? [new Decimal(value)]).map((quantity) => costOf(terms, notNegative(quantity)));
+  const priced = (buckets ?? [new Decimal(value)]).map((quantity) => computeCost(terms, notNegative(quantity)));
   return priced.reduce((total, cost) => total.plus(cost), new Decimal(0));
 }
 
@@ -86,7 +86,7 @@ export function notNegative(quantity: Decimal): Decimal {
 }
 
 /** The price models (docs/rules/pricing.md); nothing costs nothing in each of them. */
-export function costOf(terms: ModelTerms, quantity: Decimal): Decimal {
+export function computeCost(terms: ModelTerms, quantity: Decimal): Decimal {
   if (quantity.isZero()) return new Decimal(0);
   switch (terms.model) {
     case 'FLAT_FEE':

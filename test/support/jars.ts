@@ -10,7 +10,7 @@ const JAVA_AT_LEAST = 17;
 export type JavaServer = { name: string; pom: string; what: string; instead?: string };
 
 /** The directory of the server's jars; asks Maven for them when they are not there yet. */
-export function jarsOf(server: JavaServer): string {
+export function ensureJars(server: JavaServer): string {
   requireJava(server);
   const jars = join(homedir(), '.cache', 'farthing', `${server.name}-${pinnedVersion(server)}`);
   if (!existsSync(jars)) fetchJars(server, jars);

@@ -29,11 +29,11 @@ export type Metering = {
   /** The next version of a meter; null stops it. */
   announce(meter_id: string, definition: Omit<MeterDefinition, 'id' | 'reset_usage'> | null): Promise<void>;
   /** Everything that was sent, announced and asked for has taken effect. */
-  settled(): Promise<void>;
+  waitForPipeline(): Promise<void>;
   /** What a meter measured for a customer in a range of instants, as text. */
   usage(meter_id: string, customer: string, range: readonly [string, string]): Promise<string>;
   /** Daily rollups for the days before this one, asked for. */
-  askForDailyRollups(before: string): Promise<void>;
+  requestDailyRollups(before: string): Promise<void>;
   rows<Row>(query: string): Promise<Row[]>;
   /** More partitions of the log, as `npm run partitions` adds them between two starts. */
   grow(partitions: number): Promise<void>;
@@ -126,7 +126,7 @@ export async function startMetering({
         announceMeterVersion(transaction, SCOPE, { meter_id, version, definition }),
       );
     },
-    settled: async () => {
+    waitForPipeline: async () => {
       const isIdle = () => isSettled(stores.postgres, () => isLogProcessed(stores.log));
       await until('the pipeline is idle', isIdle, SETTLED_WITHIN_MS);
     },
@@ -139,7 +139,7 @@ export async function startMetering({
       });
       return report.usage[0]!.total.value.toFixed();
     },
-    askForDailyRollups: async (before) => {
+    requestDailyRollups: async (before) => {
       await requestDailyRollups(stores.postgres, Math.floor(Date.parse(before) / 86_400_000));
     },
     rows: async <Row>(query: string) =>

@@ -9,7 +9,7 @@ const HEADER_BYTES = 12;
 export type NamesServer = {
   readonly address: string;
   /** The first parts of the names that it was asked for. */
-  readonly asked: ReadonlySet<string>;
+  readonly queried_names: ReadonlySet<string>;
   /** `NXDOMAIN`: that the name is nowhere. */
   answer(address: string | undefined): void;
   stop(): void;
@@ -27,7 +27,7 @@ export async function startNamesServer(): Promise<NamesServer> {
   await once(socket, 'listening');
   return {
     address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
-    asked,
+    queried_names: asked,
     answer: (address) => {
       told = address;
     },

@@ -116,7 +116,7 @@ export type Way = {
   prepare?(caller: Caller): Promise<void>;
   /** Once more, as fast as the answers come, so many at a time. */
   readonly at_once: number;
-  again(caller: Caller, turn: number): Promise<unknown>;
+  repeat(caller: Caller, turn: number): Promise<unknown>;
 };
 
 /** Does its worst until it is called off; answers how often, and which statuses that had. */
@@ -125,7 +125,7 @@ export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Pr
   let turn = 0;
   const one = async () => {
     while (!signal.aborted) {
-      const answer = await way.again({ ...caller, signal }, turn++).catch(() => undefined);
+      const answer = await way.repeat({ ...caller, signal }, turn++).catch(() => undefined);
       if (signal.aborted) return;
       const status = String((answer as { status?: number } | undefined)?.status ?? 'none');
       statuses[status] = (statuses[status] ?? 0) + 1;
@@ -163,18 +163,18 @@ export const WAYS: readonly Way[] = [
     name: 'an expression as heavy as is allowed',
     prepare: async (caller) => void (await meter(caller, 'heavy', { type: 'SUM', expression: 'pow(a,b)+log(c)*a/b' })),
     at_once: 4,
-    again: (caller) => send(caller, bulk('heavy', 1_000, numbers)),
+    repeat: (caller) => send(caller, bulk('heavy', 1_000, numbers)),
   },
   {
     name: 'ad-hoc questions with such an expression',
     at_once: 16,
-    again: (caller, turn) =>
+    repeat: (caller, turn) =>
       ask(caller, { event_name: 'heavy', aggregation_type: 'SUM', expression: `pow(a,b)+log(c)*a+${turn}` }),
   },
   {
     name: 'an expression beyond the cap',
     at_once: 8,
-    again: (caller) =>
+    repeat: (caller) =>
       ask(caller, {
         event_name: 'heavy',
         aggregation_type: 'SUM',
@@ -187,13 +187,13 @@ export const WAYS: readonly Way[] = [
       while ((await meter(caller, 'crowded', { type: 'SUM', field: 'a' })).status === 201);
     },
     at_once: 2,
-    again: (caller) => send(caller, bulk('crowded', 1_000, numbers)),
+    repeat: (caller) => send(caller, bulk('crowded', 1_000, numbers)),
   },
   {
     name: 'COUNT_UNIQUE of long values',
     prepare: async (caller) => void (await meter(caller, 'unique', { type: 'COUNT_UNIQUE', field: 'id' })),
     at_once: 2,
-    again: (caller, turn) =>
+    repeat: (caller, turn) =>
       send(
         caller,
         bulk('unique', 1_000, (index) => `{"id":"${`${turn}.${index}`.padEnd(1_000, 'x')}"}`),
@@ -204,7 +204,7 @@ export const WAYS: readonly Way[] = [
     prepare: async (caller) =>
       void (await meter(caller, 'groups', { type: 'MAX', field: 'a', bucket_size: 'MINUTE', group_by: 'id' })),
     at_once: 2,
-    again: (caller, turn) =>
+    repeat: (caller, turn) =>
       send(
         caller,
         bulk('groups', 1_000, (index) => `{"a":1,"id":"${turn}.${index}"}`),
@@ -213,23 +213,23 @@ export const WAYS: readonly Way[] = [
   {
     name: 'questions of tens of thousands of windows',
     at_once: 8,
-    again: (caller) => ask(caller, { event_name: 'heavy', ...MINUTES, start_time: daysAgo(34) }),
+    repeat: (caller) => ask(caller, { event_name: 'heavy', ...MINUTES, start_time: daysAgo(34) }),
   },
   {
     name: 'questions of more windows than are answered',
     at_once: 8,
-    again: (caller) => ask(caller, { event_name: 'heavy', ...MINUTES, start_time: daysAgo(340) }),
+    repeat: (caller) => ask(caller, { event_name: 'heavy', ...MINUTES, start_time: daysAgo(340) }),
   },
   {
     name: 'exports',
     at_once: 8,
-    again: (caller) =>
+    repeat: (caller) =>
       call(caller, `/events/usage/export?start_time=${daysAgo(30)}&end_time=${daysAgo(-1)}`, { method: 'GET' }),
   },
   {
     name: 'bodies at the limit of their size',
     at_once: 1,
-    again: (caller) =>
+    repeat: (caller) =>
       send(
         caller,
         bulk('large', 1_000, () => `{"text":"${'x'.repeat(30_000)}"}`),
@@ -238,7 +238,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'deep and escaped JSON',
     at_once: 2,
-    again: (caller, turn) =>
+    repeat: (caller, turn) =>
       send(
         caller,
         bulk('heavy', 100, (index) =>
@@ -251,13 +251,13 @@ export const WAYS: readonly Way[] = [
   {
     name: 'single events, as many as go',
     at_once: 64,
-    again: (caller) =>
+    repeat: (caller) =>
       call(caller, '/events', { body: { event_name: 'single', external_customer_id: 'c', properties: { a: 1 } } }),
   },
   {
     name: 'questions that are given up',
     at_once: 16,
-    again: (caller, turn) =>
+    repeat: (caller, turn) =>
       call(caller, '/events/usage', {
         body: { event_name: 'heavy', aggregation_type: 'SUM', expression: `pow(a,b)+${turn}` },
         signal: AbortSignal.timeout(30),
@@ -266,7 +266,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'searches of properties',
     at_once: 8,
-    again: (caller, turn) =>
+    repeat: (caller, turn) =>
       call(caller, '/events/query', { body: { property_filters: { a: [`${turn}`] }, count_total: true } }),
   },
 ];
@@ -275,7 +275,7 @@ export const WAYS: readonly Way[] = [
 export const CORRECTIONS: Way = {
   name: 'corrections, as many as go',
   at_once: 4,
-  again: async (caller) => {
+  repeat: async (caller) => {
     const event_id = newId('event');
     const event = { event_id, event_name: 'heavy', external_customer_id: 'c0', properties: { a: 1, b: 2, c: 3 } };
     const sent = await call(caller, '/events', { body: event });

@@ -3,15 +3,15 @@ import { loadRealTimeBalance } from '../../actions/wallets/real-time-balance.ts'
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { World } from './world.ts';
 
-export type Owed = { kept: string; anew: string };
+export type Owed = { cached: string; recomputed: string };
 
 /** A thousand credits that pay for usage. */
-export async function usageWalletOf(world: World, customer: string): Promise<string> {
+export async function createUsageWallet(world: World, customer: string): Promise<string> {
   const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
   return (await world.post('/wallets', { customer_id: world.id(`customer ${customer}`), ...terms })).id;
 }
 
-export async function owedOf(world: World, wallet: string): Promise<Owed> {
+export async function loadOwed(world: World, wallet: string): Promise<Owed> {
   const { services, scope } = world.api;
   const found = await WalletModel.fetch(scope, wallet, { database: services.postgres });
   const told = async (stores: typeof services) => {
@@ -19,5 +19,5 @@ export async function owedOf(world: World, wallet: string): Promise<Owed> {
     return String(Number(current_period_usage) + Number(unpaid_invoices_amount));
   };
   const [kept, anew] = await Promise.all([told(services), told({ ...services, usage_memory: undefined })]);
-  return { kept, anew };
+  return { cached: kept, recomputed: anew };
 }

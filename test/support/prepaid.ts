@@ -14,9 +14,9 @@ export async function startPrepaidWorld(): Promise<World> {
 }
 
 /** `worldOf`: it is started later than this is asked for. */
-export function prepaid(worldOf: () => World) {
+export function prepaid(getWorld: () => World) {
   async function ok(method: string, path: string, body: object = {}): Promise<Answer> {
-    const answer = await worldOf().api.request(method, path, { body });
+    const answer = await getWorld().api.request(method, path, { body });
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
   }
@@ -32,24 +32,24 @@ export function prepaid(worldOf: () => World) {
     fill: (wallet_id: string) => Promise<unknown>,
     fields: object = {},
   ): Promise<Answer> {
-    worldOf().at('2026-01-01T00:00:00Z');
-    await worldOf().subscribe(customer, 'Calls');
+    getWorld().at('2026-01-01T00:00:00Z');
+    await getWorld().subscribe(customer, 'Calls');
     const wallet = await walletOf(customer, fields);
     await fill(wallet.id);
-    await worldOf().use(customer, 'calls', 120, { at: '2026-01-10T00:00:00Z' });
-    await worldOf().settle();
+    await getWorld().use(customer, 'calls', 120, { at: '2026-01-10T00:00:00Z' });
+    await getWorld().waitForPipeline();
     return wallet;
   }
   async function finalOf(customer: string): Promise<Answer> {
-    const { items } = await ok('POST', '/invoices/search', { customer_id: worldOf().id(`customer ${customer}`) });
+    const { items } = await ok('POST', '/invoices/search', { customer_id: getWorld().id(`customer ${customer}`) });
     const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
     await ok('POST', `/invoices/${draft.id}/finalize`);
-    return worldOf().get(`/invoices/${draft.id}`);
+    return getWorld().get(`/invoices/${draft.id}`);
   }
 
   /** One that pays for everything, of a customer of its own. */
   const purseOf = async (customer: string, fields: object = {}): Promise<Answer> => {
-    await worldOf().customer(customer);
+    await getWorld().customer(customer);
     return walletOf(customer, { config: { allowed_price_types: ['ALL'] }, ...fields });
   };
   const oneOff = async ({ customer_id }: Answer, amount: string): Promise<Answer> => {
@@ -63,7 +63,7 @@ export function prepaid(worldOf: () => World) {
       line_items,
     });
     await ok('POST', `/invoices/${invoice.id}/finalize`);
-    return worldOf().get(`/invoices/${invoice.id}`);
+    return getWorld().get(`/invoices/${invoice.id}`);
   };
 
   return { ok, walletOf, topUp, january, finalOf, purseOf, oneOff };

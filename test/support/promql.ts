@@ -31,7 +31,7 @@ export function metricsIn(text: string): string[] {
 }
 
 /** The text that /metrics answers. */
-export function samplesOf(exposition: string): Sample[] {
+export function parseSamples(exposition: string): Sample[] {
   return [...exposition.matchAll(/^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/gm)].map(([, name, labels = '', value]) => ({
     name: name!,
     labels: Object.fromEntries(

@@ -24,7 +24,7 @@ type Plan = {
   Plans?: Plan[];
 };
 
-export class StatementsOf {
+export class StatementRecorder {
   readonly #postgres: Knex;
   readonly #beside: pg.Client;
   readonly #known = new Map<string, Explained>();
@@ -38,11 +38,11 @@ export class StatementsOf {
    * Of three scopes one is a third of each table, of which to read all is cheaper at times. In an installation of many tenants it is
    * not: the plans are those of a planner that would rather take any index.
    */
-  static async open(postgres: Knex): Promise<StatementsOf> {
+  static async open(postgres: Knex): Promise<StatementRecorder> {
     const beside = new pg.Client({ connectionString: readUrl(postgres) });
     await beside.connect();
     await beside.query('set enable_seqscan = off');
-    return new StatementsOf(postgres, beside);
+    return new StatementRecorder(postgres, beside);
   }
 
   close(): Promise<void> {

@@ -37,7 +37,7 @@ export async function startRecorded(): Promise<Recorded> {
   await metering.announce('m_sum', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
   await fill(metering, clickhouse);
   await metering.announce('m_late', { event_name: 'call', filters: [], aggregation: { type: 'MAX', field: 'n' } });
-  await metering.settled();
+  await metering.waitForPipeline();
   return {
     metering,
     clickhouse,
@@ -97,20 +97,20 @@ const many = (prefix: string, count: number) =>
 async function fill(metering: Metering, clickhouse: (query: string) => Promise<void>): Promise<void> {
   await clickhouse(`alter table events add constraint refused check source != 'bad'`);
   await metering.send(many('e', 300));
-  await metering.settled();
+  await metering.waitForPipeline();
   await metering.send([recordedEvent('poison', 1, { source: 'bad' }), ...many('f', 20)]);
   await metering.send(many('e', 40));
   await metering.send(many('e', 20).map((event) => ({ ...event, properties: { n: '777' } })));
   await metering.send(Array.from({ length: 12 }, (_, n) => ({ event_id: `dead${n}`, external_customer_id: 'c1' })));
-  await metering.settled();
+  await metering.waitForPipeline();
   await clickhouse(`alter table events drop constraint refused`);
   // Its raw row is written before its usage row is refused, and stays, voided.
   await clickhouse(`alter table usage_buckets add constraint refused check external_customer_id != 'cursed'`);
   await metering.send([recordedEvent('cursed', 1, { external_customer_id: 'cursed' }), ...many('g', 20)]);
-  await metering.settled();
+  await metering.waitForPipeline();
   await clickhouse(`alter table usage_buckets drop constraint refused`);
   for (const n of [1, 2, 3, 4]) await correct(metering, `e${n}`, n % 2 === 0 ? recordedEvent(`e${n}`, 50) : null);
-  await metering.settled();
+  await metering.waitForPipeline();
 }
 
 async function correct({ stores }: Metering, event_id: string, by: object | null): Promise<void> {
@@ -127,7 +127,7 @@ async function correct({ stores }: Metering, event_id: string, by: object | null
 async function flood(metering: Metering, name: string, goesOn: () => boolean): Promise<void> {
   for (let round = 0; goesOn(); round++) {
     // Slices come and go, and do not pile up on a busy machine.
-    if (round % 5 === 4) await metering.settled();
+    if (round % 5 === 4) await metering.waitForPipeline();
     await metering.send(many(`${name}${round}-`, 20));
     if (round % 4 === 0) await metering.send(many(`${name}${round}-`, 10));
     if (round % 5 === 0) await correct(metering, `${name}${round}-3`, null);

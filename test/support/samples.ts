@@ -9,7 +9,7 @@ export function samples(count: number): number {
 }
 
 /** How many operations are done at one time against another: those that the tester asks for, and else so many. */
-export function operationsAsked(count: number): number {
+export function operationCount(count: number): number {
   return Number(process.env['WALLET_OPERATIONS'] ?? count);
 }
 

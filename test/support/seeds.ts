@@ -15,12 +15,12 @@ export type Chance = {
   next(): number;
   /** A whole number from `from` up to and with `to`. */
   whole(from: number, to: number): number;
-  oneOf<Item>(items: readonly Item[]): Item;
+  pick<Item>(items: readonly Item[]): Item;
   shuffled<Item>(items: readonly Item[]): Item[];
 };
 
 /** Mulberry32. */
-export function chanceOf(seed: number): Chance {
+export function createChance(seed: number): Chance {
   let state = seed >>> 0;
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -32,7 +32,7 @@ export function chanceOf(seed: number): Chance {
   return {
     next,
     whole,
-    oneOf: (items) => items[whole(0, items.length - 1)]!,
+    pick: (items) => items[whole(0, items.length - 1)]!,
     shuffled: (items) => {
       const mixed = [...items];
       for (let at = mixed.length - 1; at > 0; at--) {

@@ -13,7 +13,7 @@ const RANGE = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:
 export type Doors = Record<string, () => Promise<string[]>>;
 
 /** Amounts of lines as `begin amount`, in order, and then `= total`. */
-export function statedLines(all: readonly Answer[]): string[] {
+export function formatLines(all: readonly Answer[]): string[] {
   const lines = all.map(({ period_start, amount }) => {
     const begin = new Date(period_start).toISOString().slice(0, 16);
     return `${begin} ${new Decimal(amount).toFixed()}`;
@@ -34,7 +34,7 @@ type Asked = { customer: string; meter_id: string };
 export function runningDoors(world: World, asked: Asked): Doors {
   const { customer } = asked;
   return {
-    preview: async () => statedLines(usageLines(await world.preview(customer), asked)),
+    preview: async () => formatLines(usageLines(await world.preview(customer), asked)),
     'subscription usage': async () => subscriptionUsage(world, asked, {}),
     balance: async () => {
       const wallet = await world.post('/wallets', { external_customer_id: customer, currency: 'usd' });
@@ -54,7 +54,7 @@ export function overDoors(world: World, asked: Asked, status: 'DRAFT' | 'FINALIZ
       const lines = invoices.flatMap((invoice) => usageLines(invoice, asked));
       for (const { invoice_status } of invoices.filter((invoice) => usageLines(invoice, asked).length > 0))
         expect(invoice_status).to.be.oneOf([status, 'SKIPPED']);
-      return statedLines(lines);
+      return formatLines(lines);
     },
     proof: () => proven(world, asked),
     'subscription usage of the dates': () => subscriptionUsage(world, asked, RANGE),

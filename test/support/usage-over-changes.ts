@@ -4,18 +4,18 @@ import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
 import { startWorld, type World } from './world.ts';
 
 /** By subscription and door: a text for each line, and the total. */
-export type StatedUsage = Map<string, Record<string, string[]>>;
+export type UsageByDoor = Map<string, Record<string, string[]>>;
 
 type MakeDoors = (world: World, asked: { customer: string; meter_id: string }) => Doors;
 
 /** Lives through all changes, and asks every door before the end of the period, of its draft, and of its final invoice. */
-export async function liveThrough(all: readonly Changed[]): Promise<StatedUsage> {
+export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor> {
   const world = await startWorld({ now: '2025-12-01T00:00:00Z' });
-  const stated: StatedUsage = new Map(all.map(({ name }) => [name, {}]));
+  const stated: UsageByDoor = new Map(all.map(({ name }) => [name, {}]));
   await makeMeters(world);
   for (const { name } of all) await world.customer(name);
   await world.send(all.flatMap(({ events }) => events));
-  await world.settle();
+  await world.waitForPipeline();
   const deeds = all.flatMap((changed) => planDeeds(world, changed));
   const ends = all.filter(({ kind }) => kind === 'ending');
   const beforeEnd = () => ask(world, { of: ends, when: 'before its end', doors: runningDoors, stated });
@@ -27,7 +27,7 @@ export async function liveThrough(all: readonly Changed[]): Promise<StatedUsage>
     await run();
   }
   const running = all.filter(({ end }) => end === null);
-  await world.settle();
+  await world.waitForPipeline();
   world.at('2026-01-26T00:00:00Z');
   await ask(world, { of: running, when: 'on the 26th', doors: runningDoors, stated });
   world.at('2026-01-30T12:00:00Z');
@@ -52,7 +52,7 @@ export async function liveThrough(all: readonly Changed[]): Promise<StatedUsage>
   return stated;
 }
 
-type Asking = { of: readonly Changed[]; when: string; doors: MakeDoors; stated: StatedUsage };
+type Asking = { of: readonly Changed[]; when: string; doors: MakeDoors; stated: UsageByDoor };
 
 /** A door that fails says why in place of an amount. */
 async function ask(world: World, { of, when, doors, stated }: Asking): Promise<void> {
@@ -67,10 +67,10 @@ async function ask(world: World, { of, when, doors, stated }: Asking): Promise<v
 }
 
 /** The model's amounts for each door: the lines if the door said them, else only the total. */
-export function expectedAt(stated: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
+export function expectedAt(actual: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
   const { lines, total } = modelAmounts(changed);
   return Object.fromEntries(
-    Object.entries(stated).map(([door, found]) => [
+    Object.entries(actual).map(([door, found]) => [
       door,
       found.length === 1 ? [`= ${total}`] : [...lines, `= ${total}`],
     ]),

@@ -135,7 +135,7 @@ export class World {
 
   /** Asks for the advance, does what a scheduler does with it, and answers the clock. */
   async advance(date: string, signal = AbortSignal.timeout(600_000)): Promise<Answer> {
-    const { workflow_id } = await this.askToAdvance(date);
+    const { workflow_id } = await this.requestAdvance(date);
     await this.work(workflow_id, signal);
     const clock = await this.testClock();
     expect(clock.test_clock_status, JSON.stringify(clock.failure)).to.equal('ready');
@@ -143,7 +143,7 @@ export class World {
     return clock;
   }
 
-  async askToAdvance(date: string): Promise<Answer> {
+  async requestAdvance(date: string): Promise<Answer> {
     const body = { frozen_time: instantIn(date).toISOString() };
     const answer = await this.api.request('POST', `/test-clocks/${this.#clock_id}/advance`, { body });
     expect(answer.status, answer.text).to.equal(202);
@@ -158,7 +158,7 @@ export class World {
   }
 
   async bill(): Promise<BillingReport> {
-    await this.settle();
+    await this.waitForPipeline();
     const report = await billDuePeriods(this.api.services, this.#now);
     if (report.failed.length > 0) throw report.failed[0]!.error;
     expect(report.waiting, 'subscriptions that wait for usage').to.deep.equal([]);
@@ -271,7 +271,7 @@ export class World {
   }
 
   /** Resolves when every event that was accepted has had its effect, and every meter is live. */
-  async settle(timeout_ms?: number): Promise<void> {
+  async waitForPipeline(timeout_ms?: number): Promise<void> {
     const { log, postgres } = this.api.services;
     const isDone = () => isSettled(postgres, () => isLogProcessed(log));
     await until('every event and meter has come through the pipeline', isDone, timeout_ms);
@@ -282,7 +282,7 @@ export class World {
   }
 
   async preview(customer: string): Promise<Answer> {
-    await this.settle();
+    await this.waitForPipeline();
     const answer = await this.api.request('POST', '/invoices/preview', {
       body: { subscription_id: this.id(`subscription ${customer}`) },
     });
@@ -377,7 +377,7 @@ export function statement(invoice: Answer): string {
 }
 
 /** What an invoice says, without what makes it this record: for comparing a preview with its draft. */
-export function saidBy(invoice: Answer) {
+export function summarizeInvoice(invoice: Answer) {
   const { subtotal, total, amount_due, line_items } = invoice;
   const lines = line_items.map((line: Answer) => ({
     name: line.display_name,

@@ -10,7 +10,7 @@ import { makeLogger } from '../../process/logger.ts';
 import { type RunningService, startService } from '../../service.ts';
 import { openTelemetry } from '../../tracing/open-telemetry.ts';
 import { inTrace, isTracing } from '../../tracing/spans.ts';
-import { summaryOf } from '../../tracing/statement.ts';
+import { summarizeStatement } from '../../tracing/statement.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts';
 import { ROOT } from '../support/service.ts';
@@ -283,7 +283,7 @@ describe('traces across processes', function () {
       },
       body: JSON.stringify({ event_name: 'call', external_customer_id: 'acme' }),
     });
-    await cluster.settled();
+    await cluster.waitForPipeline();
     for (const role of ['api', 'pipeline'] as const)
       expect(await cluster.process(role, 0).kill('SIGTERM'), role).to.equal(0);
     const spans = collector.spans.filter(({ trace_id }) => trace_id === TRACE);
@@ -331,7 +331,7 @@ describe('the library of traces', () => {
       service: { name: 'farthing', is_default: true, version: '1' },
       sampler: 'always_on',
       ratio: 1,
-      told: (what) => void told.push(what),
+      notify: (what) => void told.push(what),
     });
     try {
       for (const answers of [400, 400, 200, 200]) {
@@ -367,7 +367,7 @@ describe('the name of a statement', () => {
   ];
   for (const [statement, name] of cases)
     it(name, () => {
-      expect(summaryOf(statement)).to.equal(name);
+      expect(summarizeStatement(statement)).to.equal(name);
     });
 });
 

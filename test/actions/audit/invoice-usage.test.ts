@@ -43,7 +43,7 @@ describe('audit of the usage of invoices', () => {
   it('finds nothing, also where events came later, or were void later, and the next invoice says it', async () => {
     expect(await findings()).to.deep.equal([2, []]);
     await world.use('acme', 'calls', 100, { at: '2026-01-20T00:00:00Z' });
-    await world.settle();
+    await world.waitForPipeline();
     const answer = await world.api.request('POST', '/events/of%2011/void', { body: { reason: 'wrong' } });
     expect(answer.status, answer.text).to.equal(202);
     await until('the event is void', async () =>

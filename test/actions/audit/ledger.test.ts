@@ -137,7 +137,7 @@ describe('audit of the ledger and of the log', () => {
     );
     await postgres(`insert into log_records select * from taken`);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await recorded.audit()).to.deep.equal([]);
   });
 

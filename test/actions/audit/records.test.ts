@@ -206,7 +206,7 @@ describe('audit of the records', () => {
     } finally {
       goesOn = false;
       await arriving;
-      await recorded.metering.settled();
+      await recorded.metering.waitForPipeline();
     }
     expect(said(await recorded.audit())).to.deep.equal([]);
   });

@@ -29,7 +29,7 @@ describe('audit of the reservations', () => {
     await world.subscribe('acme', 'Pro');
     await hold('10');
     await committed('7');
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -75,7 +75,7 @@ describe('audit of the reservations', () => {
     };
     const late = new Date(Date.now() + 31 * 86_400_000);
     await committed('5');
-    await world.settle();
+    await world.waitForPipeline();
     expect(await purged(new Date())).to.equal(0);
     // The pipeline has not come so far.
     const behind = 'update slices set next_offset = next_offset - 1';
@@ -99,7 +99,7 @@ describe('audit of the reservations', () => {
       const body = toOneBody([{ bytes: Buffer.from(text), event_id }]);
       // As what is in the log from before there was a rule: no door lets it in.
       await appendPlacedEvents(services.log, scope, { ...body, now: new Date() });
-      await world.settle();
+      await world.waitForPipeline();
     };
     const voided = async (event_id: string) => {
       await world.api.request('POST', `/events/${event_id}/void`, { body: { reason: 'not what was committed' } });
@@ -110,20 +110,20 @@ describe('audit of the reservations', () => {
     expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
     // It counts as nothing, for the other was there first.
     await world.post(`/reservations/${id}/commit`, {});
-    await world.settle();
+    await world.waitForPipeline();
     expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
     await voided(id);
     expect(await both()).to.deep.equal([[], []]);
     const other = await hold('6');
     await world.post(`/reservations/${other}/commit`, {});
-    await world.settle();
+    await world.waitForPipeline();
     expect(await both()).to.deep.equal([[], []]);
     await taking(`${other}:2`, '1');
     expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
     await voided(`${other}:2`);
     expect(await both()).to.deep.equal([[], []]);
     // The audit knows of a correction once somebody has asked for it; usage once it is applied.
-    await world.settle();
+    await world.waitForPipeline();
     const counted = await world.get(`/customers/usage?customer_lookup_key=acme`);
     expect(counted.features[0].current_usage).to.equal('18');
   });

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { auditRecords } from '../../../actions/audit/records.ts';
 import { reportOtherProcesses, sampleRunning } from '../../../actions/audit/running.ts';
-import { auditKept } from '../../../api/audit-kept.ts';
+import { startCacheAudit } from '../../../api/audit-cache.ts';
 import { getCache } from '../../../storage/cache/cached-answers.ts';
 import { sampleHistories } from '../../../storage/usage/cached-histories.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
@@ -21,7 +21,7 @@ describe('the audit of running periods', () => {
     await world.subscribe('acme', 'Calls');
     wallet = await world.post('/wallets', { external_customer_id: 'acme', currency: 'usd' });
     await world.use('acme', 'calls', 3);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 
@@ -45,7 +45,7 @@ describe('the audit of running periods', () => {
   it('finds nothing where nothing differs', async () => {
     expect(await balance()).to.equal('-6');
     await world.use('acme', 'calls', 4);
-    await world.settle();
+    await world.waitForPipeline();
     expect(await balance()).to.equal('-14');
     expect(await sampled()).to.deep.equal([]);
     const { looked_at, differences } = await told();
@@ -105,7 +105,7 @@ describe('the audit of histories of grants that are kept', () => {
         world.event('acme', 'tokens', { n: 1, at: new Date(at).toISOString(), event_id: `${name} ${n}` }),
       ),
     );
-    await world.settle();
+    await world.waitForPipeline();
   };
   const used = async (): Promise<string[]> => {
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
@@ -150,7 +150,7 @@ describe('the audit of histories of grants that are kept', () => {
   it('a process that serves the interface alone compares its own, and another tells it, once', async () => {
     breakOne();
     const { services } = world.api;
-    const audit = auditKept({ ...services, clock: () => world.now }, 10);
+    const audit = startCacheAudit({ ...services, clock: () => world.now }, 10);
     const told: string[] = [];
     await until('it has found it', async () => {
       await reportOtherProcesses(services, ({ kind, what }) => told.push(`${kind}: ${what}`));

@@ -14,9 +14,9 @@ describe('the second count beside corrections', () => {
     metering = await startMetering({ partitions: 1 });
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
     await metering.send(['a', 'b', 'c'].map((id) => event(id, id)));
-    await metering.settled();
+    await metering.waitForPipeline();
     await replaced('a', 'a');
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(() => metering.stop());
 
@@ -51,7 +51,7 @@ describe('the second count beside corrections', () => {
       if (is_due && given[0].includes('replacement is not null')) {
         is_due = false;
         await replaced('b', 'a');
-        await metering.settled();
+        await metering.waitForPipeline();
       }
       return answer;
     };
@@ -64,12 +64,12 @@ describe('the second count beside corrections', () => {
 
   it('a correction that a repair has asked to be applied again', async () => {
     const { id } = await replaced('c', 'a');
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     await requestCorrectionsAgain(metering.stores.postgres, [id]);
     expect(await audit()).to.deep.equal([]);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await audit()).to.deep.equal([]);
   });
 });

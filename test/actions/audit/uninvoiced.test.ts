@@ -97,7 +97,7 @@ describe('audit of usage that is on no invoice', () => {
     await world.subscribe('acme', 'Plain');
     await world.on('2026-04-10');
     await used('acme', 5, '2026-04-05');
-    await world.settle();
+    await world.waitForPipeline();
     await takeAway('acme');
     expect(await audited()).to.deep.equal({ told: [], differences: 0 });
   });

@@ -25,9 +25,9 @@ describe('audit of the usage rows', () => {
     for (const [id, aggregation] of Object.entries(meters))
       await metering.announce(id, { event_name: 'call', filters: [], aggregation });
     await metering.send(events('a', 300));
-    await metering.settled();
-    await metering.askForDailyRollups('2026-04-01T00:00:00Z');
-    await metering.settled();
+    await metering.waitForPipeline();
+    await metering.requestDailyRollups('2026-04-01T00:00:00Z');
+    await metering.waitForPipeline();
   });
   after(() => metering.stop());
 
@@ -63,7 +63,7 @@ describe('audit of the usage rows', () => {
     expect((await audit({ meter_id: 'm_sum' })).differences).to.deep.equal([]);
     expect((await audit({ meter_id: 'm_unique' })).differences).to.deep.equal([]);
     await sent;
-    await metering.settled();
+    await metering.waitForPipeline();
     expect((await audit()).differences).to.deep.equal([]);
   });
 
@@ -114,7 +114,7 @@ describe('audit of the usage rows', () => {
     const ids = await repairUsage(metering.stores, differences);
     await until('the rows are repaired', () => isRepaired(metering.stores, ids));
     await sent;
-    await metering.settled();
+    await metering.waitForPipeline();
     expect((await audit()).differences).to.deep.equal([]);
   });
 

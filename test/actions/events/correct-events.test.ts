@@ -22,7 +22,7 @@ describe('corrections meet the usage rows', () => {
     metering = await startMetering();
     for (const [id, aggregation] of Object.entries(METERS))
       await metering.announce(id, { event_name: 'call', filters: [{ key: 'on', values: ['yes'] }], aggregation });
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(() => metering.stop());
 
@@ -57,13 +57,13 @@ describe('corrections meet the usage rows', () => {
 
   it('every type of aggregation gives back what was voided and takes in what replaced it', async () => {
     await metering.send(events(0, 40));
-    await metering.settled();
+    await metering.waitForPipeline();
     expect([await all('m_sum'), await all('m_unique'), await all('m_latest')]).to.deep.equal(['380', '5', '38']);
     await voided(38);
     for (const i of [8, 18, 28]) await voided(i);
     await replaced(0, event(0, { properties: { n: '0.5', host: 'h0', on: 'no' } }));
     await replaced(2, event(2, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
-    await metering.settled();
+    await metering.waitForPipeline();
     // 380 without 38 + 8 + 18 + 28 + 0 + 2; the host h8 is gone; the newest of the first day is e36.
     expect([await all('m_sum'), await all('m_unique'), await all('m_latest')]).to.deep.equal(['286', '4', '36']);
     expect(await all('m_latest', 'c1')).to.equal('2');
@@ -73,7 +73,7 @@ describe('corrections meet the usage rows', () => {
 
   it('an event moves from month to month, also to one before 1970', async () => {
     await metering.send(events(0, 6));
-    await metering.settled();
+    await metering.waitForPipeline();
     const moved = [
       ['2025-12-31T23:59:59.999999Z', '2025-12-31T00:00:00Z', '2026-01-01T00:00:00Z'],
       ['1969-12-31T23:00:00Z', '1969-12-01T00:00:00Z', '1970-01-01T00:00:00Z'],
@@ -81,7 +81,7 @@ describe('corrections meet the usage rows', () => {
     ] as const;
     for (const [timestamp, start, end] of moved) {
       await replaced(4, event(4, { timestamp }));
-      await metering.settled();
+      await metering.waitForPipeline();
       const everywhere = ['1900-01-01T00:00:00Z', '2027-01-01T00:00:00Z'] as const;
       expect(await metering.usage('m_sum', 'c0', [start, end])).to.equal('4');
       expect(await metering.usage('m_sum', 'c0', everywhere)).to.equal('6');
@@ -92,7 +92,7 @@ describe('corrections meet the usage rows', () => {
   it('those of many months that stand together are taken away at once', async () => {
     const month = (i: number) => ({ timestamp: new Date(Date.UTC(2022, i, 15, 12)).toISOString() });
     await metering.send(Array.from({ length: 48 }, (_, i) => event(i, month(i))));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     for (let i = 0; i < 48; i += 2) await voided(i);
     const mutations = async () => {
@@ -103,7 +103,7 @@ describe('corrections meet the usage rows', () => {
     };
     const before = await mutations();
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     // A rebuild of each partition that holds some of them, and one statement for all its months.
     expect((await mutations()) - before).to.be.within(1, metering.stores.log.partition_count);
     const years = ['2022-01-01T00:00:00Z', '2026-01-01T00:00:00Z'] as const;
@@ -114,7 +114,7 @@ describe('corrections meet the usage rows', () => {
 
   it('those that wait with events between them are one rebuild of each partition, and the events count with them', async () => {
     await metering.send(events(0, 30));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     const before = await rebuilds();
     for (let i = 0; i < 30; i++) {
@@ -125,7 +125,7 @@ describe('corrections meet the usage rows', () => {
       await relayControlMessages(metering.stores, Date.now());
     }
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     // Each of three partitions counts the rebuilds of all of them.
     expect((await rebuilds()) - before).to.be.within(3, 9);
     // Even ones from 0 to 148, without those below 30 and the fifteen 34, 42, …, 146 that are 0 now.
@@ -141,7 +141,7 @@ describe('corrections meet the usage rows', () => {
     await relayControlMessages(metering.stores, Date.now());
     await metering.send([event(6)]);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await all('m_sum')).to.equal('6');
     const { rows } = await metering.stores.postgres.raw(`select state from event_corrections where id = ?`, [id]);
     expect(rows).to.deep.equal([{ state: 'unknown_event' }]);
@@ -150,17 +150,17 @@ describe('corrections meet the usage rows', () => {
 
   it('one that is applied again and a new one of the same event take what was applied between them into account', async () => {
     await metering.send(events(0, 6));
-    await metering.settled();
+    await metering.waitForPipeline();
     const { id } = await replaced(4, event(4, { timestamp: '2026-03-15T00:00:00Z' }));
-    await metering.settled();
+    await metering.waitForPipeline();
     await replaced(4, event(4, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     await requestCorrectionsAgain(metering.stores.postgres, [id]);
     await replaced(4, event(4, { timestamp: undefined }));
     await relayControlMessages(metering.stores, Date.now());
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     // It has no time of its own, so it keeps that of the second one.
     expect(await metering.usage('m_sum', 'c0', ['2026-03-20T00:00:00Z', '2026-03-21T00:00:00Z'])).to.equal('4');
     expect([await all('m_sum'), await all('m_sum', 'c1')]).to.deep.equal(['6', '9']);
@@ -169,7 +169,7 @@ describe('corrections meet the usage rows', () => {
 
   it('also of a meter that counts no more, and of what a version before counted', async () => {
     await metering.send(events(0, 10));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.announce('m_sum', null);
     const other = { type: 'LATEST', field: 'n' } as const;
     await metering.announce('m_latest', {
@@ -177,10 +177,10 @@ describe('corrections meet the usage rows', () => {
       filters: [{ key: 'on', values: ['no'] }],
       aggregation: other,
     });
-    await metering.settled();
+    await metering.waitForPipeline();
     await voided(8);
     await replaced(6, event(6, { properties: { n: '60', host: 'h0', on: 'no' } }));
-    await metering.settled();
+    await metering.waitForPipeline();
     // 0 + 2 + 4 of the meter that stopped before it could count what the sixth says now.
     expect([await all('m_sum'), await all('m_latest')]).to.deep.equal(['6', '60']);
     expect(await differences()).to.deep.equal([]);
@@ -188,7 +188,7 @@ describe('corrections meet the usage rows', () => {
 
   it('while events flow in, and a meter that comes on the way counts them as corrected', async () => {
     await metering.send(events(0, 60));
-    await metering.settled();
+    await metering.waitForPipeline();
     const flood = (async () => {
       for (let from = 60; from < 360; from += 20) await metering.send(events(from, from + 20));
     })();
@@ -198,7 +198,7 @@ describe('corrections meet the usage rows', () => {
     await metering.announce('m_sum', { event_name: 'call', filters: [], aggregation: METERS.m_sum });
     for (let i = 12; i < 16; i += 2) await voided(i);
     await flood;
-    await metering.settled();
+    await metering.waitForPipeline();
     // The even numbers below 360 are 32,220; the first eight of them are 56, and three of these are 1000 now.
     for (const meter of ['m_sum', 'm_late']) expect(await all(meter)).to.equal(String(32_220 - 56 + 3000));
     expect(await differences()).to.deep.equal([]);
@@ -206,7 +206,7 @@ describe('corrections meet the usage rows', () => {
 
   it('a rebuild that was broken off half-way is done again by the next owner', async () => {
     await metering.send(events(0, 20));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     await voided(4);
     const { postgres, clickhouse, log } = metering.stores;
@@ -225,7 +225,7 @@ describe('corrections meet the usage rows', () => {
     // What others read meanwhile comes from the raw events.
     expect(await all('m_sum')).to.equal('90');
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await all('m_sum')).to.equal('86');
     const lock = await postgres.raw(`select count(*)::int as locked from slices where gate is not null`);
     expect(lock.rows[0].locked).to.equal(0);
@@ -236,14 +236,14 @@ describe('corrections meet the usage rows', () => {
 
   it('corrections that stand side by side are one rebuild, also several of one event', async () => {
     await metering.send(events(0, 20));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     const before = await rebuilds();
     for (const n of ['100', '200', '300']) await replaced(4, event(4, { properties: { n, host: 'x', on: 'yes' } }));
     await replaced(4, event(4, { external_customer_id: 'c1' }));
     for (let i = 6; i < 20; i += 2) await voided(i);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     // 0 and 2 are left; three partitions have one rebuild each, if all their messages came at once.
     expect([await all('m_sum'), await all('m_sum', 'c1')]).to.deep.equal(['2', '104']);
     expect((await rebuilds()) - before).to.be.within(1, 6);
@@ -252,7 +252,7 @@ describe('corrections meet the usage rows', () => {
 
   it('takes the event away from where it was, also when an earlier try had stored the correction', async () => {
     await metering.send(events(0, 20));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     const { id } = await replaced(4, event(4, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
     const { original } = (await loadStoredContent(metering.stores.clickhouse, SCOPE, 'e4'))!;
@@ -274,16 +274,16 @@ describe('corrections meet the usage rows', () => {
       { writer: 'test', attempt: 1n },
     );
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect([await all('m_sum'), await all('m_sum', 'c1')]).to.deep.equal(['86', '104']);
     expect(await differences()).to.deep.equal([]);
   });
 
   it('a message that comes twice, and one for an id that never came, change nothing', async () => {
     await metering.send(events(0, 4));
-    await metering.settled();
+    await metering.waitForPipeline();
     const correction = await voided(2);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.stores.postgres.raw(
       `insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`,
       [
@@ -293,7 +293,7 @@ describe('corrections meet the usage rows', () => {
         computeEventShard(SCOPE, 'e2'),
       ],
     );
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await all('m_sum')).to.equal('0');
     const refusal = await requestCorrection(metering.stores, SCOPE, {
       ...asked,

@@ -36,7 +36,7 @@ describe('names of receivers of webhooks', () => {
       const { error, detail } = await sendTo('inner.example.com');
       expect(error).to.equal('the address is private or cannot be resolved');
       expect(detail).to.include(`DNS lookup ${private_}`).and.include('not allowed');
-      expect([...names.asked]).to.include('inner');
+      expect([...names.queried_names]).to.include('inner');
       expect(receiver.received).to.deep.equal([]);
     });
 
@@ -47,6 +47,6 @@ describe('names of receivers of webhooks', () => {
       expect(error).to.equal('the address is private or cannot be resolved');
       expect(detail).to.match(/^query/);
     }
-    expect([...names.asked].filter((name) => name.startsWith('silent'))).to.have.length(16);
+    expect([...names.queried_names].filter((name) => name.startsWith('silent'))).to.have.length(16);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Request } from 'express';
 import { authenticate, forgetKeys } from '../../../api/http/auth.ts';
-import { asFarthingError } from '../../../api/http/errors.ts';
+import { toFarthingError } from '../../../api/http/errors.ts';
 import { type Route, route } from '../../../api/http/route.ts';
 import { routes as ownRoutes } from '../../../api/resources.ts';
 import { hashApiKey } from '../../../storage/api-key.ts';
@@ -71,7 +71,7 @@ describe('authentication', () => {
       expect(await authenticate(request, 'event:write', services, at(30))).to.deep.equal(known);
       forgetKeys(services);
       const refused = await authenticate(request, 'event:write', services, at(30)).catch((error) => error);
-      expect(asFarthingError(refused)).to.include({ code: 'service_unavailable' });
+      expect(toFarthingError(refused)).to.include({ code: 'service_unavailable' });
     } finally {
       await postgres.destroy();
       await way.close();

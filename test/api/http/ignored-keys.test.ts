@@ -1,7 +1,7 @@
 /** Keys of a body that nobody knows: refused by name wherever they stand, or let pass and told. */
 import { expect } from 'chai';
 import { z } from 'zod';
-import { whyRefused } from '../../../api/http/ignored-keys.ts';
+import { describeUnknownKey } from '../../../api/http/ignored-keys.ts';
 import { findIgnoredKeys } from '../../../core/ignored-keys.ts';
 import { withoutEffect } from '../../../core/record.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
@@ -49,7 +49,7 @@ describe('keys that have no effect', () => {
   it('hint at the key that was meant, where one is near', () => {
     const shape = z.object({ event_name: z.string(), timestamp: z.string(), id: z.string() });
     const hintOf = (key: string) =>
-      whyRefused(findIgnoredKeys(shape, { [key]: 1 })[0]!).slice('is no key of this request'.length);
+      describeUnknownKey(findIgnoredKeys(shape, { [key]: 1 })[0]!).slice('is no key of this request'.length);
     expect(hintOf('timestmap')).to.equal('; did you mean timestamp?');
     expect(hintOf('eventName')).to.equal('; did you mean event_name?');
     expect(hintOf('colour')).to.equal('');

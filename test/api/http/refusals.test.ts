@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import type { z } from 'zod';
-import { exampleOf } from '../../../api/http/openapi.ts';
+import { requestExample } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
 import { FarthingError } from '../../../core/error.ts';
 import { parseShape } from '../../../core/shaped.ts';
@@ -20,7 +20,7 @@ const NOT_OURS = /invalid|expected|received|too (big|small)|unrecognized|>=|<=/i
 describe('what is said of a request that is refused', () => {
   it('names the field, in words that are ours, of every operation', () => {
     const said = routes.flatMap((route) => [
-      ...refusals(route.body, exampleOf(route)),
+      ...refusals(route.body, requestExample(route)),
       ...refusalsOfQuery(route.query),
     ]);
     expect(said.length).to.be.greaterThan(5000);

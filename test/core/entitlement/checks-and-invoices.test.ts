@@ -19,7 +19,7 @@ import { OrderedUsage } from '../../../core/entitlement/ordered-usage.ts';
 import { deriveFeatureVerdict, type FeatureLimit, showLimit } from '../../../core/reservation/room.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import type { Period } from '../../../core/time/period.ts';
-import { resultOf } from '../../support/result-of.ts';
+import { runSteps } from '../../support/result-of.ts';
 import { samples } from '../../support/samples.ts';
 
 const HOUR_MS = 3_600_000;
@@ -55,7 +55,7 @@ function charged(terms: Terms, usage: OrderedUsage, charge: Period): Decimal {
   const granted =
     terms.groups.length === 0
       ? []
-      : [measureGrants(resultOf(computeFreeWindows(granting, usage)), { usage, charge, granting })];
+      : [measureGrants(runSteps(computeFreeWindows(granting, usage)), { usage, charge, granting })];
   const allowances = [...limits, ...granted];
   const parts = splitAtLimits(allowances, charge).map((part) => ({ ...part, used: usage.sumBetween(part) }));
   return applyAllowances({ quantity: usage.sumBetween(charge), buckets: null, allowances, parts }).quantity;
@@ -80,7 +80,7 @@ function limitsAt(terms: Terms, usage: OrderedUsage, now: number): FeatureLimit[
     return said(decimal(one.limit), usage.sumBetween(window), window);
   });
   const granted = terms.groups.map((group) => {
-    const history = resultOf(computeGrantHistory(group, grantingOf(terms), usage));
+    const history = runSteps(computeGrantHistory(group, grantingOf(terms), usage));
     const { limit, used, window } = computeGrantGroupState(now, { group, cycle: CYCLE, usage, history });
     return said(limit, used, window);
   });

@@ -16,7 +16,7 @@ import {
 import { OrderedUsage } from '../../../core/entitlement/ordered-usage.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import type { Period } from '../../../core/time/period.ts';
-import { resultOf } from '../../support/result-of.ts';
+import { runSteps } from '../../support/result-of.ts';
 import { samples } from '../../support/samples.ts';
 
 const HOUR_MS = 3_600_000;
@@ -38,7 +38,7 @@ const granting = (...groups: Grants[][]): Granting => ({
 });
 
 function billable(of: Granting, usage: OrderedUsage, charge: Period = CYCLE): Decimal {
-  const allowances = [measureGrants(resultOf(computeFreeWindows(of, usage)), { usage, charge, granting: of })];
+  const allowances = [measureGrants(runSteps(computeFreeWindows(of, usage)), { usage, charge, granting: of })];
   return applyAllowances({ quantity: usage.sumBetween(charge), buckets: null, allowances }).quantity;
 }
 
@@ -98,7 +98,7 @@ describe('what is granted bit by bit', () => {
     const all = usedAt([1, 12], [7, 105]);
     const stateAt = (at: number) => {
       const usage = new OrderedUsage(all.portions.filter((portion) => portion.at <= hour(at)));
-      const history = resultOf(computeGrantHistory(group, granting(group), usage));
+      const history = runSteps(computeGrantHistory(group, granting(group), usage));
       const { limit, used, window, grants } = computeGrantGroupState(hour(at), { group, cycle: CYCLE, usage, history });
       const told = grants.map((one) => [one.used.toFixed(), one.window && (one.window.end - START) / HOUR_MS]);
       return [limit.toFixed(), used.toFixed(), (window.end - START) / HOUR_MS, told];
@@ -207,7 +207,7 @@ describe('laws of what is granted bit by bit', () => {
         const free = usage.sumBetween(CYCLE).minus(billable(granting(...of), usage));
         expect(free.gte(0) && free.lte(usage.sumBetween(CYCLE))).to.equal(true);
         for (const group of of) {
-          const { opened } = resultOf(computeGrantHistory(group, granting(group), usage));
+          const { opened } = runSteps(computeGrantHistory(group, granting(group), usage));
           const granted = sumDecimals(group.map(({ quota }, index) => quota.times(String(opened[index]!.length))));
           expect(free.lte(granted)).to.equal(true);
           for (const [index, windows] of opened.entries())
@@ -220,7 +220,7 @@ describe('laws of what is granted bit by bit', () => {
   it('grants of one kind follow one another without overlapping, each inside of the period and begun by usage', () => {
     assert(
       fc.property(some, portions(1), (grants, usage) => {
-        const windows = resultOf(computeGrantHistory([grants], granting([grants]), usage)).opened[0]!;
+        const windows = runSteps(computeGrantHistory([grants], granting([grants]), usage)).opened[0]!;
         for (const [index, { start, end }] of windows.entries()) {
           expect(start < end && start >= CYCLE.start && end <= CYCLE.end).to.equal(true);
           if (index > 0) expect(start).to.be.gte(windows[index - 1]!.end);
@@ -251,7 +251,7 @@ describe('laws of what is granted bit by bit', () => {
   it('one that is alone is a limit of each of its stretches, whatever is given back', () => {
     assert(
       fc.property(some, portions(-15), (grants, usage) => {
-        const { opened, used_up } = resultOf(computeGrantHistory([grants], granting([grants]), usage));
+        const { opened, used_up } = runSteps(computeGrantHistory([grants], granting([grants]), usage));
         const above = sumDecimals(
           opened[0]!.map((window) => Decimal.max(ZERO, usage.sumBetween(window).minus(grants.quota))),
         );
@@ -293,18 +293,18 @@ describe('a history that goes on', () => {
           let usage = all;
           for (const cut of cuts.toSorted((a, b) => a - b).map(hour)) {
             const [early, late] = usage.splitAt(cut);
-            const history = resultOf(computeGrantHistory(group, terms, early, before));
+            const history = runSteps(computeGrantHistory(group, terms, early, before));
             before = toHistoryState(cut, { history, usage: early, before });
             usage = late;
           }
-          const history = resultOf(computeGrantHistory(group, terms, usage, before));
-          const anew = resultOf(computeGrantHistory(group, terms, all));
+          const history = runSteps(computeGrantHistory(group, terms, usage, before));
+          const anew = runSteps(computeGrantHistory(group, terms, all));
           const told = (now: ReturnType<typeof computeGrantGroupState>) => JSON.parse(JSON.stringify(now));
           expect(told(computeGrantGroupState(at, { group, cycle: CYCLE, usage, history, before }))).to.deep.equal(
             told(computeGrantGroupState(at, { group, cycle: CYCLE, usage: all, history: anew })),
           );
           // What is known stays as it was for who goes on from there again.
-          const again = resultOf(computeGrantHistory(group, terms, usage, before));
+          const again = runSteps(computeGrantHistory(group, terms, usage, before));
           expect(
             told(computeGrantGroupState(at, { group, cycle: CYCLE, usage, history: again, before })),
           ).to.deep.equal(told(computeGrantGroupState(at, { group, cycle: CYCLE, usage, history, before })));

@@ -90,7 +90,7 @@ describe('a file behind a URL', () => {
       const { port } = new URL(files.url);
       names.answer(address);
       expect((await fault(`https://inner.example.com:${port}/a.csv`, guarded())).message).to.equal(NOT_PUBLIC);
-      expect(files.asked).to.deep.equal([]);
+      expect(files.requested_paths).to.deep.equal([]);
     });
 
   it('of a name that is nowhere is refused in the same words, so that nobody learns which names lead inside', async () => {

@@ -25,16 +25,16 @@ describe('back-fill', () => {
 
   it('the outcomes are those of a meter that was there from the beginning', async () => {
     await metering.announce('first', sum('n'));
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.send([
       event('a', '1.5'),
       event('b', 'abc'),
       event('c', null, '2026-03-11T00:00:00Z'),
       event('d', true),
     ]);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.announce('later', sum('n'));
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('later', 'acme', ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'])).to.equal('1.5');
     const later = await outcomes('later');
     expect(later.map(({ event_id }) => event_id)).to.deep.equal(['b', 'c', 'd']);
@@ -50,7 +50,7 @@ describe('back-fill', () => {
         where meter_id = 'later'`,
     );
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await outcomes('later')).to.deep.equal(before);
     expect(await metering.usage('later', 'acme', ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'])).to.equal('1.5');
   });
@@ -58,7 +58,7 @@ describe('back-fill', () => {
   it('many versions at once are settled with few connections', async () => {
     const names = Array.from({ length: 15 }, (_none, index) => `m${index}`);
     await Promise.all(names.map((name) => metering.announce(name, sum('n'))));
-    await metering.settled();
+    await metering.waitForPipeline();
     for (const name of names)
       expect(await metering.usage(name, 'acme', ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'])).to.equal('1.5');
   });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { fuseHas, makeFuseFilter } from '../../../pipeline/identity/fuse-filter.ts';
+import { hasKey, makeFuseFilter } from '../../../pipeline/identity/fuse-filter.ts';
 import { writeIdentityFile } from '../../../pipeline/identity/identity-file.ts';
 import { readIdentityFiles } from '../../../pipeline/identity/identity-files.ts';
 import { IdentityFilter } from '../../../pipeline/identity/identity-filter.ts';
@@ -28,7 +28,7 @@ describe('fuse filter', () => {
     fc.assert(
       fc.property(keys, (pairs) => {
         const filter = makeFuseFilter(Uint32Array.from(pairs.flat()));
-        for (const pair of pairs) expect(fuseHas(filter, pair, (place) => filter.fingerprints[place]!)).to.equal(true);
+        for (const pair of pairs) expect(hasKey(filter, pair, (place) => filter.fingerprints[place]!)).to.equal(true);
       }),
     );
   });
@@ -38,7 +38,7 @@ describe('fuse filter', () => {
     const filter = makeFuseFilter(Uint32Array.from(pairs.flat()));
     expect((filter.fingerprints.length * 8) / pairs.length).to.be.below(10);
     const strangers = pairsFrom(99, 200_000).filter((pair) =>
-      fuseHas(filter, pair, (place) => filter.fingerprints[place]!),
+      hasKey(filter, pair, (place) => filter.fingerprints[place]!),
     );
     expect(strangers.length / 200_000).to.be.below(1 / 200);
   });
@@ -97,7 +97,7 @@ describe('identity memory', () => {
               stored.push({ pair, offset: next });
             }
             next++;
-            await memory.settle(next);
+            await memory.sealIfFull(next);
             expect(memory.size).to.be.at.most(hot_ids + 60);
             if (!restart) continue;
             memory.close();
@@ -155,7 +155,7 @@ describe('identity memory', () => {
     const path = join(dir, 'a.ids');
     const seal = await writeIdentityFile(path, {
       parts: 4,
-      pairsOf: (part) => Uint32Array.from(pairs.filter(([high]) => (high & 3) === part).flat()),
+      readPairs: (part) => Uint32Array.from(pairs.filter(([high]) => (high & 3) === part).flat()),
     });
     const filter = await IdentityFilter.open(path, seal, () => false);
     const asked = [...pairs, ...pairsFrom(12, 3_000)];
@@ -259,7 +259,7 @@ describe('identity memory', () => {
       for (const [index, { pair, offset }] of later.entries()) {
         memory.add(...pair);
         stored.push({ pair, offset });
-        if (index % 500 === 499) await memory.settle(offset + 1n);
+        if (index % 500 === 499) await memory.sealIfFull(offset + 1n);
       }
       expect(remade).to.have.length(1);
       expect(stored.filter(({ pair }) => memory.add(...pair))).to.deep.equal([]);

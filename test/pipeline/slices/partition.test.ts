@@ -9,7 +9,7 @@ describe('a partition in the hands of a worker', () => {
   beforeEach(async () => {
     metering = await startMetering({ partitions: 1 });
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
   });
   afterEach(() => metering.stop());

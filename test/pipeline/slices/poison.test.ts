@@ -11,7 +11,7 @@ describe('what can never be written', () => {
   beforeEach(async () => {
     metering = await startMetering({ partitions: 1 });
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   afterEach(() => metering.stop());
 
@@ -35,7 +35,7 @@ describe('what can never be written', () => {
   it('is set aside with its bytes and the reason, the rest is counted, and it counts once it can be written', async () => {
     await refuse('events', `source != 'bad'`);
     await metering.send([...many('a', 20), event('poison', { source: 'bad' }), ...many('b', 20)]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('m', 'acme', MARCH)).to.equal('40');
     const [letter] = await letters();
     expect(letter).to.deep.include({ event_id: 'poison', replayed_at: null });
@@ -47,7 +47,7 @@ describe('what can never be written', () => {
       ['replayed', 'poison'],
       ['unknown', null],
     ]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('m', 'acme', MARCH)).to.equal('41');
     expect((await letters())[0]!.replayed_at).to.be.a('string');
     expect((await replay(null)).length).to.equal(0);
@@ -58,13 +58,13 @@ describe('what can never be written', () => {
   it('is voided where its raw row was written before its usage row was refused', async () => {
     await refuse('usage_buckets', `external_customer_id != 'cursed'`);
     await metering.send([...many('a', 10), event('poison', { external_customer_id: 'cursed' })]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('m', 'acme', MARCH)).to.equal('10');
     expect((await letters()).map(({ event_id }) => event_id)).to.deep.equal(['poison']);
     expect((await auditUsage(metering.stores, {}, () => {})).differences).to.equal(0);
     await accept('usage_buckets');
     expect((await replay(null)).map(({ verdict }) => verdict)).to.deep.equal(['replayed']);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('m', 'cursed', MARCH)).to.equal('1');
     expect((await auditUsage(metering.stores, {}, () => {})).differences).to.equal(0);
   });
@@ -73,7 +73,7 @@ describe('what can never be written', () => {
     await metering.stop();
     metering = await startMetering({ partitions: 2 });
     await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.pause();
     await refuse('events', `source != 'bad'`);
     const bad = (_none: unknown, i: number) => event(`bad${i}`, { source: 'bad' });
@@ -83,7 +83,7 @@ describe('what can never be written', () => {
     );
     expect(rows.length).to.equal(2);
     await metering.resume();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('m', 'acme', MARCH)).to.equal('120');
     expect((await letters()).map(({ event_id }) => event_id).sort()).to.deep.equal(
       Array.from({ length: 6 }, (_none, i) => `bad${i}`),
@@ -99,13 +99,13 @@ describe('what can never be written', () => {
       event(`m${i}`, { timestamp: new Date(Date.UTC(2000, i, 5)).toISOString() }),
     );
     await metering.send(months);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await metering.usage('m', 'acme', ['2000-01-01T00:00:00Z', '2025-01-01T00:00:00Z'])).to.equal('300');
   });
 
   it('a replay is validated again', async () => {
     await metering.send([{ event_id: 'nameless', external_customer_id: 'acme' }]);
-    await metering.settled();
+    await metering.waitForPipeline();
     const [letter] = await letters();
     const [verdict] = await replay(null);
     expect(verdict).to.deep.include({ id: letter!.id, verdict: 'refused', message: 'event_name: is required' });

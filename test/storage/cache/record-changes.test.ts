@@ -67,7 +67,7 @@ describe('changes of records', () => {
     await world.on('2026-02-05');
     await world.finalize();
     await world.use('acme', 'calls', 7);
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

@@ -58,17 +58,17 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
 
   it('an event from before that is replaced counts as what replaced it, and one that is voided not at all', async () => {
     await announce('before');
-    await metering.settled();
+    await metering.waitForPipeline();
     for (let n = 0; n < 60; n++) await metering.send([event(`e${n}`, 1)]);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.grow(4);
     for (let n = 0; n < 10; n++) await replaced(`e${n}`, 100);
     for (let n = 10; n < 15; n++) await voided(`e${n}`);
-    await metering.settled();
+    await metering.waitForPipeline();
     // 45 of 1 and 10 of 100.
     expect(await counted('before')).to.deep.equal(['1045', '55']);
     await announce('after');
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted('after')).to.deep.equal(['1045', '55']);
     expect(await misplaced()).to.deep.equal([]);
 
@@ -77,13 +77,13 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
     for (let n = 0; n < 3; n++) await voided(`e${n}`);
     for (let n = 15; n < 20; n++) await replaced(`e${n}`, 1000);
     await metering.send(Array.from({ length: 80 }, (_, n) => event(`e${n}`, 1)));
-    await metering.settled();
+    await metering.waitForPipeline();
     await replaced('e79', 500);
-    await metering.settled();
+    await metering.waitForPipeline();
     // The first 60 have 40 of 1, 2 of 100, 5 of 10, 5 of 1000; the 20 new ones have 19 of 1 and one of 500.
     for (const name of ['before', 'after']) expect(await counted(name)).to.deep.equal(['5809', '72']);
     await announce('last');
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted('last')).to.deep.equal(['5809', '72']);
     expect(await misplaced()).to.deep.equal([]);
     expect(await findings()).to.deep.equal([]);
@@ -91,12 +91,12 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
 
   it('corrections that a version before stored at another place are found by both ways to count, and applied again', async () => {
     await announce('before');
-    await metering.settled();
+    await metering.waitForPipeline();
     for (let n = 0; n < 30; n++) await metering.send([event(`e${n}`, 1)]);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.grow(4);
     for (let n = 20; n < 30; n++) await replaced(`e${n}`, 100);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted('before')).to.deep.equal(['1020', '30']);
     // As the column of a row is filled that was written before there was one.
     await metering.stores.clickhouse.command({
@@ -108,7 +108,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
     expect(new Set(kinds)).to.deep.equal(new Set(['correction_differs', 'counts_disagree']));
     const ids = found.flatMap(({ correction_id }) => correction_id ?? []);
     await requestCorrectionsAgain(metering.stores.postgres, ids);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await countOpenCorrections(metering.stores.postgres, ids)).to.equal(0);
     expect(await counted('before')).to.deep.equal(['1020', '30']);
     expect(await misplaced()).to.deep.equal([]);
@@ -117,15 +117,15 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
 
   it('a meter that was stopped before, or whose past is still being counted, goes on', async () => {
     await announce('stopped');
-    await metering.settled();
+    await metering.waitForPipeline();
     for (let n = 0; n < 20; n++) await metering.send([event(`e${n}`, 1)]);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.announce('stopped_sum', null);
-    await metering.settled();
+    await metering.waitForPipeline();
     await metering.grow(4);
     await replaced('e3', 100);
     await metering.send([event('e20', 1)]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await counted('stopped')).to.deep.equal(['119', '21']);
     expect(await findings()).to.deep.equal([]);
   });

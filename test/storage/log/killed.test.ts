@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
-import { chanceOf } from '../../support/seeds.ts';
+import { createChance } from '../../support/seeds.ts';
 import { temporaryDirectory } from '../../support/service.ts';
 import { freshDatabase } from '../../support/stores.ts';
 import { Reader, textOf } from './contract.ts';
@@ -19,7 +19,7 @@ describe('the embedded log with files, killed', () => {
     const database = await freshDatabase();
     const place = temporaryDirectory();
     const directory = join(place.path, 'log');
-    const chance = chanceOf(7);
+    const chance = createChance(7);
     const acknowledged: string[] = [];
     for (let kill = 0; kill < KILLS; kill++) {
       acknowledged.push(...(await appendUntilKilled(database.postgres_url, directory, chance.whole(0, 300))));

@@ -56,7 +56,7 @@ describe('usage that is asked for at one time', () => {
         })),
       ),
     );
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(async () => {
     await metering.stop();
@@ -118,7 +118,7 @@ describe('usage that is asked for at one time', () => {
   it('counts the groups and very many windows of who has bounds while they come: such questions are their own', async () => {
     const aggregation = { type: 'MAX', field: 'n', group_by: 'host' } as const;
     await metering.announce('m_grouped', { event_name: 'call', filters: [], aggregation });
-    await metering.settled();
+    await metering.waitForPipeline();
     const range = { start_us: Date.parse(RANGES[0][0]) * 1000, end_us: Date.parse(RANGES[0][1]) * 1000 };
     const bounds = () => ({ asker: 'acme', signal: new AbortController().signal, spent: { work: 0 } });
     const ask = (id: string) =>
@@ -137,7 +137,7 @@ describe('usage that is asked for at one time', () => {
     const hourly = { type: 'MAX', field: 'n', bucket_size: 'HOUR' } as const;
     for (const id of ['m_hourly', 'm_also_hourly'])
       await metering.announce(id, { event_name: 'call', filters: [], aggregation: hourly });
-    await metering.settled();
+    await metering.waitForPipeline();
     const both = (days: number) => () =>
       Promise.all(
         ['m_hourly', 'm_also_hourly'].map((id) =>

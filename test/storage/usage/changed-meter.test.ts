@@ -9,7 +9,7 @@ describe('usage of a meter that changes during the question', () => {
   before(async () => {
     metering = await startMetering({ partitions: 3 });
     await metering.announce('m', meterOf('n'));
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(() => metering.stop());
 
@@ -28,7 +28,7 @@ describe('usage of a meter that changes during the question', () => {
         properties: { n: '1', twice: '2' },
       })),
     );
-    await metering.settled();
+    await metering.waitForPipeline();
   };
   const total = async (stores: Stores) => {
     const range = { start_us: Date.UTC(2026, 2, 1) * 1000, end_us: Date.UTC(2026, 3, 1) * 1000 };
@@ -58,7 +58,7 @@ describe('usage of a meter that changes during the question', () => {
     await send(0, 50);
     const change = async () => {
       await metering.announce('m', meterOf('twice'));
-      await metering.settled();
+      await metering.waitForPipeline();
       await send(50, 50);
     };
     expect(await total(interrupted(change))).to.equal('200');
@@ -72,7 +72,7 @@ describe('usage of a meter that changes during the question', () => {
       await announced;
     };
     expect(['100', '200']).to.include(await total(interrupted(change)));
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await total(metering.stores)).to.equal('100');
   });
 });

@@ -33,15 +33,15 @@ describe('usage of ranges at the ends of time', () => {
         timestamp,
       })),
     );
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(() => metering.stop());
 
   for (const rows of ['hours', 'days']) {
     it(`from ${rows}`, async () => {
       if (rows === 'days') {
-        await metering.askForDailyRollups('2255-01-01T00:00:00Z');
-        await metering.settled();
+        await metering.requestDailyRollups('2255-01-01T00:00:00Z');
+        await metering.waitForPipeline();
       }
       for (const [start, end, expected] of RANGES)
         expect(await metering.usage('calls', 'acme', [start, end]), `${start} – ${end}`).to.equal(expected);

@@ -27,7 +27,7 @@ describe('a question that is given up', () => {
         properties: { n: 1 },
       })),
     );
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(() => metering.stop());
 

@@ -12,11 +12,11 @@ describe('usage rows of a range of customers', () => {
   before(async () => {
     metering = await startMetering();
     await metering.announce('m_sum', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
-    await metering.settled();
+    await metering.waitForPipeline();
     const timestamp = '2026-03-10T10:00:00Z';
     const event = { event_name: 'call', timestamp, properties: { n: 1 } };
     await metering.send(['a', 'b', 'c', 'd'].map((id) => ({ ...event, event_id: id, external_customer_id: id })));
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(() => metering.stop());
 

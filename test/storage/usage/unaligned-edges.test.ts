@@ -26,7 +26,7 @@ describe('usage of a range with ragged ends', () => {
       await metering.announce(id, { event_name: 'call', filters: [], aggregation: { type, field: 'n' } });
     await metering.announce('m_count', { event_name: 'call', filters: [], aggregation: { type: 'COUNT' } });
     await metering.send([at('e1', '10:05:00', 1), at('e2', '11:10:00', 2), at('e3', '11:30:00', 3)]);
-    await metering.settled();
+    await metering.waitForPipeline();
   });
   after(async () => {
     await metering.stop();
@@ -68,7 +68,7 @@ describe('usage of a range with ragged ends', () => {
 
   it('sees a later event, also of another slice, and asks nobody else’s', async () => {
     await metering.send([at('e4', '11:50:00', 4), at('e5', '11:59:59', 5, 'other')]);
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await ask('10:00:00', '11:45:00')).to.equal('6 3 3, raw');
     expect(await ask('10:00:00', '11:55:00')).to.equal('10 4 4');
   });
@@ -118,7 +118,7 @@ describe('usage of a range with ragged ends', () => {
     expect(report.usage[0]!.total.value.toString()).to.equal('6');
     way.meet(undefined);
     await way.release();
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await ask('10:00:00', '11:57:00')).to.equal('17 5 7');
   });
 

@@ -37,7 +37,7 @@ describe('usage that is kept in memory', () => {
     });
     const types = { m_sum: 'SUM', m_max: 'MAX', m_latest: 'LATEST' } as const;
     for (const [id, type] of Object.entries(types)) await metering.announce(id, meterOf('n', type));
-    await metering.settled();
+    await metering.waitForPipeline();
     await send('10:05:00', 1);
     countStatements();
   });
@@ -55,7 +55,7 @@ describe('usage that is kept in memory', () => {
   const voided = async (event_id: string) => {
     const asked = { event_id, action: 'void', replacement: null, reason: 'wrong', user_id: 'user_a' } as const;
     await requestCorrection(metering.stores, SCOPE, { ...asked, now: new Date() });
-    await metering.settled();
+    await metering.waitForPipeline();
   };
   const meterOf = (field: string, type: 'SUM' | 'MAX' | 'LATEST' = 'SUM') => ({
     event_name: 'call',
@@ -66,7 +66,7 @@ describe('usage that is kept in memory', () => {
     const timestamp = `2026-03-${day}T${time}Z`;
     const event = { event_name: 'call', external_customer_id: customer, timestamp, properties: { n, twice: 2 * n } };
     await metering.send([{ event_id: `e${++sent}`, ...event }]);
-    await metering.settled();
+    await metering.waitForPipeline();
   };
   /** As of its end. */
   const usage = async (meter: string, from: string, to: string) => {
@@ -130,12 +130,12 @@ describe('usage that is kept in memory', () => {
 
   it('is that of the version of the meter that counts', async () => {
     await metering.announce('m_sum', meterOf('twice'));
-    await metering.settled();
+    await metering.waitForPipeline();
     expect(await ask('2026-03-10T11:31:00Z')).to.match(/^20 7 2/);
     await send('11:20:00', 4);
     expect(await ask('2026-03-10T11:32:00Z')).to.equal('28 7 4, 0 statements');
     await metering.announce('m_sum', null);
-    await metering.settled();
+    await metering.waitForPipeline();
     await send('11:21:00', 3);
     expect(await ask('2026-03-10T11:33:00Z')).to.match(/^28 7 3/);
   });

@@ -30,7 +30,7 @@ describe('usage that is fed from other processes', () => {
 
   const use = async (n: number) => {
     await world.use('acme', 'calls', n);
-    await world.settle();
+    await world.waitForPipeline();
     used += n;
   };
   /** What an answer was made of; it is always right. */
@@ -80,7 +80,7 @@ describe('usage that is fed from other processes', () => {
     expect(await asked()).to.equal('gathered');
     const event_id = 'wrong';
     await world.send([world.event('acme', 'calls', { n: 9, event_id })]);
-    await world.settle();
+    await world.waitForPipeline();
     used += 9;
     await asked();
     await world.api.request('POST', `/events/${event_id}/void`, { body: { reason: 'wrong' } });

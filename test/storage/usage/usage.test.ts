@@ -76,10 +76,10 @@ describe('usage: any question equals the reference model', () => {
     for (const [name, aggregation] of Object.entries(AGGREGATIONS))
       await world.meter(name, aggregation, { event_name: 'call' });
     await world.send(events.slice(0, 400));
-    await world.settle();
+    await world.waitForPipeline();
     // What comes in another slice falls into the same buckets.
     await world.send(events.slice(400));
-    await world.settle();
+    await world.waitForPipeline();
   });
   after(() => world.stop());
 

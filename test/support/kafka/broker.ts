@@ -23,7 +23,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import { type JavaServer, jarsOf } from '../jars.ts';
+import { ensureJars, type JavaServer } from '../jars.ts';
 import { type Leash, newLeash } from './leash.ts';
 import { brokerAddress, brokerIds, freePorts, type Layout, serverProperties } from './settings.ts';
 
@@ -65,7 +65,7 @@ type Cluster = { dir: string; jars: string; layout: Layout; brokers: Broker[]; l
 export async function startKafka(options: KafkaOptions = {}): Promise<TestKafka> {
   const { brokers: size = 1 } = options;
   if (size !== 1 && size !== 3) throw new Error(`A test cluster has one broker or three, not ${size}.`);
-  const jars = jarsOf(BROKER);
+  const jars = ensureJars(BROKER);
   const dir = resolve(options.dir ?? mkdtempSync(join(tmpdir(), 'farthing-kafka-')));
   const layout = knownLayout(dir, options) ?? (await formatCluster(dir, jars, options));
   const brokers = brokerIds(layout).map((id) => ({ id, dir: brokerDir(dir, id) }));

@@ -13,49 +13,59 @@ import { errorRecord, type FarthingError } from '../../core/error.ts';
 import { viewCached, viewLastCached } from '../../storage/cache/cached-answers.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import type { Services } from '../services.ts';
-import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
-import { asFarthingError, setErrorHeaders } from './errors.ts';
-import { type KeptRead, keptText, prepareText } from './kept-text.ts';
+import { type AuthenticatedPrincipal, findCachedPrincipal, getRateLimits } from './auth.ts';
+import { setErrorHeaders, toFarthingError } from './errors.ts';
 import { parseQuery } from './query-string.ts';
-import { lineOfAnswer, REQUEST_ID, requestIdOf } from './request-log.ts';
-import type { KeptContext, Route } from './route.ts';
+import { buildAnswerLine, REQUEST_ID, readRequestId } from './request-log.ts';
+import type { CachedReadContext, Route } from './route.ts';
+import { type CachedAnswerRead, prepareText, serializeCachedRead } from './serialized-cache.ts';
 
 /** Names and values in turn. */
 type Headers = readonly string[];
-type Mounted = {
+type CachedReadsOptions = {
   readonly routes: readonly Route[];
   readonly metrics: HttpMetrics;
   /** Of every answer. */
   readonly headers: Headers;
   readonly otherwise: RequestListener;
 };
-type Asked = { readonly route: KeptRoute; readonly input: { readonly params: unknown; readonly query: unknown } };
+type CachedReadMatch = {
+  readonly route: CachedRoute;
+  readonly input: { readonly params: unknown; readonly query: unknown };
+};
 
-export function keptReads(services: Services, mounted: Mounted): RequestListener {
-  const routes = mounted.routes.flatMap((route) => keptRoute(route) ?? []);
+export function serveCachedReads(services: Services, mounted: CachedReadsOptions): RequestListener {
+  const routes = mounted.routes.flatMap((route) => toCachedRoute(route) ?? []);
   return (request, response) => {
-    const asked = request.method === 'GET' ? askedIn(routes, request.url!) : undefined;
-    const caller = asked && knownCaller(request as Request, asked.route.access, services, services.clock());
-    if (asked === undefined || caller === undefined) return mounted.otherwise(request, response);
-    answerKept(request, response, { services, mounted, asked, caller, began: performance.now() });
+    const matched = request.method === 'GET' ? matchCachedRead(routes, request.url!) : undefined;
+    const principal =
+      matched && findCachedPrincipal(request as Request, matched.route.access, services, services.clock());
+    if (matched === undefined || principal === undefined) return mounted.otherwise(request, response);
+    answerFromCache(request, response, {
+      services,
+      mounted,
+      matched: matched,
+      principal: principal,
+      began: performance.now(),
+    });
   };
 }
 
-type Answering = {
+type CachedReadExchange = {
   readonly services: Services;
-  readonly mounted: Mounted;
-  readonly asked: Asked;
-  readonly caller: Caller;
+  readonly mounted: CachedReadsOptions;
+  readonly matched: CachedReadMatch;
+  readonly principal: AuthenticatedPrincipal;
   readonly began: number;
 };
 
 /** Whatever is not there, or fails, is left to the framework, which says why; what it has gathered is prepared for who asks next. */
-function answerKept(request: IncomingMessage, response: ServerResponse, answering: Answering): void {
-  const { services, mounted, asked, caller } = answering;
+function answerFromCache(request: IncomingMessage, response: ServerResponse, answering: CachedReadExchange): void {
+  const { services, mounted, matched, principal } = answering;
   const now = services.clock();
-  const { tenant_id, environment_id } = caller;
-  viewCached(services, { tenant_id, environment_id, now }, (kept) => {
-    const read = kept === null ? undefined : readOf(asked, { kept, now });
+  const { tenant_id, environment_id } = principal;
+  viewCached(services, { tenant_id, environment_id, now }, (cache) => {
+    const read = cache === null ? undefined : tryReadCached(matched, { cache: cache, now });
     if (read === undefined) {
       response.once('finish', () => prepare(response, answering));
       return mounted.otherwise(request, response);
@@ -71,27 +81,27 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
 }
 
 /** To gather it takes milliseconds, and its text microseconds, which are then none of those of a read. */
-function prepare({ statusCode }: ServerResponse, { services, asked, caller }: Answering): void {
-  if (statusCode !== asked.route.route.success) return;
-  const kept = viewLastCached(services, caller);
-  const read = kept && readOf(asked, { kept, now: services.clock() });
+function prepare({ statusCode }: ServerResponse, { services, matched, principal }: CachedReadExchange): void {
+  if (statusCode !== matched.route.route.success) return;
+  const cache = viewLastCached(services, principal);
+  const read = cache && tryReadCached(matched, { cache: cache, now: services.clock() });
   if (!read) return;
   try {
-    prepareText(asked.route.route.answer!, read);
+    prepareText(matched.route.route.answer!, read);
   } catch (error) {
     services.logger.error({ err: error }, 'an answer that was given cannot be prepared for who asks next');
   }
 }
 
-function readOf({ route, input }: Asked, context: KeptContext): KeptRead | undefined {
+function tryReadCached({ route, input }: CachedReadMatch, context: CachedReadContext): CachedAnswerRead | undefined {
   try {
-    return route.route.kept!(input as never, context);
+    return route.route.readCached!(input as never, context);
   } catch {
     return undefined;
   }
 }
 
-type KeptRoute = {
+type CachedRoute = {
   readonly path: string;
   readonly access: Permission;
   readonly pattern: RegExp;
@@ -103,28 +113,28 @@ type KeptRoute = {
 /** An id needs no decoding. */
 const PARAMETER = '([A-Za-z0-9_]{1,100})';
 
-function keptRoute(route: Route): KeptRoute | null {
-  const { kept, path, access, query } = route;
-  if (kept === undefined || access === 'public') return null;
+function toCachedRoute(route: Route): CachedRoute | null {
+  const { readCached: cache, path, access, query } = route;
+  if (cache === undefined || access === 'public') return null;
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
   const pattern = new RegExp(`^/v1${path.replace(/:\w+/g, PARAMETER)}$`);
   const queryNames = new Set(query instanceof z.ZodObject ? Object.keys(query.shape) : []);
   return { path, access, pattern, names, queryNames, route };
 }
 
-function askedIn(routes: readonly KeptRoute[], url: string): Asked | undefined {
+function matchCachedRead(routes: readonly CachedRoute[], url: string): CachedReadMatch | undefined {
   const at = url.indexOf('?');
   const path = at < 0 ? url : url.slice(0, at);
   for (const route of routes) {
     const match = route.pattern.exec(path);
     if (match === null) continue;
-    const input = inputOf(route, match, at < 0 ? null : url.slice(at + 1));
+    const input = parseInput(route, match, at < 0 ? null : url.slice(at + 1));
     return input && { route, input };
   }
   return undefined;
 }
 
-function inputOf({ names, queryNames, route }: KeptRoute, match: RegExpExecArray, text: string | null) {
+function parseInput({ names, queryNames, route }: CachedRoute, match: RegExpExecArray, text: string | null) {
   const params = Object.fromEntries(names.map((name, index) => [name, match[index + 1]]));
   // What is escaped may be anything.
   if (text !== null && !/^[\w=&.,-]*$/.test(text)) return undefined;
@@ -152,20 +162,20 @@ class HeaderList {
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { answering, read }: { readonly answering: Answering; readonly read: KeptRead },
+  { answering, read }: { readonly answering: CachedReadExchange; readonly read: CachedAnswerRead },
 ): void {
-  const { services, mounted, asked, caller, began } = answering;
-  const { route, path } = asked.route;
+  const { services, mounted, matched, principal, began } = answering;
+  const { route, path } = matched.route;
   const headers = new HeaderList(mounted.headers);
-  const request_id = requestIdOf(request);
+  const request_id = readRequestId(request);
   headers.set(REQUEST_ID, request_id);
   let body: string;
   let http_status: number = route.success;
   try {
-    rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, headers);
-    body = keptText(route.answer!, read);
+    getRateLimits(services).countRequest(principal.secret_id ?? principal.user_id, headers);
+    body = serializeCachedRead(route.answer!, read);
   } catch (error) {
-    const known: FarthingError = asFarthingError(error);
+    const known: FarthingError = toFarthingError(error);
     if (known.http_status_code >= 500) services.logger.error({ err: error, request_id }, 'request failed');
     setErrorHeaders(headers, known);
     http_status = known.http_status_code;
@@ -179,14 +189,14 @@ function answer(
   mounted.metrics.measured({ route: path, status: http_status, seconds: duration_ms / 1000 });
   const level = http_status >= 500 ? 'error' : 'info';
   if (!services.logger.isLevelEnabled(level)) return;
-  const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
-  const said = { scope, method: request.method, url: request.url!, route: path, http_status };
-  const line = { request_id, ...lineOfAnswer({ ...said, duration_ms: Math.round(duration_ms) }) };
+  const scope = { tenant_id: principal.tenant_id, environment_id: principal.environment_id };
+  const logged = { scope, method: request.method, url: request.url!, route: path, http_status };
+  const line = { request_id, ...buildAnswerLine({ ...logged, duration_ms: Math.round(duration_ms) }) };
   services.logger[level](line, 'request completed');
 }
 
 /** What these put on every answer, whatever is asked. */
-export function headersOf(handlers: readonly RequestHandler[]): Headers {
+export function collectHeaders(handlers: readonly RequestHandler[]): Headers {
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';
   const response = new ServerResponse(request);

@@ -3,16 +3,16 @@ import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Effects } from '../http/effects.ts';
 import type { Context } from '../http/route.ts';
 
-export function runAgain<Input>(messageOf: (input: Input) => string) {
+export function replayWorkflow<Input>(buildMessage: (input: Input) => string) {
   return {
-    again: async (done: Effects, input: Input, context: Context) => ({
-      message: messageOf(input),
-      ...(await runOf(done, context)),
+    replay: async (done: Effects, input: Input, context: Context) => ({
+      message: buildMessage(input),
+      ...(await loadStartedRun(done, context)),
     }),
   };
 }
 
-export async function runOf(done: Effects, { scope, services }: Context) {
+export async function loadStartedRun(done: Effects, { scope, services }: Context) {
   const { id, run_id } = await WorkflowRunModel.fetch(scope, done.made('workflow'), { database: services.postgres });
   return { workflow_id: id, run_id };
 }

@@ -58,21 +58,24 @@ export const usageRange = {
   },
 };
 
-export const textOf = (text: z.ZodString = z.string()) => orNull(text);
+export const nullableText = (text: z.ZodString = z.string()) => orNull(text);
 
 /** Everything that can have been sent: timestamps outside of it are refused at ingestion. */
 export const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 
-export type AskedRange = { start_us: Microseconds; end_us: Microseconds };
+export type RequestedRange = { start_us: Microseconds; end_us: Microseconds };
 
 /** From the beginning until now where the request does not say. */
-export function rangeOf(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
-  const end_us = asked.end_time ?? toUs(now.getTime());
-  const start_us = asked.start_time ?? BEGINNING_US;
-  return checkedRange({ start_us, end_us });
+export function toRequestedRange(
+  input: { start_time: number | null; end_time: number | null },
+  now: Date,
+): RequestedRange {
+  const end_us = input.end_time ?? toUs(now.getTime());
+  const start_us = input.start_time ?? BEGINNING_US;
+  return checkRange({ start_us, end_us });
 }
 
-export function checkedRange(range: AskedRange): AskedRange {
+export function checkRange(range: RequestedRange): RequestedRange {
   if (range.end_us <= range.start_us) throw invalid('end_time', `must be after start_time ${formatUs(range.start_us)}`);
   return range;
 }
@@ -81,22 +84,26 @@ export function checkedRange(range: AskedRange): AskedRange {
 export const WINDOWS_MAX = 50_000;
 
 /** A year has half a million minutes: such an answer is refused, because nobody would get it whole. */
-export function checkWindows(range: AskedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
+export function checkWindows(range: RequestedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
   if (windowCount(range, size) <= WINDOWS_MAX) return;
   throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
 }
 
 /** A meter's own buckets are cut one by one, unless its pre-aggregated rows on the clock of UTC are these buckets. */
-export function checkBuckets(range: AskedRange, size: WindowSize | null | undefined, timezone: string | null): void {
+export function checkBuckets(
+  range: RequestedRange,
+  size: WindowSize | null | undefined,
+  timezone: string | null,
+): void {
   if (size && !(toBaseSize(size) === size && timezone === null)) checkWindows(range, size, 'bucket_size');
 }
 
 /** The external id that is asked for; null for all customers. A customer_id must be one that there is. */
-export async function customersAsked(
-  asked: { customer_id?: string | null; external_customer_id?: string | null },
+export async function loadRequestedCustomers(
+  input: { customer_id?: string | null; external_customer_id?: string | null },
   { scope, services }: Context,
 ): Promise<string[] | null> {
-  const { customer_id, external_customer_id } = asked;
+  const { customer_id, external_customer_id } = input;
   if (!customer_id) return external_customer_id ? [external_customer_id] : null;
   const { external_id } = await CustomerModel.fetch(scope, customer_id, { database: services.postgres });
   if (external_customer_id && external_customer_id !== external_id)
@@ -111,20 +118,20 @@ export async function withBounds<Answer>(
   { scope, response }: Context,
   answer: (bounds: QueryBounds) => Promise<Answer>,
 ): Promise<Answer> {
-  const caller = new AbortController();
+  const controller = new AbortController();
   // Many questions of one request may wait at one time.
-  setMaxListeners(0, caller.signal);
+  setMaxListeners(0, controller.signal);
   const leave = () =>
-    caller.abort(new FarthingError('invalid_operation', 'the caller has gone', { http_status_code: GONE }));
+    controller.abort(new FarthingError('invalid_operation', 'the caller has gone', { http_status_code: GONE }));
   response.once('close', leave);
   if (response.destroyed) leave();
   try {
-    return await answer({ asker: scope.tenant_id, signal: caller.signal, spent: { work: 0 } });
+    return await answer({ asker: scope.tenant_id, signal: controller.signal, spent: { work: 0 } });
   } catch (error) {
     // What the store says of a statement that was broken off is no news.
-    caller.signal.throwIfAborted();
+    controller.signal.throwIfAborted();
     // Nor does anybody want what the other lines of a refused answer still ask for.
-    caller.abort(error);
+    controller.abort(error);
     throw error;
   } finally {
     response.off('close', leave);

@@ -7,7 +7,7 @@ import type { Services } from './services.ts';
 
 const EVERY_MS = 300_000;
 
-export function auditKept(services: Services, every_ms = EVERY_MS): { close(): Promise<void> } {
+export function startCacheAudit(services: Services, every_ms = EVERY_MS): { close(): Promise<void> } {
   let running = Promise.resolve();
   const sample = async () => {
     try {

@@ -32,7 +32,7 @@ describe('reads that are kept', () => {
       `/customers/${customer}/entitlements`,
     ];
     await world.use('acme', 'calls', 3);
-    await world.settle();
+    await world.waitForPipeline();
     for (const path of paths) await world.get(path);
     framework = makeHttpServer(buildApp({ ...world.api.services, usage_memory: undefined })).listen(0);
   });
@@ -83,7 +83,7 @@ describe('reads that are kept', () => {
     world.at('2026-01-10T00:00:01.250Z');
     await same('later');
     await world.use('acme', 'calls', 104);
-    await world.settle();
+    await world.waitForPipeline();
     await same('more usage');
     const name = 'a \\u0000as_of\\u0000 "name"';
     await world.api.request('PUT', paths[0]!.replace('/balance/real-time', ''), { body: { name } });

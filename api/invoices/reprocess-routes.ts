@@ -4,15 +4,15 @@ import { recalculateDraft, recalculateInvoice } from '../../actions/invoices/rec
 import { resendInvoiceEvent } from '../../actions/invoices/resend-invoice-event.ts';
 import { parseEventName } from '../../core/system-event/catalogue.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
-import { runAgain } from '../workflows/run-again.ts';
+import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
+import { replayWorkflow } from '../workflows/replay-workflow.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { showInvoice } from './expand.ts';
-import { FinalizeQuery, InvoiceAnswer, invoiceIdParams, TellAgainQuery, ToldAgain } from './schema.ts';
+import { FinalizeQuery, InvoiceAnswer, invoiceIdParams, ResendWebhookQuery, WebhookResentAnswer } from './schema.ts';
 
 const tag = 'Invoices';
 
-export const invoiceAgainRoutes: Route[] = [
+export const invoiceReprocessRoutes: Route[] = [
   route({
     method: 'post',
     path: '/invoices/:id/recalculate',
@@ -26,12 +26,12 @@ export const invoiceAgainRoutes: Route[] = [
     query: FinalizeQuery,
     success: 200,
     answer: InvoiceAnswer,
-    once: {
-      again: async (done, _input, context) => showStored(done.made('invoice'), context),
+    idempotency: {
+      replay: async (done, _input, context) => showStored(done.made('invoice'), context),
     },
     handle: async ({ params, query }, context) => {
-      const asked = { id: params.id, finalize: query.finalize, author: authorOf(context) };
-      return showInvoice(await recalculateInvoice(context.services, context.scope, asked), context);
+      const input = { id: params.id, finalize: query.finalize, author: toAuthor(context) };
+      return showInvoice(await recalculateInvoice(context.services, context.scope, input), context);
     },
   }),
   route({
@@ -47,10 +47,10 @@ export const invoiceAgainRoutes: Route[] = [
     query: FinalizeQuery,
     success: 200,
     answer: InvoiceAnswer,
-    once: { again: async (_done, { params }, context) => showStored(params.id, context) },
+    idempotency: { replay: async (_done, { params }, context) => showStored(params.id, context) },
     handle: async ({ params, query }, context) => {
-      const asked = { id: params.id, finalize: query.finalize, author: authorOf(context) };
-      return showInvoice(await recalculateDraft(context.services, context.scope, asked), context);
+      const input = { id: params.id, finalize: query.finalize, author: toAuthor(context) };
+      return showInvoice(await recalculateDraft(context.services, context.scope, input), context);
     },
   }),
   route({
@@ -65,10 +65,10 @@ export const invoiceAgainRoutes: Route[] = [
     params: invoiceIdParams,
     success: 202,
     answer: WorkflowResult,
-    once: runAgain(({ params: { invoice_id } }) => beingFinalized(invoice_id)),
+    idempotency: replayWorkflow(({ params: { invoice_id } }) => beingFinalized(invoice_id)),
     handle: async ({ params: { invoice_id } }, context) => {
-      const asked = { invoice_id, author: authorOf(context) };
-      const { id: workflow_id, run_id } = await finalizeLater(context.services, context.scope, asked);
+      const input = { invoice_id, author: toAuthor(context) };
+      const { id: workflow_id, run_id } = await finalizeLater(context.services, context.scope, input);
       return { message: beingFinalized(invoice_id), workflow_id, run_id };
     },
   }),
@@ -84,11 +84,13 @@ export const invoiceAgainRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: MessageAnswer,
-    once: { again: async (_done, { params: { id } }) => isTold('invoice.communication.triggered', id) },
+    idempotency: {
+      replay: async (_done, { params: { id } }) => showWebhookSent('invoice.communication.triggered', id),
+    },
     handle: async ({ params: { id } }, context) => {
       const event_name = 'invoice.communication.triggered';
-      await resendInvoiceEvent(context.services, context.scope, { id, event_name, author: authorOf(context) });
-      return isTold(event_name, id);
+      await resendInvoiceEvent(context.services, context.scope, { id, event_name, author: toAuthor(context) });
+      return showWebhookSent(event_name, id);
     },
   }),
   route({
@@ -100,13 +102,15 @@ export const invoiceAgainRoutes: Route[] = [
     tag,
     access: 'invoice:write',
     params: idParams,
-    query: TellAgainQuery,
+    query: ResendWebhookQuery,
     success: 200,
-    answer: ToldAgain,
-    once: { again: async (_done, { params: { id }, query }) => isToldAgain(parseEventName(query.event_name), id) },
+    answer: WebhookResentAnswer,
+    idempotency: {
+      replay: async (_done, { params: { id }, query }) => showWebhookResent(parseEventName(query.event_name), id),
+    },
     handle: async ({ params: { id }, query }, context) => {
-      const telling = { id, event_name: query.event_name, author: authorOf(context) };
-      return isToldAgain(await resendInvoiceEvent(context.services, context.scope, telling), id);
+      const resend = { id, event_name: query.event_name, author: toAuthor(context) };
+      return showWebhookResent(await resendInvoiceEvent(context.services, context.scope, resend), id);
     },
   }),
 ];
@@ -120,10 +124,10 @@ function beingFinalized(id: string): string {
   return `invoice ${id} is being finalized`;
 }
 
-function isTold(event_name: string, id: string) {
+function showWebhookSent(event_name: string, id: string) {
   return { message: `${event_name} is told of invoice ${id}` };
 }
 
-function isToldAgain(event_name: string, id: string) {
+function showWebhookResent(event_name: string, id: string) {
   return { message: `${event_name} is told of invoice ${id} again`, event_name };
 }

@@ -6,17 +6,20 @@ import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 
 /** As the record has it; null of a column of free text. */
-export function wordsOf(field: z.core.$ZodType | undefined): readonly string[] | null {
+export function listEnumValues(field: z.core.$ZodType | undefined): readonly string[] | null {
   if (field instanceof z.ZodEnum) return field.options.map(String);
   if (field instanceof z.ZodLiteral) return [...field.values].map(String);
-  if (field instanceof z.ZodPipe) return wordsOf(field.out);
+  if (field instanceof z.ZodPipe) return listEnumValues(field.out);
   if (field instanceof z.ZodNullable || field instanceof z.ZodOptional || field instanceof z.ZodDefault)
-    return wordsOf(field.unwrap());
+    return listEnumValues(field.unwrap());
   return null;
 }
 
-export function spelled(value: string, { field, words }: { field: string; words: readonly string[] }): string {
-  const word = words.find((one) => one.toLowerCase() === value.toLowerCase());
-  if (word === undefined) throw invalid('filters', `${field} is one of ${words.join(', ')}, and never ${value}`);
+export function normalizeEnumValue(
+  value: string,
+  { field, words: values }: { field: string; words: readonly string[] },
+): string {
+  const word = values.find((one) => one.toLowerCase() === value.toLowerCase());
+  if (word === undefined) throw invalid('filters', `${field} is one of ${values.join(', ')}, and never ${value}`);
   return word;
 }

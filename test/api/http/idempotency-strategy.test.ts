@@ -1,9 +1,9 @@
 /**
- * How each POST is done once though its process is killed before it could answer (api/http/once.ts). A new operation stands here with its
+ * How each POST is done once though its process is killed before it could answer (api/http/idempotency-strategy.ts). A new operation stands here with its
  * way, or this fails: one that makes a record or moves money has `again` or a key of its own.
  */
 import { expect } from 'chai';
-import { wayOf } from '../../../api/http/once.ts';
+import { idempotencyStrategy } from '../../../api/http/idempotency-strategy.ts';
 import { routes } from '../../../api/resources.ts';
 
 /** Those that are done again and do nothing twice. */
@@ -32,10 +32,14 @@ const READS = ['parsePricing'];
 describe('the ways in which a POST is done once', () => {
   const posts = routes.filter(({ method, access }) => method === 'post' && access !== 'public');
   const called = (way: string) =>
-    posts.filter((route) => wayOf(route) === way && !route.access.endsWith(':read')).map((route) => route.operation_id);
+    posts
+      .filter((route) => idempotencyStrategy(route) === way && !route.access.endsWith(':read'))
+      .map((route) => route.operation_id);
 
   it('each operation has one', () => {
-    const without = posts.filter((route) => wayOf(route) === undefined).map(({ operation_id }) => operation_id);
+    const without = posts
+      .filter((route) => idempotencyStrategy(route) === undefined)
+      .map(({ operation_id }) => operation_id);
     expect(without).to.deep.equal([]);
   });
 
@@ -47,7 +51,7 @@ describe('the ways in which a POST is done once', () => {
   });
 
   it('only who may write makes what is noted', () => {
-    const noted = posts.filter((route) => typeof wayOf(route) === 'object');
+    const noted = posts.filter((route) => typeof idempotencyStrategy(route) === 'object');
     expect(noted.length).to.be.greaterThan(40);
     expect(noted.filter(({ access }) => access.endsWith(':read'))).to.deep.equal([]);
   });

@@ -5,8 +5,8 @@
 import { type Profiler, Session } from 'node:inspector/promises';
 import { eachRead } from './request-times.ts';
 
-export type Stretches = {
-  readonly stretches: {
+export type BlockedIntervals = {
+  readonly intervals: {
     readonly who: string;
     readonly total_ms: number;
     readonly longest_ms: number;
@@ -22,7 +22,7 @@ export type Slowest = {
   readonly from_ms: number;
   readonly mean_ms: number;
   /** By who held it, the mean of a read. */
-  readonly held_ms: readonly (readonly [who: string, mean_ms: number])[];
+  readonly blocked_ms: readonly (readonly [who: string, mean_ms: number])[];
 };
 
 export const LONG_MS = 2;
@@ -33,7 +33,7 @@ const NS_PER_MS = 1e6;
 const NOBODY = 'nobody: Postgres was waited for';
 
 /** From now on; what it answers ends it. */
-export async function watchStretches(): Promise<() => Promise<Stretches>> {
+export async function watchBlockedIntervals(): Promise<() => Promise<BlockedIntervals>> {
   const session = new Session();
   session.connect();
   await session.post('Profiler.enable');
@@ -46,7 +46,7 @@ export async function watchStretches(): Promise<() => Promise<Stretches>> {
     const { profile } = await session.post('Profiler.stop');
     session.disconnect();
     const found = stretchesOf(profile);
-    return { stretches: summaries(found), slowest: slowestOf(reads, found) };
+    return { intervals: summaries(found), slowest: slowestOf(reads, found) };
   };
 }
 
@@ -71,7 +71,7 @@ function stretchesOf({ nodes, samples = [], timeDeltas = [], startTime }: Profil
   return stretches;
 }
 
-function summaries(stretches: readonly Stretch[]): Stretches['stretches'] {
+function summaries(stretches: readonly Stretch[]): BlockedIntervals['intervals'] {
   const took = new Map<string, number[]>();
   for (const { who, began_ms, ended_ms } of stretches) {
     if (who === NOBODY) continue;
@@ -102,7 +102,7 @@ function slowestOf(reads: readonly Read[], stretches: readonly Stretch[]): Slowe
     count: slowest.length,
     from_ms: slowest.reduce((least, read) => Math.min(least, tookOf(read)), Number.POSITIVE_INFINITY),
     mean_ms: slowest.reduce((sum, read) => sum + tookOf(read), 0) / count,
-    held_ms: [...held].map(([who, ms]) => [who, ms / count] as const).sort(([, a], [, b]) => b - a),
+    blocked_ms: [...held].map(([who, ms]) => [who, ms / count] as const).sort(([, a], [, b]) => b - a),
   };
 }
 
@@ -110,7 +110,7 @@ function tookOf({ began_ms, ended_ms }: Read): number {
   return ended_ms - began_ms;
 }
 
-function summary(who: string, took_ms: readonly number[]): Stretches['stretches'][number] {
+function summary(who: string, took_ms: readonly number[]): BlockedIntervals['intervals'][number] {
   return {
     who,
     total_ms: took_ms.reduce((sum, one) => sum + one, 0),
