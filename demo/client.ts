@@ -13,16 +13,16 @@ export class Client {
   }
 
   get<Answer>(path: string): Promise<Answer> {
-    return this.#ask<Answer>('GET', path) as Promise<Answer>;
+    return this.#request<Answer>('GET', path) as Promise<Answer>;
   }
 
   post<Answer>(path: string, body: DemoFields = {}): Promise<Answer> {
-    return this.#ask<Answer>('POST', path, body) as Promise<Answer>;
+    return this.#request<Answer>('POST', path, body) as Promise<Answer>;
   }
 
   /** Null when there is no such thing. */
   find<Answer>(path: string): Promise<Answer | null> {
-    return this.#ask<Answer>('GET', path, undefined, { or_null: true });
+    return this.#request<Answer>('GET', path, undefined, { or_null: true });
   }
 
   /** Events carry their ids: what was not acknowledged is sent again, and counts once. */
@@ -39,7 +39,7 @@ export class Client {
     }
   }
 
-  async #ask<Answer>(
+  async #request<Answer>(
     method: string,
     path: string,
     body?: DemoFields,

@@ -35,9 +35,9 @@ type BatchLoaderOptions<Asked> = BatchLimits<Asked> & {
 
 export class BatchLoader<Asked, Answer> {
   readonly #answerAll: LoadBatch<Asked, Answer>;
-  readonly #atOnceMax: number;
+  readonly #batchMax: number;
   readonly #lengthMax: number;
-  readonly #lengthOf: (queries: Asked) => number;
+  readonly #measureLength: (queries: Asked) => number;
   readonly #restMax_ms: number;
   readonly #onIdle: (() => void) | undefined;
   #waiting: QueuedQuery<Asked, Answer>[] = [];
@@ -47,9 +47,9 @@ export class BatchLoader<Asked, Answer> {
   constructor(answerAll: LoadBatch<Asked, Answer>, options: BatchLoaderOptions<Asked> = {}) {
     const { batchMax: atOnceMax, lengthMax, measureLength: lengthOf, restMax_ms, onIdle } = options;
     this.#answerAll = answerAll;
-    this.#atOnceMax = atOnceMax ?? Number.POSITIVE_INFINITY;
+    this.#batchMax = atOnceMax ?? Number.POSITIVE_INFINITY;
     this.#lengthMax = lengthMax ?? Number.POSITIVE_INFINITY;
-    this.#lengthOf = lengthOf ?? (() => 0);
+    this.#measureLength = lengthOf ?? (() => 0);
     this.#restMax_ms = restMax_ms ?? REST_MAX_MS;
     this.#onIdle = onIdle;
   }
@@ -75,7 +75,7 @@ export class BatchLoader<Asked, Answer> {
       await this.#answerSome(this.#waiting.splice(0, this.#fitting()));
       const rest_ms = Math.min(performance.now() - began, this.#restMax_ms);
       const mayBecomeMore =
-        this.#waiting.length > 0 && this.#fitting() === this.#waiting.length && this.#waiting.length < this.#atOnceMax;
+        this.#waiting.length > 0 && this.#fitting() === this.#waiting.length && this.#waiting.length < this.#batchMax;
       if (mayBecomeMore && rest_ms > 0) await new Promise((resolve) => setTimeout(resolve, rest_ms));
     }
     this.#isOut = false;
@@ -85,9 +85,9 @@ export class BatchLoader<Asked, Answer> {
   /** So many of those who wait go into one question. */
   #fitting(): number {
     let length = 0;
-    const most = Math.min(this.#waiting.length, this.#atOnceMax);
+    const most = Math.min(this.#waiting.length, this.#batchMax);
     for (let count = 0; count < most; count++) {
-      length += this.#lengthOf(this.#waiting[count]!.query);
+      length += this.#measureLength(this.#waiting[count]!.query);
       if (length > this.#lengthMax && count > 0) return count;
     }
     return most;
@@ -118,7 +118,7 @@ export class KeyedBatchLoader<Store extends object, Asked, Answer> {
   }
 
   load(store: Store, queries: Asked, key = ''): Promise<Answer> {
-    const open = this.#openOf(store);
+    const open = this.#getOpen(store);
     let loader = open.get(key);
     if (!loader) {
       // Keys are many, and none is kept for long.
@@ -129,7 +129,7 @@ export class KeyedBatchLoader<Store extends object, Asked, Answer> {
     return loader.load(queries);
   }
 
-  #openOf(store: Store): Map<string, BatchLoader<Asked, Answer>> {
+  #getOpen(store: Store): Map<string, BatchLoader<Asked, Answer>> {
     let open = this.#open.get(store);
     if (!open) this.#open.set(store, (open = new Map()));
     return open;

@@ -30,21 +30,21 @@ export function watchUntilAnswered(
 
 /** Of one statement: each has one, so nothing is made for it that it does not need. */
 class Watch {
-  readonly #lives: () => Promise<boolean>;
+  readonly #isAlive: () => Promise<boolean>;
   readonly #breakOff: () => void;
-  readonly #found: ResponsivenessState;
+  readonly #state: ResponsivenessState;
   #isOver = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(lives: () => Promise<boolean>, breakOff: () => void, found: ResponsivenessState) {
-    this.#lives = lives;
+    this.#isAlive = lives;
     this.#breakOff = breakOff;
-    this.#found = found;
+    this.#state = found;
   }
 
   start(): void {
-    if (this.#found.is_silent) void this.#look(PROBES_MAX - 1);
-    else this.#lookLater(0);
+    if (this.#state.is_silent) void this.#probe(PROBES_MAX - 1);
+    else this.#probeLater(0);
   }
 
   end(): void {
@@ -52,17 +52,17 @@ class Watch {
     clearTimeout(this.#timer);
   }
 
-  #lookLater(failures: number): void {
-    this.#timer = setTimeout(() => void this.#look(failures), PROBE_INTERVAL_MS);
+  #probeLater(failures: number): void {
+    this.#timer = setTimeout(() => void this.#probe(failures), PROBE_INTERVAL_MS);
   }
 
-  async #look(failures: number): Promise<void> {
-    const is_alive = await this.#lives();
-    if (is_alive) this.#found.is_silent = false;
+  async #probe(failures: number): Promise<void> {
+    const is_alive = await this.#isAlive();
+    if (is_alive) this.#state.is_silent = false;
     if (this.#isOver) return;
-    if (is_alive) return this.#lookLater(0);
-    if (failures + 1 < PROBES_MAX) return this.#lookLater(failures + 1);
-    this.#found.is_silent = true;
+    if (is_alive) return this.#probeLater(0);
+    if (failures + 1 < PROBES_MAX) return this.#probeLater(failures + 1);
+    this.#state.is_silent = true;
     this.#breakOff();
   }
 }

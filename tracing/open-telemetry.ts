@@ -132,7 +132,7 @@ class OpenTelemetryTracer implements Tracer {
 
   start(name: string, { kind = 'internal', attributes = {}, parent, links = [] }: SpanStart): Span {
     const options = { kind: KINDS[kind], attributes: present(attributes), links: links.flatMap(linkTo) };
-    return new OpenTelemetrySpan(this.#tracer.startSpan(name, options, this.#contextOf(parent)));
+    return new OpenTelemetrySpan(this.#tracer.startSpan(name, options, this.#resolveContext(parent)));
   }
 
   open(): Span | undefined {
@@ -144,7 +144,7 @@ class OpenTelemetryTracer implements Tracer {
   }
 
   /** What came from outside and cannot be read begins a trace of its own, as the standard wants it. */
-  #contextOf(parent: string | undefined): Context {
+  #resolveContext(parent: string | undefined): Context {
     if (parent === undefined) return this.#open.getStore()?.context ?? ROOT_CONTEXT;
     const remote = parseTraceParent(parent);
     return remote === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...remote, isRemote: true });

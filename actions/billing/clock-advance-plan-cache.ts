@@ -37,7 +37,7 @@ export class ClockAdvancePlanCache {
   readonly #drafts = new Map<string, ClockAdvancePlan | null>();
 
   /** By the id of the subscription: when all that it was charged for usage was looked at. */
-  readonly #looked = new Map<string, CheckedCharges>();
+  readonly #checked = new Map<string, CheckedCharges>();
 
   constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
     this.#isAlone = isAlone;
@@ -46,7 +46,7 @@ export class ClockAdvancePlanCache {
   /** Something may have changed. */
   forget(): void {
     this.#drafts.clear();
-    this.#looked.clear();
+    this.#checked.clear();
   }
 
   /** To be asked before anything is planned: what is counted behind it is not known to be in the plan. */
@@ -58,7 +58,7 @@ export class ClockAdvancePlanCache {
   keep(drafted: readonly PlannedDraft[], counted: CountedProgress): void {
     for (const { invoice, subscription, is_settled } of drafted) {
       const checked = { subscription_version: subscription.version, counted };
-      if (is_settled) this.#looked.set(subscription.id, checked);
+      if (is_settled) this.#checked.set(subscription.id, checked);
       const { id, version, invoice_status } = invoice;
       if (invoice_status !== 'DRAFT') continue;
       const draft = { ...checked, invoice: { id, version } };
@@ -71,9 +71,9 @@ export class ClockAdvancePlanCache {
    * was charged, and nothing of it can have changed since. Then only what is due now is asked for.
    */
   async settledWithin(transaction: Transaction, counted: CountedProgress): Promise<(held: Versioned) => boolean> {
-    const isKnown = this.#looked.size > 0 && (await this.#isAlone(transaction));
+    const isKnown = this.#checked.size > 0 && (await this.#isAlone(transaction));
     return ({ id, version }) => {
-      const checked = this.#looked.get(id);
+      const checked = this.#checked.get(id);
       return isKnown && checked?.subscription_version === version && checked.counted === counted;
     };
   }

@@ -122,7 +122,7 @@ class DraftPlanCache {
     return {
       begin: async (transaction) => {
         await excludeOwnWrites(stores.postgres, transaction);
-        snapshot = (await this.#look(stores)).number;
+        snapshot = (await this.#readChanges(stores)).number;
       },
       of: (subscription_id, plan) => {
         const made_of = new PlanDependencies(this.#memory);
@@ -161,10 +161,10 @@ class DraftPlanCache {
 
   /** The memory of usage goes on listening while something rests. */
   async stay(stores: Stores): Promise<void> {
-    if (this.#drafts.size > 0) await this.#look(stores);
+    if (this.#drafts.size > 0) await this.#readChanges(stores);
   }
 
-  async #look({ postgres }: Stores): Promise<ChangeSnapshot> {
+  async #readChanges({ postgres }: Stores): Promise<ChangeSnapshot> {
     const snapshot = await readChanges(postgres);
     this.#memory.follow(snapshot.progress);
     return snapshot;
@@ -175,7 +175,7 @@ class DraftPlanCache {
     return async ({ invoice, subscription, line_items }) => {
       const cached = this.#drafts.get(invoice.id);
       if (cached === undefined || subscription === null) return false;
-      const snapshot = await this.#look(stores);
+      const snapshot = await this.#readChanges(stores);
       this.#take(invoice.id);
       if (invoice.version !== cached.version || subscription.version !== cached.subscription.version) return false;
       if (line_items.some(({ subscription_id }) => subscription_id !== subscription.id)) return false;

@@ -32,6 +32,6 @@ export async function archiveAddon(
     await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'ADDON', entity_id: id }, { by: author, database });
     await archiveEntityEntitlements(scope, id, { by: author, database });
-    await CreditGrantModel.archiveOf(scope, ['addon_id', id], { by: author, database });
+    await CreditGrantModel.archiveBySeller(scope, ['addon_id', id], { by: author, database });
   });
 }

@@ -29,7 +29,7 @@ export async function archivePlan(
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
-    await CreditGrantModel.archiveOf(scope, ['plan_id', id], { by: author, database });
+    await CreditGrantModel.archiveBySeller(scope, ['plan_id', id], { by: author, database });
     await archiveEntityEntitlements(scope, id, { by: author, database });
   });
 }

@@ -57,7 +57,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     });
     await PriceModel.addAll(scope, copies, { database });
     await copyGrants(plan, id, { scope, author, database });
-    const entitlements = await EntitlementModel.publishedOf(scope, [id], database);
+    const entitlements = await EntitlementModel.buildPublishedQuery(scope, [id], database);
     const granted = entitlements.map((entitlement) => ({
       ...entitlement,
       entity_id: plan.id,
@@ -75,7 +75,7 @@ async function copyGrants(
   source_id: string,
   { scope, author, database }: { scope: Scope; author: Author; database: Database },
 ): Promise<void> {
-  const grants = await CreditGrantModel.publishedOf(scope, ['plan_id', [source_id]], database);
+  const grants = await CreditGrantModel.buildPublishedQuery(scope, ['plan_id', [source_id]], database);
   const copies = grants.map((grant) => ({
     ...grant,
     plan_id: plan.id,

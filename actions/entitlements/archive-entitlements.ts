@@ -23,7 +23,7 @@ export async function archiveEntityEntitlements(
   entity_id: string,
   { by, database }: { by: Author; database: Transaction },
 ): Promise<void> {
-  const records = await EntitlementModel.publishedOf(scope, [entity_id], database).forUpdate();
+  const records = await EntitlementModel.buildPublishedQuery(scope, [entity_id], database).forUpdate();
   if (records.length === 0) return;
   const archived = await EntitlementModel.changeAll(
     scope,

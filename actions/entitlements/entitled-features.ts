@@ -188,7 +188,7 @@ export async function listSourcesOfHoldings(
   }: EntitlementReadContext & { readonly feature_ids?: readonly string[] | undefined },
 ): Promise<SubscriptionEntitlementSource[]> {
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
-  const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
+  const granted = await EntitlementModel.listPublished(scope, entityIds, database);
   const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
   const subscriptionById = indexById(subscriptions);
   return listEntitlementSources(holdings, found, now.getTime()).map((source) => ({
@@ -211,7 +211,7 @@ export async function listHoldings(
   const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
   const findPlanId = ({ id, plan_id }: SubscriptionModel) => charged.get(id) ?? plan_id;
   const plans = await PlanModel.byId(scope, subscriptions.map(findPlanId), database);
-  const attached = await AddonAssociationModel.heldBy(scope, { subscription_ids: ids, at: now }, database);
+  const attached = await AddonAssociationModel.listActive(scope, { subscription_ids: ids, at: now }, database);
   const addonIds = attached.map(({ addon_id }) => addon_id);
   const addons = await AddonModel.byId(scope, addonIds, database);
   return subscriptions.flatMap((subscription) => {

@@ -170,7 +170,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       return EntitlementModel.in(scope, database).where({ entity_id, feature_id });
     },
     rival: async (scope, { entity_id, feature_id }, database) =>
-      (await EntitlementModel.publishedOf(scope, [entity_id!], database).where({ feature_id }))[0],
+      (await EntitlementModel.buildPublishedQuery(scope, [entity_id!], database).where({ feature_id }))[0],
     refs: (record) => ({
       entity_id: SOLD[(record as EntitlementModel).entity_type ?? ''] ?? 'plan',
       feature_id: 'feature',
@@ -248,11 +248,11 @@ async function listPriceVersions(scope: Scope, record: Copyable, database: Datab
 }
 
 async function listEntitlements(scope: Scope, id: string, { database }: PartReadContext): Promise<Copyable[]> {
-  return EntitlementModel.publishedOf(scope, [id], database);
+  return EntitlementModel.buildPublishedQuery(scope, [id], database);
 }
 
 function createGrantLister(column: 'plan_id' | 'addon_id'): ListParts {
-  return async (scope, id, { database }) => CreditGrantModel.publishedOf(scope, [column, [id]], database);
+  return async (scope, id, { database }) => CreditGrantModel.buildPublishedQuery(scope, [column, [id]], database);
 }
 
 type RecordQuery<M> = PromiseLike<M[]> & {

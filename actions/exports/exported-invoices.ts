@@ -33,7 +33,7 @@ async function* readInvoicesPart(
 ): AsyncGenerator<readonly ExportedInvoice[]> {
   for (let after: string | null = null; ; ) {
     signal.throwIfAborted();
-    const page: InvoiceModel[] = await InvoiceModel.finalOf(scope, {
+    const page: InvoiceModel[] = await InvoiceModel.listFinal(scope, {
       from: formatUs(start_us),
       to: formatUs(end_us),
       only,

@@ -48,7 +48,7 @@ async function checkReference(
   const options = { database, lock: true };
   const seller = await (isOfPlan ? PlanModel.fetch(scope, id, options) : AddonModel.fetch(scope, id, options));
   if (seller.status !== 'published') throw notFound(isOfPlan ? 'plan' : 'add-on', id);
-  const others = CreditGrantModel.publishedOf(scope, [isOfPlan ? 'plan_id' : 'addon_id', [id]], database);
+  const others = CreditGrantModel.buildPublishedQuery(scope, [isOfPlan ? 'plan_id' : 'addon_id', [id]], database);
   checkSameRates(grant, await others.limit(1));
   return null;
 }

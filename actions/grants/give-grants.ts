@@ -84,7 +84,7 @@ export async function beginAddonGrants(
   }: { subscription: SubscriptionModel; association: AddonAssociationModel; by: ChangeAuthor },
 ): Promise<void> {
   const giver = ['addon_id', [association.addon_id]] as const;
-  const grants = await CreditGrantModel.publishedOf(toScope(subscription), [...giver], transaction);
+  const grants = await CreditGrantModel.buildPublishedQuery(toScope(subscription), [...giver], transaction);
   const beginnings = grants.map((grant) => toAddonGrantStart(subscription, grant)(association));
   await startGrants(transaction, subscription, { beginnings, by });
 }
@@ -95,7 +95,7 @@ export async function beginPlanGrants(
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<void> {
   const giver = ['plan_id', [subscription.plan_id]] as const;
-  const grants = await CreditGrantModel.publishedOf(toScope(subscription), [...giver], transaction);
+  const grants = await CreditGrantModel.buildPublishedQuery(toScope(subscription), [...giver], transaction);
   const beginnings = grants.map((grant) => ({ given: { grant, subscription, association: null }, from: at }));
   await startGrants(transaction, subscription, { beginnings, by });
 }
@@ -244,7 +244,7 @@ async function creditGrant(
   const conversion_rate = grant.conversion_rate ?? '1';
   const scope = toScope(subscription);
   const purse = { customer_id: await loadPayer(subscription, transaction), currency: subscription.currency };
-  const wallet = await WalletModel.holdPrepaid(scope, purse, transaction);
+  const wallet = await WalletModel.lockPrepaidWallet(scope, purse, transaction);
   const credits = new Decimal(application.credits);
   // One that counts at another rate gets what is worth as much.
   const isAlike = !wallet || new Decimal(wallet.conversion_rate).eq(conversion_rate);

@@ -68,7 +68,7 @@ export async function previewInvoice(
 type PreviewSubject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 async function isChangingThen(database: Database, subscription: SubscriptionModel, { period }: NextInvoice) {
-  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
+  const pending = await SubscriptionScheduleModel.findPending(subscription, subscription.id, database);
   return pending?.schedule_type === 'plan_change' && toInstant(pending.scheduled_at) === period.end;
 }
 

@@ -31,7 +31,7 @@ export function createFeatureCounter(
   return {
     pool,
     async mend() {
-      const unsent = await ReservationModel.unsentOf(pool, sharing, postgres);
+      const unsent = await ReservationModel.listUnsent(pool, sharing, postgres);
       await Promise.all(unsent.map((reservation) => sendCommitted(stores, reservation)));
     },
     async gather(now) {

@@ -147,7 +147,7 @@ async function checkEntitlements(
   addon_id: string,
   { scope, database }: { scope: Scope; database: Database },
 ): Promise<void> {
-  const granted = await EntitlementModel.publishedOf(scope, [subscription.plan_id, addon_id], database);
+  const granted = await EntitlementModel.buildPublishedQuery(scope, [subscription.plan_id, addon_id], database);
   const of = (id: string) => granted.filter(({ entity_id }) => entity_id === id);
   checkResets(of(subscription.plan_id), of(addon_id), subscription);
 }

@@ -129,7 +129,7 @@ async function schedule(
   { request, effective_date }: AcceptedCancellation,
 ): Promise<void> {
   const { cancellation_type, reason, proration_behavior, author } = request;
-  const pending = await SubscriptionScheduleModel.pendingOf(running, running.id, transaction);
+  const pending = await SubscriptionScheduleModel.findPending(running, running.id, transaction);
   if (pending)
     throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, {
       id: pending.id,

@@ -1,10 +1,7 @@
 /**
- * Ends and begins lines of a subscription inside a period, and settles what that credits and charges: the one way in which
- * modifications, plan changes and cancellations do so (docs/rules/proration.md, "Changes inside a period"). `planLineChange`
- * gathers and decides, and is all of a preview; `applyLineChange` does what was planned.
- *
- * While the invoice that opens the running period is a draft, nothing of it was billed yet: it is computed anew and carries
- * the change itself.
+ * Ends and begins lines of a subscription inside a period and settles the credits and charges: the one way of modifications, plan changes
+ * and cancellations (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a preview;
+ * `applyLineChange` applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
  */
 import {
   type EndingLineItem,
@@ -195,7 +192,7 @@ async function loadChargedSubscription(
   subscription: SubscriptionModel,
 ): Promise<SubscriptionModel> {
   if (!subscription.cancel_at && !subscription.cancel_at_period_end) return subscription;
-  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
+  const pending = await SubscriptionScheduleModel.findPending(subscription, subscription.id, database);
   return pending && creditsUnusedTime(pending) ? withoutCancellation(subscription) : subscription;
 }
 

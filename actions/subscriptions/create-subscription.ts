@@ -2,7 +2,6 @@
  * Subscribes a customer to a plan: the record, its line items, the prices that it overrides and, unless it is a draft, the
  * opening invoice, all or nothing (docs/rules/subscriptions.md, "The opening").
  */
-
 import { indexById } from '../../core/by-id.ts';
 import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/commitment/requested.ts';
 import { checkStartAfterFormerHolder, type FormerHolder } from '../../core/customer/former-holder.ts';

@@ -16,7 +16,7 @@ export async function endWithCredits(
   transaction: Transaction,
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<SubscriptionModel> {
-  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
+  const schedule = await SubscriptionScheduleModel.findPending(subscription, subscription.id, transaction);
   // What lay in a trial was not charged.
   if (schedule && creditsUnusedTime(schedule) && subscription.subscription_status !== 'trialing') {
     const author = { user_id: schedule.created_by, now: by.now };

@@ -14,7 +14,7 @@ export async function overrideEntitlements(
   { scope, database, author }: { scope: Scope; database: Transaction; author: Author },
 ): Promise<void> {
   if (overrides.length === 0) return;
-  const ofPlan = await EntitlementModel.publishedOf(scope, [subscription.plan_id], database);
+  const ofPlan = await EntitlementModel.buildPublishedQuery(scope, [subscription.plan_id], database);
   const given = planEntitlementOverrides(overrides, ofPlan, subscription.id);
   const records = given.map((one) => ({
     ...one,

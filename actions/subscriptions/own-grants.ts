@@ -31,7 +31,7 @@ export async function moveGrants(
   transaction: Transaction,
 ): Promise<void> {
   const { start_date } = started;
-  for (const grant of await CreditGrantModel.publishedOf(draft, ['subscription_id', [draft.id]], transaction)) {
+  for (const grant of await CreditGrantModel.buildPublishedQuery(draft, ['subscription_id', [draft.id]], transaction)) {
     const starts = toInstant(grant.start_date!);
     if (starts !== toInstant(draft.start_date) && starts >= toInstant(start_date)) continue;
     const isAnchored = toInstant(grant.credit_grant_anchor!) > Math.max(starts, toInstant(start_date));

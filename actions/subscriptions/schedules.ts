@@ -122,7 +122,7 @@ export async function closeSchedule(
   subscription: SubscriptionModel,
   { by }: ScheduleChangeBy,
 ): Promise<void> {
-  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
+  const schedule = await SubscriptionScheduleModel.findPending(subscription, subscription.id, transaction);
   if (!schedule) return;
   const execution_result = { subscription_status: subscription.subscription_status };
   if (schedule.schedule_type === 'cancellation') return noteExecuted(transaction, schedule, { by, execution_result });

@@ -24,7 +24,7 @@ export type AttachRatesInput = {
 export async function attachOverrides(overrides: readonly TaxOverride[], attaching: AttachRatesInput): Promise<void> {
   for (const [index, { tax_rate_code, ...terms }] of overrides.entries()) {
     try {
-      const rate = await TaxRateModel.holdByCode(attaching.scope, tax_rate_code, attaching.transaction);
+      const rate = await TaxRateModel.lockByCode(attaching.scope, tax_rate_code, attaching.transaction);
       await attach({ rate, field: 'tax_rate_code', ...terms, end_date: null }, attaching);
     } catch (error) {
       throw prefixField(error, `tax_rate_overrides[${index}]`);

@@ -34,7 +34,7 @@ export async function attachTaxRate(
   return stores.postgres.transaction(async (database) => {
     const entity = await loadEntity(request.entity, scope, database);
     await checkEntity(entity, scope, database);
-    const rate = await TaxRateModel.holdByCode(scope, tax_rate_code, database);
+    const rate = await TaxRateModel.lockByCode(scope, tax_rate_code, database);
     if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_code', `tax rate ${rate.code} is not ACTIVE`);
     const start_date = terms.start_date ?? author.now.toISOString();
     const association = checkAssociation({ ...terms, ...entity, start_date, tax_rate_id: rate.id });

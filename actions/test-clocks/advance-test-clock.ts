@@ -61,11 +61,11 @@ class ClockAdvancer {
   readonly #worker = randomUUID();
   readonly #plans: ClockAdvancePlanCache;
   #idle = 0;
-  #isTurnOver = false;
+  #isSliceOver = false;
   /** For so long it has waited for what others do, and nothing else. */
   #elsewhere_ms = 0;
   /** When so much is done the database looks at how it is spread, and then at twice as much. */
-  #looked_at = ANALYZE_AFTER;
+  #analyzed_at = ANALYZE_AFTER;
 
   constructor(
     stores: Stores,
@@ -84,8 +84,8 @@ class ClockAdvancer {
     const isWanted = async () => (await this.#clock()) !== null && (await this.#mayGoOn());
     await beginAdvance(this.#stores.postgres, this.#place, this.#worker);
     if (await this.#waitsForLog()) await waitForLog(this.#stores, this.#place, { signal, isWanted });
-    if (!this.#isTurnOver) await this.#endBrokenStep();
-    if (this.#isTurnOver) return this.#giveWay();
+    if (!this.#isSliceOver) await this.#endBrokenStep();
+    if (this.#isSliceOver) return this.#yieldSlot();
     for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
       signal.throwIfAborted();
       const due = await this.#next(clock);
@@ -94,7 +94,7 @@ class ClockAdvancer {
       await this.#step(clock, { at, kinds: due.kinds });
       // What cannot be done now fails soon, which whoever went on would begin to wait for anew.
       const isOver = this.#idle === 0 && !(await this.#mayGoOn());
-      if (isOver || this.#elsewhere_ms > SLOT_MS) return this.#giveWay();
+      if (isOver || this.#elsewhere_ms > SLOT_MS) return this.#yieldSlot();
     }
     return this.#stop();
   }
@@ -107,12 +107,12 @@ class ClockAdvancer {
 
   /** Asked between what is done at an instant as well, of which there may be much: whoever goes on ends the instant as if this one had been killed. */
   async #mayGoOn(): Promise<boolean> {
-    this.#isTurnOver ||= (await this.#attempt.mayGoOn?.()) === false;
-    return !this.#isTurnOver;
+    this.#isSliceOver ||= (await this.#attempt.mayGoOn?.()) === false;
+    return !this.#isSliceOver;
   }
 
   /** How far it is, and what it waits for, is in the database, so whoever goes on does and waits for the same. */
-  async #giveWay(): Promise<'overtaken'> {
+  async #yieldSlot(): Promise<'overtaken'> {
     await this.#stores.postgres.transaction(async (transaction) => {
       await finishAdvance(transaction, this.#place, this.#worker);
       await requeueRun(transaction, this.#place, ADVANCE_JOB);
@@ -178,24 +178,24 @@ class ClockAdvancer {
       });
       throwFirstFailure(report, at);
       progress = addProgress(progress, report.done);
-      if (mayEnd && this.#isTurnOver) break;
+      if (mayEnd && this.#isSliceOver) break;
     }
     const isDone = countDone(progress) > countDone(clock.progress);
     const isNew = toInstant(clock.frozen_time) < at;
     if (isDone || isNew) {
       this.#idle = 0;
       this.#elsewhere_ms = 0;
-    } else if (!this.#isTurnOver) return this.#waitABit(kinds, at);
+    } else if (!this.#isSliceOver) return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
     // Whoever goes on with it finds the clock there already.
-    const isBegun = isNew && this.#isTurnOver;
+    const isBegun = isNew && this.#isSliceOver;
     if (isDone || isBegun) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
-    await this.#lookAtSpread(countDone(progress));
+    await this.#refreshStatistics(countDone(progress));
   }
 
-  async #lookAtSpread(done: number): Promise<void> {
-    if (done < this.#looked_at) return;
-    this.#looked_at = 2 * done;
+  async #refreshStatistics(done: number): Promise<void> {
+    if (done < this.#analyzed_at) return;
+    this.#analyzed_at = 2 * done;
     await refreshStatistics(this.#stores.postgres, FILLED);
   }
 

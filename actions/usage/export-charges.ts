@@ -4,37 +4,30 @@
  * so is what is cut: by the range, by days or by months (docs/rules/usage.md, "What a day adds to a charge").
  */
 import { periodsWithin } from '../../core/billing/chains/levels.ts';
-import {
-  type ChargedAmounts,
-  type ChargeInterval,
-  computeAddedCharge,
-  cutTo,
-  isNothing,
-  NOTHING_CHARGED,
-  splitRange,
-  toChargedAmounts,
-} from '../../core/billing/charge-intervals.ts';
-import {
-  type BilledSubscription,
-  computeServicesWithin,
-  countingStart,
-  hasOwnPeriods,
-} from '../../core/billing/charges.ts';
+import { type ChargeInterval, cutTo, splitRange } from '../../core/billing/charge-intervals.ts';
+import { computeServicesWithin, hasOwnPeriods } from '../../core/billing/charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
 import type { Scope } from '../../core/scope.ts';
-import { ceilToMs, type Microseconds, toMs, toUs } from '../../core/time/instant.ts';
+import { ceilToMs, toMs, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import type { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billedSubscription, CHARGES_AT_ONCE, currentPeriod } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { type ChainedCharge, chargeChains } from './chained-charges.ts';
+import {
+  buildRecords,
+  type CountedInvoiceLine,
+  canBeCut,
+  cutAt,
+  type ExportedChargeUsage,
+  type ExportServiceCharge,
+  isFullyInvoiced,
+} from './export-records.ts';
 import { createInvoicedUsageReader } from './invoiced-once.ts';
 import {
   type InvoicedUsageLine,
@@ -44,27 +37,6 @@ import {
 } from './invoiced-usage-lines.ts';
 import { measureCuts, type UsageCut } from './measure-cuts.ts';
 import type { UsageExportQuery } from './usage-export-query.ts';
-
-/** Who charges for the usage of a record, and how much. */
-export type ExportedCharge = {
-  readonly line_item_id: string;
-  readonly subscription_id: string;
-  readonly plan: string;
-  readonly line: string;
-  readonly price: string;
-  readonly amount: Decimal;
-  readonly currency: string;
-  /** Null where it stands on no invoice yet; a draft has no number yet. */
-  readonly invoice: InvoicedUsageLine['invoice'];
-};
-
-export type ExportedChargeUsage = ChargeInterval & {
-  readonly external_customer_id: string;
-  readonly meter: MeterModel;
-  readonly usage: Decimal;
-  readonly event_count: number;
-  readonly charge: ExportedCharge;
-};
 
 export type BatchCharges = {
   readonly records: readonly ExportedChargeUsage[];
@@ -157,24 +129,6 @@ async function loadPayingCustomers(
   );
   return [...found.values()];
 }
-
-/** What a line says, and how many events it adds to those of the lines before it. */
-type CountedInvoiceLine = { readonly line: InvoicedUsageLine; readonly added: ChargedAmounts };
-
-/** A service period of a line item that shares time with the range. */
-type ExportServiceCharge = {
-  readonly item: AnalyticsItem;
-  readonly service: ChargeInterval;
-  readonly subscription: BilledSubscription;
-  /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
-  readonly chained: ChainedCharge | undefined;
-  /** What of it lies in the range, cut as the file is. */
-  readonly intervals: readonly ChargeInterval[];
-  /** What was invoiced of it before it was over, oldest first. */
-  readonly partial: readonly CountedInvoiceLine[];
-  /** Its own line first, where it stands on an invoice or the preview says it, then what corrects it. */
-  readonly lines: readonly CountedInvoiceLine[];
-};
 
 type ExportService = { readonly item: AnalyticsItem; readonly period: Period };
 
@@ -285,128 +239,6 @@ function listCuts(charge: ExportServiceCharge): UsageCut[] {
     ...(lines.length > 0 || partial.length > 0 ? [service.end_us] : []),
   ];
   return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
-}
-
-/** Whether the file asks for all of it, and all of it is said. */
-function isFullyInvoiced(charge: ExportServiceCharge): boolean {
-  const { partial, lines, service } = charge;
-  const isInvoiced = lines.length > 0 || toUs(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
-  return isWhole(charge) && isInvoiced;
-}
-
-/** A line that shares cost, free units or a commitment with its chain cannot be cut: its share is known when the chain is over. */
-function canBeCut({ chained }: ExportServiceCharge): boolean {
-  if (!chained) return true;
-  const { rule, lines, level_since } = chained.chain;
-  const isOwn =
-    rule === 'additive' || (rule === 'integral' && lines.length === 1 && level_since === chained.service.start);
-  return isOwn && lines.every(({ item }) => !item.allowances?.length && !item.commitment);
-}
-
-function cutAt({ item, service, subscription, chained }: ExportServiceCharge, at_us: Microseconds): UsageCut {
-  const since_us = countingStart(item.reset_usage, service.start_us, toUs(subscription.start_ms));
-  return { item, since_us, at_us, service, chained };
-}
-
-function isWhole({ service, intervals }: ExportServiceCharge): boolean {
-  const [only] = intervals;
-  return intervals.length === 1 && only!.start_us === service.start_us && only!.end_us === service.end_us;
-}
-
-type ExportAnswers = { readonly query: UsageExportQuery; readonly measured: (cut: UsageCut) => ChargedAmounts };
-
-function buildRecords(charge: ExportServiceCharge, { query, measured }: ExportAnswers): ExportedChargeUsage[] {
-  const { service, intervals, partial, lines } = charge;
-  const at = (at_us: Microseconds) => (at_us === service.start_us ? NOTHING_CHARGED : measured(cutAt(charge, at_us)));
-  const [own, ...corrections] = lines;
-  const wholes = (some: readonly CountedInvoiceLine[], start_us = service.start_us) =>
-    some.flatMap(({ line, added }) => {
-      const end_us = toUs(line.service.end);
-      return endsIn(query, end_us) ? buildRecord(charge, { start_us, end_us, added, line }) : [];
-    });
-  if (isFullyInvoiced(charge)) return wholes([...partial, ...lines]);
-  if (charge.chained && !canBeCut(charge)) {
-    const until = toChargedAmounts(charge.chained);
-    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query: query, at: () => until })];
-  }
-  if (!isSame(charge, at))
-    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query: query, at })];
-  const parts = intervals
-    .flatMap((interval) => cutAtInvoices(interval, partial))
-    .flatMap((interval) => {
-      const added = computeAddedCharge(at(interval.start_us), at(interval.end_us));
-      const invoiced = partial.find(({ line }) => toUs(line.service.end) >= interval.end_us) ?? own;
-      return buildRecord(charge, { ...interval, added, line: invoiced?.line ?? null });
-    });
-  return [...parts, ...wholes(corrections)];
-}
-
-function endsIn({ start_us, end_us }: ChargeInterval, at_us: Microseconds): boolean {
-  return at_us > start_us && at_us <= end_us;
-}
-
-/** What was invoiced before the period was over ends where it was. */
-function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly CountedInvoiceLine[]): ChargeInterval[] {
-  const ends = [...new Set(partial.map(({ line }) => toUs(line.service.end)))];
-  const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];
-  return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
-}
-
-/** Only then are the parts of what is measured now parts of what the invoices say. */
-function isSame(
-  { service, partial, lines }: ExportServiceCharge,
-  at: (at_us: Microseconds) => ChargedAmounts,
-): boolean {
-  let invoiced = NOTHING_CHARGED;
-  const [own] = lines;
-  const ended = [
-    ...partial.map((one) => [one, toUs(one.line.service.end)] as const),
-    ...(own ? [[own, service.end_us] as const] : []),
-  ];
-  return ended.every(([{ added }, end_us], index) => {
-    invoiced = {
-      ...invoiced,
-      quantity: invoiced.quantity.plus(added.quantity),
-      amount: invoiced.amount.plus(added.amount),
-    };
-    if (ended[index + 1]?.[1] === end_us) return true;
-    const measured = at(end_us);
-    return invoiced.amount.eq(measured.amount) && invoiced.quantity.eq(measured.quantity);
-  });
-}
-
-/** Of what was invoiced in parts, and of which neither an invoice nor the preview says the rest. */
-function buildRestRecords(
-  charge: ExportServiceCharge,
-  { query, at }: { query: UsageExportQuery; at: (at_us: Microseconds) => ChargedAmounts },
-) {
-  const { service, partial, lines } = charge;
-  const until = toUs(partial.at(-1)?.line.service.end ?? 0);
-  if (lines.length > 0 || until === service.end_us || !endsIn(query, service.end_us)) return [];
-  const added = partial.reduce((left, { added }) => computeAddedCharge(added, left), at(service.end_us));
-  return buildRecord(charge, { ...service, added, line: null });
-}
-
-type AddedCharge = ChargeInterval & { added: ChargedAmounts; line: InvoicedUsageLine | null };
-
-function buildRecord(
-  { item }: ExportServiceCharge,
-  { start_us, end_us, added, line }: AddedCharge,
-): ExportedChargeUsage[] {
-  if (isNothing(added)) return [];
-  const { external_customer_id, meter, subscription, record } = item;
-  const { quantity: usage, amount, event_count } = added;
-  const charge = {
-    line_item_id: item.id,
-    subscription_id: subscription.id,
-    plan: line?.plan_display_name ?? record.plan_display_name ?? '',
-    line: line?.display_name ?? item.display_name,
-    price: priceText((line?.computed_from?.price as PriceTerms | null | undefined) ?? item.price),
-    amount,
-    currency: subscription.currency,
-    invoice: line?.invoice ?? null,
-  };
-  return [{ external_customer_id, meter, usage, event_count, start_us, end_us, charge }];
 }
 
 /** Of everybody whose usage a charge counts, while it does. */

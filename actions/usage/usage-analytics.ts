@@ -1,65 +1,35 @@
 /** Usage and cost analytics: an item per usage line and group, measured and rated as invoices are (docs/rules/usage.md, "Analytics"). */
-import {
-  type AnalyticsGroup,
-  type GroupBy,
-  hasEventGroups,
-  NO_GROUP,
-  toGroupValues,
-} from '../../core/analytics/group-by.ts';
+import { type AnalyticsGroup, hasEventGroups, NO_GROUP } from '../../core/analytics/group-by.ts';
 import { derivePointSize } from '../../core/analytics/point-size.ts';
-import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
 import { countingStart } from '../../core/billing/charges.ts';
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { SubscriptionMember } from '../../core/subscription/members.ts';
-import { ceilToMs, type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
-import { type WindowSize, windowCount } from '../../core/time/window.ts';
-import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../storage/batch-loader.ts';
+import { toInstant, toUs } from '../../core/time/instant.ts';
+import { type WindowSize } from '../../core/time/window.ts';
+import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { selectEventNames } from '../../storage/events/event-names.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapYielding, TimeSlicer } from '../../storage/time-slicer.ts';
-import { checkAnswer, checkCells, type QueryBounds } from '../../storage/usage/question.ts';
-import { loadFreshness, readUsageReport, type UsageReport } from '../../storage/usage/usage.ts';
-import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
-import { buildCustomerFilter } from '../billing/members.ts';
+import { TimeSlicer } from '../../storage/time-slicer.ts';
+import { loadFreshness } from '../../storage/usage/usage.ts';
 import { buildEmptyAnswer, needsUsageQuery, type PricedRange, priceRange, type TimesOfDay } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
-import {
-  type AnalyticsPoint,
-  type CountedUsage,
-  canCostWithoutEvents,
-  compareByFeature,
-  computePoints,
-  listEmptyWindows,
-} from './analytics-points.ts';
-import {
-  type AnalyticsRecordIds,
-  deriveDividing,
-  loadAnalyticsRecords,
-  parseAnalyticsKey,
-} from './analytics-records.ts';
+import { type AnalyticsPoint, compareByFeature, computePoints, listEmptyWindows } from './analytics-points.ts';
+import { loadAnalyticsRecords } from './analytics-records.ts';
 import { type ChainedCharge, chargeChainsWithin } from './chained-charges.ts';
 import { createInvoicedUsageReader, type InvoicedUsageReader } from './invoiced-once.ts';
-
-export type UsageAnalyticsQuery = AnalyticsRecordIds & {
-  readonly sources: readonly string[] | null;
-  readonly property_filters: PropertyFilters | null;
-  readonly group_by: GroupBy;
-  readonly window_size: WindowSize | null;
-  readonly billing_anchor_ms: Milliseconds | null;
-  /** Whether each time of day of a commitment is shown by itself. */
-  readonly by_time_of_day?: boolean;
-  readonly start_us: Microseconds;
-  readonly end_us: Microseconds;
-  readonly now: Date;
-  readonly bounds?: QueryBounds | undefined;
-};
+import {
+  type AnalyticsSubject,
+  isFiltered,
+  type MeasuredSubject,
+  measureAll,
+  toGrid,
+  type UsageAnalyticsQuery,
+} from './measure-analytics.ts';
 
 export type AnalyticsRow = {
   /** Null for usage that no line item bills. */
@@ -116,22 +86,6 @@ export async function loadUsageAnalytics(
   }
   return { rows: rows.sort(compareByFeature), as_of };
 }
-
-/** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
-type AnalyticsSubject = {
-  readonly item: AnalyticsItem | null;
-  readonly meter: MeterModel;
-  readonly external_customer_id: string;
-  /** Of a line item that counts the usage of several customers as one; null of every other. */
-  readonly members: readonly SubscriptionMember[] | null;
-  /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
-  readonly since_us: Microseconds;
-  /** Where its windows begin. */
-  readonly start_us: Microseconds;
-  readonly end_us: Microseconds;
-  readonly timezone: string;
-  readonly anchor_ms: Milliseconds | null;
-};
 
 function toSubject(item: AnalyticsItem): AnalyticsSubject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
@@ -208,152 +162,8 @@ function isSmall(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by) && query.window_size === null;
 }
 
-function isFiltered({ sources, property_filters }: UsageAnalyticsQuery): boolean {
-  return sources !== null || property_filters !== null;
-}
-
 function pick({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
-}
-
-type MeasuredSubject = {
-  subject: AnalyticsSubject;
-  report: UsageReport;
-  usage: readonly { group: AnalyticsGroup; of: CountedUsage }[];
-};
-
-/** Customers who share a meter, a range and a clock share one question, and so do the lines of one customer. */
-async function measureAll(
-  stores: Stores,
-  scope: Scope,
-  { query, subjects }: { query: UsageAnalyticsQuery; subjects: readonly AnalyticsSubject[] },
-): Promise<MeasuredSubject[]> {
-  const questions = groupBy(subjects, (subject) => {
-    const { item, meter, members, since_us, start_us, end_us } = subject;
-    return JSON.stringify([meter.id, since_us, start_us, end_us, ...deriveClock(subject, query), members && item?.id]);
-  });
-  if (query.bounds)
-    checkCells([...questions.values()].reduce((sum, [one]) => sum + countQueriedWindows(one, query), 0));
-  const answer = { items: 0, points: 0 };
-  const measured = await mapConcurrently(BATCH_SIZE_MAX, [...questions.values()], async (same) => {
-    const some = await measureBatch(stores, scope, { query: query, same, is_of_many: hasMany(questions.size) });
-    for (const { usage } of some) {
-      answer.items += usage.length;
-      for (const { of } of usage) answer.points += of.windows.length;
-    }
-    if (query.bounds) checkAnswer(answer, deriveDividing(query));
-    return some;
-  });
-  // In the order of the line items again.
-  const order = new Map(subjects.map((subject, index) => [subject, index]));
-  return measured.flat().sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
-}
-
-/** By what it is cut into windows; what is not cut is the same on every clock, and of an anchor months alone know. */
-function deriveClock(
-  { meter, timezone, anchor_ms }: AnalyticsSubject,
-  { window_size, billing_anchor_ms }: UsageAnalyticsQuery,
-) {
-  const sizes = [window_size, meter.aggregation.bucket_size].filter((size) => size);
-  const anchor = sizes.includes('MONTH') ? (billing_anchor_ms ?? anchor_ms) : null;
-  return [sizes.length > 0 ? timezone : null, anchor];
-}
-
-function toGrid({ timezone, anchor_ms }: AnalyticsSubject, { billing_anchor_ms }: UsageAnalyticsQuery) {
-  return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
-}
-
-/** A question is cut into its windows, whether or not there are events in them. */
-function countQueriedWindows(
-  { meter, start_us, end_us }: AnalyticsSubject,
-  { window_size }: UsageAnalyticsQuery,
-): number {
-  return windowCount({ start_us, end_us }, derivePointSize(window_size, meter.aggregation.bucket_size));
-}
-
-async function measureBatch(
-  stores: Stores,
-  scope: Scope,
-  {
-    query,
-    same,
-    is_of_many,
-  }: { query: UsageAnalyticsQuery; same: readonly [AnalyticsSubject, ...AnalyticsSubject[]]; is_of_many: boolean },
-): Promise<MeasuredSubject[]> {
-  const [{ meter, members, since_us, start_us }] = same;
-  const question = {
-    ...buildUsageQuery(same, query),
-    is_of_many,
-    ...(members ? buildMembersQuery(same[0], query) : {}),
-  };
-  const window_size = derivePointSize(query.window_size, meter.aggregation.bucket_size) ?? undefined;
-  // A weighted sum of who left is another one in a window than in the whole range.
-  const every_window = window_size !== undefined && same.some(({ item }) => canCostWithoutEvents(meter, item));
-  const windows = { window_size, every_window };
-  const hasLead = since_us !== start_us;
-  // A weighted sum of who left is another one in a window than in the whole range.
-  const isOne = window_size === undefined || (!hasLead && !question.clipped?.size);
-  const report = await readUsageReport(stores, scope, {
-    ...question,
-    start_us: since_us,
-    ...(isOne ? { ...windows, running_values: true } : {}),
-  });
-  const windowed = isOne
-    ? report
-    : await readUsageReport(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
-  // A meter that never resets has cost something before its windows begin.
-  const led = { ...question, ...windows, start_us: since_us, windows_from_us: start_us, running_values: true };
-  const running = hasLead && window_size !== undefined ? await readUsageReport(stores, scope, led) : windowed;
-  const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
-  const counted = await mapYielding(scope.tenant_id, report.usage, (of) => ({
-    ...parseAnalyticsKey(query, members && !hasEventGroups(query.group_by) ? same[0].external_customer_id : of.key),
-    of: { ...of, windows: own!.get(of.key) ?? [], running: until!.get(of.key) ?? [] },
-  }));
-  const byCustomer = groupBy(counted, ({ customer }) => customer);
-  return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
-}
-
-/** Several customers, who are answered as the one who pays. */
-function buildMembersQuery(
-  { external_customer_id, members, since_us, start_us, end_us }: AnalyticsSubject,
-  { group_by }: UsageAnalyticsQuery,
-): Partial<MeterUsageQuery> {
-  const window = { start: toMs(since_us), end: ceilToMs(end_us) };
-  return {
-    ...buildCustomerFilter(members!, window, toMs(start_us)),
-    by_customer: false,
-    key_of: hasEventGroups(group_by)
-      ? (event) => JSON.stringify([external_customer_id, ...toGroupValues(group_by, event)])
-      : undefined,
-  };
-}
-
-function buildUsageQuery(
-  same: readonly [AnalyticsSubject, ...AnalyticsSubject[]],
-  query: UsageAnalyticsQuery,
-): Omit<MeterUsageQuery, 'start_us'> {
-  const [{ meter, end_us, timezone, anchor_ms }] = same;
-  const { group_by, sources, property_filters } = query;
-  return {
-    meter,
-    external_customer_ids: [...new Set(same.map((subject) => subject.external_customer_id))],
-    end_us,
-    timezone,
-    billing_anchor_ms: query.billing_anchor_ms ?? anchor_ms ?? undefined,
-    by_customer: true,
-    only: isFiltered(query)
-      ? {
-          sources: sources ?? undefined,
-          passes: property_filters ? compilePropertyFilters(property_filters) : undefined,
-        }
-      : undefined,
-    key_of: hasEventGroups(group_by)
-      ? (event) => JSON.stringify([event.external_customer_id, ...toGroupValues(group_by, event)])
-      : undefined,
-    is_grouped: hasEventGroups(group_by),
-    now_ms: query.now.getTime(),
-    bounds: query.bounds,
-  };
 }
 
 type AnalyticsCosting = {
@@ -361,7 +171,9 @@ type AnalyticsCosting = {
   readonly invoiced: InvoicedUsageReader;
   readonly chained: ReadonlyMap<string, ChainedCharge>;
 };
+
 type PricedByMeasured = ReadonlyMap<MeasuredSubject, PricedRange>;
+
 type RowParts = AnalyticsCosting & {
   features: ReadonlyMap<string, FeatureModel>;
   slicer: TimeSlicer;

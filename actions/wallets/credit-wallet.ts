@@ -31,7 +31,7 @@ export async function creditWallet(
 ): Promise<WalletTransactionModel> {
   const purse = { customer_id, currency };
   const wallet =
-    (await WalletModel.holdPrepaid(scope, purse, transaction)) ??
+    (await WalletModel.lockPrepaidWallet(scope, purse, transaction)) ??
     (await addWallet(transaction, scope, { ...FOR_ALL, ...walletFields, ...purse, author: saying.author }));
   const movement = {
     kind: 'credit' as const,

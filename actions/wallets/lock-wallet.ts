@@ -14,7 +14,7 @@ export async function lockWalletInOrder(
   scope: Scope,
   { id, customer_id }: { id: string; customer_id: string },
 ): Promise<WalletModel> {
-  const prepaid = await WalletModel.holdPrepaidOf(scope, [customer_id], transaction);
+  const prepaid = await WalletModel.lockPrepaidWallets(scope, [customer_id], transaction);
   return prepaid.find((one) => one.id === id) ?? lockWallet(transaction, scope, id);
 }
 

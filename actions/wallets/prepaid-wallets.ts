@@ -36,7 +36,7 @@ export async function lockPrepaidWallets(
   payers: readonly PrepaidPayer[],
 ): Promise<WalletModel[]> {
   const ids = [...new Set(payers.map(({ customer_id }) => customer_id))];
-  return WalletModel.holdPrepaidOf(scope, ids, transaction);
+  return WalletModel.lockPrepaidWallets(scope, ids, transaction);
 }
 
 /** Of a preview, which holds nothing. */
@@ -45,7 +45,7 @@ export async function listPreviewWallets(
   scope: Scope,
   { at_ms, ...payer }: PrepaidPayer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
-  const found = (await WalletModel.prepaidOf(scope, [payer.customer_id], database)) as WalletModel[];
+  const found = (await WalletModel.buildPrepaidQuery(scope, [payer.customer_id], database)) as WalletModel[];
   return (await rankWallets(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 

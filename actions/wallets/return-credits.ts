@@ -28,7 +28,7 @@ export async function returnCredits(
   { prepaid, rest, ...saying }: SplitCreditReturn,
 ): Promise<void> {
   if (prepaid.isZero() && rest.isZero()) return;
-  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  await WalletModel.lockPrepaidWallets(invoice, [invoice.customer_id], transaction);
   const debits = await listDebits(transaction, invoice);
   const lots = await returnToLots(transaction, debits.filter(isBeforeTax), { ...saying, amount: prepaid });
   await creditPrepaid(transaction, invoice, { ...saying, amount: lots });
@@ -45,7 +45,7 @@ export async function returnPrepaid(
   { invoice, charged }: { invoice: Invoice; charged: readonly Invoice[] },
   credit: CreditReturn,
 ): Promise<void> {
-  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  await WalletModel.lockPrepaidWallets(invoice, [invoice.customer_id], transaction);
   let { amount } = credit;
   for (const one of charged) {
     const debits = (await listDebits(transaction, one)).filter(isBeforeTax);
@@ -60,7 +60,7 @@ export async function returnPaymentCredits(
   invoice: Invoice,
   { debit_keys, ...giving }: CreditReturn & { readonly debit_keys: readonly string[] },
 ): Promise<void> {
-  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  await WalletModel.lockPrepaidWallets(invoice, [invoice.customer_id], transaction);
   const debits = (await listDebits(transaction, invoice)).filter((one) => debit_keys.includes(one.idempotency_key));
   const amount = await returnToLots(transaction, debits, giving);
   await creditPaid(transaction, invoice, { ...giving, amount });

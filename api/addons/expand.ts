@@ -19,7 +19,7 @@ export async function showAddons(addons: readonly AddonModel[], expand: readonly
   const entitlements = asks('entitlements') ? await loadEntitlementsByEntity(ids, withFeatures, context) : null;
   const { scope, services } = context;
   const grants = asks('credit_grant')
-    ? await CreditGrantModel.publishedOf(scope, ['addon_id', ids], services.postgres)
+    ? await CreditGrantModel.buildPublishedQuery(scope, ['addon_id', ids], services.postgres)
     : null;
   return addons.map((addon) => ({
     ...addon,

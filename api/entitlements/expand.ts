@@ -52,6 +52,6 @@ export async function loadEntitlementsByEntity(
   expand: readonly string[],
   context: Context,
 ) {
-  const found = await EntitlementModel.publishedOf(context.scope, entity_ids, context.services.postgres);
+  const found = await EntitlementModel.buildPublishedQuery(context.scope, entity_ids, context.services.postgres);
   return groupBy(await showEntitlements(found, expand, context), ({ entity_id }) => entity_id);
 }

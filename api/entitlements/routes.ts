@@ -191,7 +191,7 @@ async function findEntitlements(input: EntitlementFilter, context: Context) {
 }
 
 async function listEntityGrants(entity_id: string, page: z.output<typeof GrantsPage>, context: Context) {
-  const grants = EntitlementModel.publishedOf(context.scope, [entity_id], context.services.postgres);
+  const grants = EntitlementModel.buildPublishedQuery(context.scope, [entity_id], context.services.postgres);
   const { items, pagination } = await loadPage(grants, { ...page, order: [] });
   return { items: await showEntitlements(items, ['features'], context), pagination };
 }

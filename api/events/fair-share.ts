@@ -55,10 +55,10 @@ export class FairShare {
   #waiting = new Map<string, number>();
   #total = 0;
   #waiting_ms = 0;
-  #looked_ms = Number.NEGATIVE_INFINITY;
-  #isLooking = false;
+  #lag_checked_ms = Number.NEGATIVE_INFINITY;
+  #isCheckingLag = false;
   /** How far each partition was when it last moved, and when that was. */
-  readonly #places = new Map<number, { offset: bigint; at_ms: Milliseconds }>();
+  readonly #positions = new Map<number, { offset: bigint; at_ms: Milliseconds }>();
 
   constructor(log: Pick<EventLog, 'lag'>, worstCost: (scope: Scope) => Promise<WorstCost>) {
     this.#log = log;
@@ -67,8 +67,8 @@ export class FairShare {
 
   /** Throws when it is others' turn; otherwise notes what is sent now. */
   admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: AdmittedLoad, now_ms: Milliseconds): void {
-    this.#look(now_ms);
-    const sender = this.#senderOf(scope, now_ms);
+    this.#checkLag(now_ms);
+    const sender = this.#getSender(scope, now_ms);
     const own = this.#waiting.get(scope.tenant_id) ?? 0;
     const isMuch = this.#total > WORK_MAX || this.#waiting_ms > WAITING_MAX_MS;
     if (isMuch && own > LITTLE && this.#waiting.size > 1 && own > this.#total / this.#waiting.size) {
@@ -89,7 +89,7 @@ export class FairShare {
     this.#total += work;
   }
 
-  #senderOf(scope: Scope, now_ms: Milliseconds): LoadSender {
+  #getSender(scope: Scope, now_ms: Milliseconds): LoadSender {
     const key = scopeKey(scope);
     let sender = this.#senders.get(key);
     if (sender === undefined) {
@@ -112,29 +112,29 @@ export class FairShare {
   }
 
   /** Nobody waits for the look: what it finds decides about the next. */
-  #look(now_ms: Milliseconds): void {
-    const since_ms = now_ms - this.#looked_ms;
+  #checkLag(now_ms: Milliseconds): void {
+    const since_ms = now_ms - this.#lag_checked_ms;
     // A clock that was set back must not keep us from looking.
-    if (this.#isLooking || (since_ms >= 0 && since_ms < LAG_CHECK_INTERVAL_MS)) return;
-    this.#looked_ms = now_ms;
-    this.#isLooking = true;
+    if (this.#isCheckingLag || (since_ms >= 0 && since_ms < LAG_CHECK_INTERVAL_MS)) return;
+    this.#lag_checked_ms = now_ms;
+    this.#isCheckingLag = true;
     this.#log.lag().then(
       (partitions) => {
         for (const { partition, committed_offset } of partitions)
-          if (this.#places.get(partition)?.offset !== committed_offset)
-            this.#places.set(partition, { offset: committed_offset, at_ms: now_ms });
-        const moving = partitions.filter(({ partition }) => now_ms - this.#places.get(partition)!.at_ms < STILL_MS);
+          if (this.#positions.get(partition)?.offset !== committed_offset)
+            this.#positions.set(partition, { offset: committed_offset, at_ms: now_ms });
+        const moving = partitions.filter(({ partition }) => now_ms - this.#positions.get(partition)!.at_ms < STILL_MS);
         const oldest_us = Math.min(...moving.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
-        this.#found(oldest_us === Infinity ? now_ms : toMs(oldest_us), now_ms);
+        this.#applyLag(oldest_us === Infinity ? now_ms : toMs(oldest_us), now_ms);
       },
       // Who cannot tell that events wait sends nobody away: an accept fails by itself when the log is not there.
-      () => this.#found(now_ms, now_ms),
+      () => this.#applyLag(now_ms, now_ms),
     );
   }
 
   /** What came before `oldest_ms` is processed. */
-  #found(oldest_ms: Milliseconds, now_ms: Milliseconds): void {
-    this.#isLooking = false;
+  #applyLag(oldest_ms: Milliseconds, now_ms: Milliseconds): void {
+    this.#isCheckingLag = false;
     this.#waiting_ms = Math.max(0, now_ms - oldest_ms);
     for (const [key, sender] of this.#senders) {
       sender.sent = sender.sent.filter(({ at_ms }) => at_ms >= oldest_ms);

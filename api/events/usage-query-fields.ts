@@ -58,8 +58,6 @@ export const usageRange = {
   },
 };
 
-export const nullableText = (text: z.ZodString = z.string()) => orNull(text);
-
 /** Everything that can have been sent: timestamps outside of it are refused at ingestion. */
 export const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 

@@ -18,7 +18,7 @@ export async function showPlans(plans: readonly PlanModel[], expand: readonly st
   const ids = plans.map(({ id }) => id);
   const { scope, services } = context;
   const grants = asks('credit_grant')
-    ? await CreditGrantModel.publishedOf(scope, ['plan_id', ids], services.postgres)
+    ? await CreditGrantModel.buildPublishedQuery(scope, ['plan_id', ids], services.postgres)
     : null;
   const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
   const entitlements = asks('entitlements') ? await loadEntitlementsByEntity(ids, withFeatures, context) : null;

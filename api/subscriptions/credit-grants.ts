@@ -17,7 +17,7 @@ export async function loadGrantsBySubscription(
 ): Promise<Map<string, CreditGrantModel[]>> {
   const { postgres } = services;
   const ids = subscriptions.map(({ id }) => id);
-  const attached = await AddonAssociationModel.heldAt(scope, now, postgres).whereIn('entity_id', ids);
+  const attached = await AddonAssociationModel.activeAt(scope, now, postgres).whereIn('entity_id', ids);
   const sellers = [
     ['plan_id', [...new Set(subscriptions.map(({ plan_id }) => plan_id))]],
     ['addon_id', [...new Set(attached.map(({ addon_id }) => addon_id))]],
@@ -25,7 +25,8 @@ export async function loadGrantsBySubscription(
   ] as const;
   const grants: CreditGrantModel[] = [];
   for (const [giver, givers] of sellers)
-    if (givers.length > 0) grants.push(...(await CreditGrantModel.publishedOf(scope, [giver, givers], postgres)));
+    if (givers.length > 0)
+      grants.push(...(await CreditGrantModel.buildPublishedQuery(scope, [giver, givers], postgres)));
   if (grants.length === 0) return new Map(ids.map((id) => [id, []]));
   const begun = await CreditGrantApplicationModel.in(scope, postgres)
     .whereIn('subscription_id', ids)

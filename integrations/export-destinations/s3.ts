@@ -121,7 +121,7 @@ class S3Object {
     try {
       await withTimeout({ ms: this.#times.complete, ask });
     } catch (error) {
-      const found = await this.#look().catch((unseen: Error) => {
+      const found = await this.#findObject().catch((unseen: Error) => {
         throw this.#mayBeThere(error, unseen);
       });
       if (found === null || !isUploadedObject(upload, found)) throw error;
@@ -129,7 +129,7 @@ class S3Object {
   }
 
   /** Null where nothing is; what may not be looked at is neither there nor not. */
-  #look(): Promise<HeadObjectCommandOutput | null> {
+  #findObject(): Promise<HeadObjectCommandOutput | null> {
     const command = new this.#library.HeadObjectCommand(this.#at);
     const ask = (abortSignal: AbortSignal) =>
       this.#client.send(command, { abortSignal }).catch((error: S3Failure) => {

@@ -77,7 +77,7 @@ export class Fonts {
     const runs: { text: string; font: string; right_to_left: boolean }[] = [];
     for (const character of text) {
       const last = runs.at(-1);
-      const font = this.#fontOf(character, last?.font);
+      const font = this.#findFont(character, last?.font);
       const shown = font === undefined ? this.#mark() : character;
       const name = font ?? this.#fonts[0]!.name;
       if (last?.font === name) last.text += shown;
@@ -86,7 +86,7 @@ export class Fonts {
     return right_to_left ? runs.reverse() : runs;
   }
 
-  #fontOf(character: string, current: string | undefined): string | undefined {
+  #findFont(character: string, current: string | undefined): string | undefined {
     const own = this.#fonts.find(({ name }) => name === current);
     if (own && NEUTRAL.test(character) && own.has(character)) return own.name;
     return this.#fonts.find(({ has }) => has(character))?.name;

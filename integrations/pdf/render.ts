@@ -82,7 +82,7 @@ class Maker {
   #making: (RenderJob & { readonly id: number }) | null = null;
   #thread: Worker | null = null;
   #timer: NodeJS.Timeout | null = null;
-  #asked = 0;
+  #last_id = 0;
 
   /** `folder` has more fonts (PDF_FONTS_DIR). */
   constructor({ folder, thread = new URL('./render-thread.ts', import.meta.url), timeout_ms = TIMEOUT_MS }: Renderer) {
@@ -104,7 +104,7 @@ class Maker {
   }
 
   /** Whose turn it was goes behind the others. */
-  #taken(): RenderJob | undefined {
+  #takeNext(): RenderJob | undefined {
     for (const [asker, waiting] of this.#waiting) {
       this.#waiting.delete(asker);
       const job = waiting.shift();
@@ -117,8 +117,8 @@ class Maker {
 
   /** One at a time: each has its own minute. */
   #next(): void {
-    const job = this.#taken();
-    this.#making = job ? { ...job, id: ++this.#asked } : null;
+    const job = this.#takeNext();
+    this.#making = job ? { ...job, id: ++this.#last_id } : null;
     this.#expect();
     if (this.#making) this.#running().postMessage({ id: this.#making.id, document: this.#making.document });
   }
@@ -132,7 +132,7 @@ class Maker {
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });
     thread.unref();
-    thread.on('message', (answer: RenderAnswer) => this.#answered(answer));
+    thread.on('message', (answer: RenderAnswer) => this.#handleAnswer(answer));
     thread.on('error', (error) => {
       if (this.#thread === thread)
         this.#lost(new FarthingError('system_error', `the PDF was not made: ${error.message}`));
@@ -141,7 +141,7 @@ class Maker {
     return thread;
   }
 
-  #answered({ id, bytes, error }: RenderAnswer): void {
+  #handleAnswer({ id, bytes, error }: RenderAnswer): void {
     const job = this.#making;
     // Of a thread that was given up.
     if (job?.id !== id) return;

@@ -68,7 +68,7 @@ export class IdentityMemory {
     const memory = new IdentityMemory(options, place, read);
     try {
       await memory.#openFiles(next);
-      await memory.#readBehind(next);
+      await memory.#readAfterFiles(next);
       return memory;
     } catch (error) {
       memory.close();
@@ -115,8 +115,8 @@ export class IdentityMemory {
       await this.seal(next);
     } catch (error) {
       if (!(error instanceof DamagedFile) || this.#is_closed) throw error;
-      this.#startAgain(error.message);
-      await this.#readBehind(next);
+      this.#rebuildFromStore(error.message);
+      await this.#readAfterFiles(next);
     }
   }
 
@@ -135,7 +135,7 @@ export class IdentityMemory {
   }
 
   /** What ClickHouse has at the end of the files or behind. */
-  async #readBehind(next: bigint): Promise<void> {
+  async #readAfterFiles(next: bigint): Promise<void> {
     let spilled = false;
     await this.#read({ from: this.#until, before: next }, (high, low) => {
       this.#hot.add(high, low);
@@ -209,7 +209,7 @@ export class IdentityMemory {
       await this.#openNamed(this.#manifestFor(next));
     } catch (error) {
       // Not only what is damaged: a file that is away, or a disk that cannot read it.
-      return this.#startAgain((error as Error).message);
+      return this.#rebuildFromStore((error as Error).message);
     }
     const filesInUse = new Set(this.#files.map(({ filter }) => filter.path));
     for (const name of readdirSync(this.#dir).filter((each) => each.includes('.ids')))
@@ -235,7 +235,7 @@ export class IdentityMemory {
   }
 
   /** Nothing of the files is believed any more. */
-  #startAgain(why: string): void {
+  #rebuildFromStore(why: string): void {
     this.#closeFiles();
     this.#hot = new IdentitySet(PARTS);
     this.#until = 0n;

@@ -138,7 +138,7 @@ export class Partition {
 
   /** A control message takes effect at its offset; answers what could not be done. */
   async passControl(record: LogRecord): Promise<Error | null> {
-    this.#tellMemory({ from: record.offset, to: record.offset + 1n, rows: [] });
+    this.#notifyUsageCache({ from: record.offset, to: record.offset + 1n, rows: [] });
     const { to, problem = null } = await passControl(this.#stores, this.#state, record);
     this.#passed(to, record);
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
@@ -186,23 +186,23 @@ export class Partition {
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
       last_record: recordCrc(records.at(-1)!),
       counts: countSlice(slice),
-      notification: await this.#toldOf(slice.buckets),
+      notification: await this.#buildNotification(slice.buckets),
     };
     if (slice.corrections.length === 0) await this.#finish(slice, progress);
     else await this.#finishWithCorrections(slice, progress);
     this.#finished(slice);
-    await this.#askForLooks(slice);
+    await this.#enqueueAlertChecks(slice);
   }
 
   async #finish(slice: PreparedSlice, progress: SliceDone): Promise<void> {
     await this.#writeBuckets(slice.buckets);
-    await this.#tellUsage(slice, progress);
+    await this.#publishUsage(slice, progress);
     await inSpan('slice.commit', {}, () => finishSlice(this.#stores.postgres, this.#state, progress));
   }
 
   /** The usage rows of the slice come with the rebuild, under the lock on the bucket rows, and everything ends in one transaction. */
   async #finishWithCorrections(slice: PreparedSlice, progress: SliceDone): Promise<void> {
-    await this.#tellUsage(slice, progress);
+    await this.#publishUsage(slice, progress);
     const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
     await inSpan('slice.correct', { attributes: { corrections: slice.corrections.length } }, () =>
       correctEvents(this.#stores, {
@@ -217,13 +217,13 @@ export class Partition {
     );
   }
 
-  async #tellUsage({ from, to, buckets }: PreparedSlice, { watermark_us }: SliceDone): Promise<void> {
-    this.#tellMemory({ from, to, rows: buckets });
+  async #publishUsage({ from, to, buckets }: PreparedSlice, { watermark_us }: SliceDone): Promise<void> {
+    this.#notifyUsageCache({ from, to, rows: buckets });
     await recordLateUsage(this.#stores.postgres, toArrivals(buckets), watermark_us);
   }
 
   /** The slice has its effect already: what a store that is away does not hear is found by the look of every few minutes. */
-  async #askForLooks({ buckets }: PreparedSlice): Promise<void> {
+  async #enqueueAlertChecks({ buckets }: PreparedSlice): Promise<void> {
     try {
       await enqueueUsageChecks(this.#stores.postgres, buckets);
     } catch (error) {
@@ -232,13 +232,13 @@ export class Partition {
   }
 
   /** For processes that keep answers and have no pipeline. */
-  async #toldOf(rows: readonly BucketRow[]): Promise<string | null> {
+  async #buildNotification(rows: readonly BucketRow[]): Promise<string | null> {
     const catalogue = this.#catalogue;
     if (!(await hasSliceSubscribers(this.#stores.postgres))) return null;
     return buildNotification(rows, (meter_id) => catalogue.getVersion(meter_id));
   }
 
-  #tellMemory(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {
+  #notifyUsageCache(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {
     // By the meters of this slice, which the next control message may change.
     const catalogue = this.#catalogue;
     const getVersion = (meter_id: string) => catalogue.getVersion(meter_id);

@@ -217,7 +217,7 @@ export class EventReader {
   }
 
   #readRecord(record: LogRecord, result: ReadResult): void {
-    const { scope, hasher } = this.#readerOf(record);
+    const { scope, hasher } = this.#getReader(record);
     const batch = new RecordBatch(record, scope);
     const before = { events: result.events.length, dead: result.dead.length };
     try {
@@ -276,13 +276,13 @@ export class EventReader {
       source,
       time: given !== undefined && isTimestampSent(timestamp) ? String(given) : '',
     };
-    const { crc, hash } = this.#contentOf(batch, first, content);
+    const { crc, hash } = this.#hashContent(batch, first, content);
     hashIdentity(hasher, { text, words, mark: first + EVENT_ID, made });
     batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc, hash });
   }
 
   /** What makes two events with one id the same or a conflict; a time that the sender did not state is no part of it. */
-  #contentOf(
+  #hashContent(
     { text, ascii, marks: { words } }: RecordBatch,
     first: number,
     { name, customer, source, time }: { name: string; customer: string; source: string; time: string },
@@ -306,7 +306,7 @@ export class EventReader {
     return hash;
   }
 
-  #readerOf(record: Scope): ScopedReader {
+  #getReader(record: Scope): ScopedReader {
     const key = scopeKey(record);
     let reader = this.#readers.get(key);
     if (!reader) {

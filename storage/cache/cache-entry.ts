@@ -203,14 +203,14 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     }
     const again = this.#made?.again;
     if (again === undefined) throw new NotCached();
-    this.#answer = again((meter_id, window) => this.#readKept(meter_id, window));
+    this.#answer = again((meter_id, window) => this.#readCached(meter_id, window));
     this.#changes = changes;
     countRunning('arrived');
     return this.#answer;
   }
 
   /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */
-  #readKept(meter_id: string, { start, end }: Period): BilledUsage {
+  #readCached(meter_id: string, { start, end }: Period): BilledUsage {
     const [start_us, end_us] = [toUs(start), toUs(end)];
     const fits = this.#reads.filter(
       (read) => read.meter_id === meter_id && read.start_us === start_us && read.end_us === end_us,

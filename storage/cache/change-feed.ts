@@ -81,27 +81,27 @@ class ChangeTracker {
     const [{ snapshot, horizon, changed, progress }] = rows as [ChangesRow];
     this.#number++;
     // What came between the two may have been forgotten there.
-    if (this.#snapshot !== null && BigInt(horizon) > parseXmin(this.#snapshot)) this.#forget();
+    if (this.#snapshot !== null && BigInt(horizon) > parseXmin(this.#snapshot)) this.#reset();
     this.#snapshot = snapshot;
     if (changed !== null) {
-      for (const [id, xids] of JSON.parse(changed) as [id: string, xids: string[]][]) this.#note(id, xids);
+      for (const [id, xids] of JSON.parse(changed) as [id: string, xids: string[]][]) this.#recordChange(id, xids);
       this.#last_change = this.#number;
     }
     // What they have changed is visible now, and is not told again.
     for (const xid of this.#left_out) if (BigInt(xid) < parseXmin(snapshot)) this.#left_out.delete(xid);
-    if (this.#changed.size > CHANGES_MAX) this.#forget();
+    if (this.#changed.size > CHANGES_MAX) this.#reset();
     if (progress !== this.#progress_text) {
       this.#progress_text = progress;
       this.#progress =
         progress === null ? [] : (JSON.parse(progress) as Parameters<typeof toSliceState>[0][]).map(toSliceState);
     }
-    for (const moved of this.#moved) this.#moveFrom(this.#placeOf(moved), moved);
+    for (const moved of this.#moved) this.#moveFrom(this.#findPosition(moved), moved);
     return this.current();
   }
 
   /** From now on it is told as a look of now would, where nothing else has changed; false where the partition has another worker than is known. */
   moved(state: SliceState): boolean {
-    const known = this.#placeOf(state);
+    const known = this.#findPosition(state);
     if (known === undefined) return false;
     if (this.#moveFrom(known, state)) {
       this.#moved.push(state);
@@ -110,7 +110,7 @@ class ChangeTracker {
     return true;
   }
 
-  #placeOf({ partition, epoch }: SliceState): SliceState | undefined {
+  #findPosition({ partition, epoch }: SliceState): SliceState | undefined {
     return this.#progress.find((known) => known.partition === partition && known.epoch === epoch);
   }
 
@@ -137,12 +137,12 @@ class ChangeTracker {
     this.#left_out.add(xid);
   }
 
-  #note(id: string, xids: readonly string[]): void {
+  #recordChange(id: string, xids: readonly string[]): void {
     this.#changed.set(id, this.#number);
     if (xids.some((xid) => !this.#left_out.has(xid))) this.#changed_by_others.set(id, this.#number);
   }
 
-  #forget(): void {
+  #reset(): void {
     this.#changed.clear();
     this.#changed_by_others.clear();
     this.#known_since = this.#number;
@@ -168,7 +168,7 @@ type FreshSnapshot = { readonly snapshot: ChangeSnapshot; readonly began_ms: num
  */
 class ChangeFeed {
   readonly #database: Database;
-  readonly #looks = new ChangeTracker();
+  readonly #tracker = new ChangeTracker();
   #waiting: ChangesCallback[] = [];
   #isOut = false;
   /** While anybody waits, or has a moment ago: to ask the pool for each look costs as much as to answer a read. */
@@ -181,13 +181,13 @@ class ChangeFeed {
   }
 
   leaveOut(xid: string): void {
-    this.#looks.leaveOut(xid);
+    this.#tracker.leaveOut(xid);
   }
 
   /** The one that stands says that, too, from now on; false where none does that it can be added to. */
   moved(state: SliceState): boolean {
-    if (this.#last === null || !this.#looks.moved(state)) return false;
-    this.#last = { ...this.#last, snapshot: this.#looks.current() };
+    if (this.#last === null || !this.#tracker.moved(state)) return false;
+    this.#last = { ...this.#last, snapshot: this.#tracker.current() };
     return true;
   }
 
@@ -228,10 +228,10 @@ class ChangeFeed {
       const answered = own?.answered ?? 0;
       try {
         this.#connection ??= (await this.#database.client.acquireConnection()) as ChangesConnection;
-        changes = await this.#looks.next(this.#connection);
+        changes = await this.#tracker.next(this.#connection);
         await getUsageFeed(this.#database)?.bring(changes.progress);
         // With what was told to have moved since.
-        changes = this.#looks.current();
+        changes = this.#tracker.current();
         this.#last = { snapshot: changes, began_ms: began, answered };
         if (this.#standing() !== null) {
           // It is that of who has asked meanwhile, too.

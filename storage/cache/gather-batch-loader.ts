@@ -67,12 +67,12 @@ export class GatherBatchLoader {
   async #gather(group: readonly QueuedGather[]): Promise<void> {
     const now = new Date(Math.max(...group.map((one) => one.now.getTime())));
     const isAlone = group.length < 2 || this.#groups >= GROUPS_MAX;
-    const left = isAlone ? group : await this.#gatherTogether(group, now);
+    const left = isAlone ? group : await this.#gatherBatch(group, now);
     await Promise.all(left.map((one) => gatherOne(one, { database: this.#postgres, now })));
   }
 
   /** Answers those who have none: in a transaction one may fail by another's fault. */
-  async #gatherTogether(group: readonly QueuedGather[], now: Date): Promise<QueuedGather[]> {
+  async #gatherBatch(group: readonly QueuedGather[], now: Date): Promise<QueuedGather[]> {
     const left = new Set(group);
     const gather = async (one: QueuedGather, database: Database): Promise<void> => {
       const answer = await one.gather({ database, now });

@@ -24,7 +24,7 @@ export class AddonAssociationModel extends ScopedModel {
   }
 
   /** Those that were in force at this instant, whatever has become of them since. */
-  static heldAt(scope: Scope, at: Date, database: Database) {
+  static activeAt(scope: Scope, at: Date, database: Database) {
     return narrow(AddonAssociationModel.in(scope, database), [
       ['status', 'published'],
       ['start_date', '<=', at],
@@ -36,7 +36,7 @@ export class AddonAssociationModel extends ScopedModel {
   }
 
   /** The same of these subscriptions, in the order in which they were attached. */
-  static heldBy(
+  static listActive(
     scope: Scope,
     { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
     database: Database,
@@ -47,7 +47,7 @@ export class AddonAssociationModel extends ScopedModel {
       database,
       { key, values: subscription_ids, getKey: getEntityId },
       async (ids) =>
-        await AddonAssociationModel.heldAt(scope, at, database)
+        await AddonAssociationModel.activeAt(scope, at, database)
           .whereIn('entity_id', [...ids])
           .orderBy(['created_at', 'id']),
     );

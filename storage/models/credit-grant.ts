@@ -19,7 +19,7 @@ export class CreditGrantModel extends ScopedModel {
   static override record = creditGrantShape;
 
   /** The published grants of these plans, add-ons or subscriptions, in the order in which they were made. */
-  static publishedOf(scope: Scope, [giver, ids]: [CreditGrantOwner, readonly string[]], database: Database) {
+  static buildPublishedQuery(scope: Scope, [giver, ids]: [CreditGrantOwner, readonly string[]], database: Database) {
     return CreditGrantModel.in(scope, database)
       .where('status', 'published')
       .whereIn(giver, [...ids])
@@ -45,7 +45,7 @@ export class CreditGrantModel extends ScopedModel {
   }
 
   /** Who gives them is archived: so are they. */
-  static async archiveOf(
+  static async archiveBySeller(
     scope: Scope,
     [seller, id]: [CreditGrantSeller, string],
     { by, database }: { by: Author; database: Database },

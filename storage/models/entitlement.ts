@@ -14,7 +14,7 @@ export class EntitlementModel extends ScopedModel {
   static override record = entitlementShape;
 
   /** What these plans, add-ons and subscriptions grant, in the order in which it is shown. */
-  static publishedOf(scope: Scope, entity_ids: readonly string[], database: Database) {
+  static buildPublishedQuery(scope: Scope, entity_ids: readonly string[], database: Database) {
     return EntitlementModel.in(scope, database)
       .where('status', 'published')
       .whereIn('entity_id', [...entity_ids])
@@ -22,13 +22,13 @@ export class EntitlementModel extends ScopedModel {
   }
 
   /** The same, of several who ask side by side at one time. */
-  static listPublishedOf(scope: Scope, entity_ids: readonly string[], database: Database): Promise<EntitlementModel[]> {
+  static listPublished(scope: Scope, entity_ids: readonly string[], database: Database): Promise<EntitlementModel[]> {
     const key = toBatchKey('published of', this, scope.tenant_id, scope.environment_id);
     const getEntityId = ({ entity_id }: EntitlementModel) => entity_id;
     return listBatched(
       database,
       { key, values: entity_ids, getKey: getEntityId },
-      async (ids) => await EntitlementModel.publishedOf(scope, ids, database),
+      async (ids) => await EntitlementModel.buildPublishedQuery(scope, ids, database),
     );
   }
 }

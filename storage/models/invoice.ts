@@ -19,7 +19,7 @@ export class InvoiceModel extends ScopedModel {
   static override record = Invoice;
 
   /** Those that became final in the time, void ones too, in the order in which they did, behind the one with the id `after`. */
-  static async finalOf(
+  static async listFinal(
     scope: Scope,
     { from, to, only, after, limit, database }: FinalInvoicesQuery,
   ): Promise<InvoiceModel[]> {

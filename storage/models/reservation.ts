@@ -22,7 +22,7 @@ export class ReservationModel extends ScopedModel {
   static override record = reservationShape;
 
   /** Some that the log may not have yet, of these customers. */
-  static unsentOf(
+  static listUnsent(
     { subject_id, tenant_id, environment_id }: ReservationPool,
     customer_ids: readonly string[],
     database: Database,

@@ -12,7 +12,7 @@ export class SubscriptionScheduleModel extends ScopedModel {
   static override record = SubscriptionSchedule;
 
   /** What is to happen to a subscription; one thing at a time. */
-  static async pendingOf(
+  static async findPending(
     scope: Scope,
     subscription_id: string,
     database: Database,

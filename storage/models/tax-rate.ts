@@ -13,7 +13,7 @@ export class TaxRateModel extends ScopedModel {
   static override record = taxRateShape;
 
   /** The published rate with this code, held for the rest of the transaction: it is not archived in between, nor attached twice. */
-  static async holdByCode(scope: Scope, code: string, database: Database): Promise<TaxRateModel> {
+  static async lockByCode(scope: Scope, code: string, database: Database): Promise<TaxRateModel> {
     const [rate] = await TaxRateModel.in(scope, database).where({ code, status: 'published' }).forUpdate();
     if (!rate) throw notFound('tax rate', code);
     return rate;

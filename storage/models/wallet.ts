@@ -27,7 +27,7 @@ export class WalletModel extends ScopedModel {
   }
 
   /** What lowers the invoices of these customers, in whatever currency. */
-  static prepaidOf(scope: Scope, customer_ids: readonly string[], database: Database) {
+  static buildPrepaidQuery(scope: Scope, customer_ids: readonly string[], database: Database) {
     return WalletModel.in(scope, database)
       .whereIn('customer_id', [...customer_ids])
       .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' });
@@ -37,12 +37,12 @@ export class WalletModel extends ScopedModel {
    * All of them, in the one order in which wallets are held, so that nobody waits for another in a circle (docs/rules/wallets.md, "Who waits for whom"). Whoever needs
    * another of theirs as well, which is postpaid or closed, takes it behind them; whoever needs one alone, and no other in the same transaction, takes that alone.
    */
-  static async holdPrepaidOf(
+  static async lockPrepaidWallets(
     scope: Scope,
     customer_ids: readonly string[],
     transaction: Database,
   ): Promise<WalletModel[]> {
-    const held = WalletModel.prepaidOf(scope, customer_ids, transaction).orderBy('id').forUpdate();
+    const held = WalletModel.buildPrepaidQuery(scope, customer_ids, transaction).orderBy('id').forUpdate();
     return held as unknown as Promise<WalletModel[]>;
   }
 
@@ -50,13 +50,13 @@ export class WalletModel extends ScopedModel {
    * The one into which credits go, held for the rest of the transaction with the others that may have to pay in it: while there is none, so is its place. Where there is
    * one the rows alone: whoever holds rows already would wait for who holds the place and waits for them.
    */
-  static async holdPrepaid(
+  static async lockPrepaidWallet(
     scope: Scope,
     { customer_id, currency }: CustomerCurrency,
     transaction: Database,
   ): Promise<WalletModel | undefined> {
     const lock = async () => {
-      const held = await WalletModel.holdPrepaidOf(scope, [customer_id], transaction);
+      const held = await WalletModel.lockPrepaidWallets(scope, [customer_id], transaction);
       return held.find((one) => one.currency === currency);
     };
     const wallet = await lock();

@@ -71,8 +71,8 @@ export class CachedUsage {
     const start_us = row.bucket_start_us;
     const isInside = isInRanges(this.#ranges, start_us);
     if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
-    if (!isInside) return this.#keepForLater(row, this.#later!);
-    addRow(row, this.#bucketAt(this.#placeOf(row)));
+    if (!isInside) return this.#deferAddition(row, this.#later!);
+    addRow(row, this.#bucketAt(this.#toPlace(row)));
     if (isInRanges(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, toEventEnds(row));
   }
 
@@ -113,7 +113,7 @@ export class CachedUsage {
     return { cells, outside: outside, ends: this.#ends, has_later: this.#later === null };
   }
 
-  #placeOf(row: BucketRow): CellPlace {
+  #toPlace(row: BucketRow): CellPlace {
     const { meter, by_customer, plan } = this.#question;
     const { bucket_start_us, group_key, external_customer_id } = row;
     return {
@@ -124,9 +124,9 @@ export class CachedUsage {
     };
   }
 
-  #keepForLater(row: BucketRow, later: Map<string, LaterAddition>): void {
+  #deferAddition(row: BucketRow, later: Map<string, LaterAddition>): void {
     const start_us = row.bucket_start_us;
-    const cell = { ...this.#placeOf(row), bucket: new UsageBucket() };
+    const cell = { ...this.#toPlace(row), bucket: new UsageBucket() };
     const place = JSON.stringify([start_us, cell.group_key, cell.customer]);
     const known = later.get(place);
     if (known === undefined && later.size >= CELLS_MAX) {

@@ -56,12 +56,12 @@ export class UsageCache {
   #rebuilds = 0n;
   #rebuilding: ComingRebuild[] = [];
   /** Those that were asked for last come last. */
-  readonly #kept = new Map<string, CachedUsage>();
+  readonly #cached = new Map<string, CachedUsage>();
   /** By `openKeyOf`: the key of what a later end may extend. */
   readonly #open = new Map<string, string>();
   readonly #byLine = new Map<string, Map<string, Set<CachedUsage>>>();
   #cells = 0;
-  readonly #cellsOfTenants = new Map<string, number>();
+  readonly #cellsByTenant = new Map<string, number>();
   #wanted_until = 0;
 
   constructor({ isFed = false } = {}) {
@@ -85,7 +85,7 @@ export class UsageCache {
   /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
   coming(slice: ComingSlice): void {
     if (performance.now() > this.#wanted_until) {
-      this.#forget();
+      this.#clear();
       this.#followed.clear();
       return;
     }
@@ -115,7 +115,7 @@ export class UsageCache {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + IDLE_MS);
     if (!this.#follow(progress)) return null;
     const key = toQueryKey(question, inside);
-    const cached = this.#kept.get(key) ?? this.#extended(question);
+    const cached = this.#cached.get(key) ?? this.#extended(question);
     if (cached === undefined) return null;
     this.#put(key, cached);
     if (!cached.is_overgrown) return cached.answer(question, inside);
@@ -127,17 +127,17 @@ export class UsageCache {
   #extended(question: BucketQuery): CachedUsage | undefined {
     const open = toOpenQueryKey(question);
     const key = open === null ? undefined : this.#open.get(open);
-    const cached = key === undefined ? undefined : this.#kept.get(key);
+    const cached = key === undefined ? undefined : this.#cached.get(key);
     const before = cached?.weight ?? 0;
     if (!cached?.extendTo(question)) return undefined;
     this.#count(cached, cached.weight - before);
-    this.#kept.delete(key!);
+    this.#cached.delete(key!);
     return cached;
   }
 
   #put(key: string, cached: CachedUsage): void {
-    this.#kept.delete(key);
-    this.#kept.set(key, cached);
+    this.#cached.delete(key);
+    this.#cached.set(key, cached);
     cached.key = key;
     if (cached.open_key !== null) this.#open.set(cached.open_key, key);
   }
@@ -149,7 +149,7 @@ export class UsageCache {
   ): void {
     if (stored.cells.length > CELLS_MAX || !isCacheable(question) || !this.#follow(progress)) return;
     const key = toQueryKey(question, inside);
-    const known = this.#kept.get(key);
+    const known = this.#cached.get(key);
     if (known) this.#drop(known);
     const cached = new CachedUsage(question, stored);
     this.#put(key, cached);
@@ -170,27 +170,27 @@ export class UsageCache {
   discard(question: BucketQuery, inside: Inside | undefined): void {
     const open = toOpenQueryKey(question);
     for (const key of [toQueryKey(question, inside), open === null ? undefined : this.#open.get(open)]) {
-      const cached = key === undefined ? undefined : this.#kept.get(key);
+      const cached = key === undefined ? undefined : this.#cached.get(key);
       if (cached) this.#drop(cached);
     }
   }
 
   #count({ tenant_id }: CachedUsage, cells: number): void {
     this.#cells += cells;
-    this.#cellsOfTenants.set(tenant_id, this.#cellsOf(tenant_id) + cells);
+    this.#cellsByTenant.set(tenant_id, this.#countCells(tenant_id) + cells);
   }
 
-  #cellsOf(tenant_id: string): number {
-    return this.#cellsOfTenants.get(tenant_id) ?? 0;
+  #countCells(tenant_id: string): number {
+    return this.#cellsByTenant.get(tenant_id) ?? 0;
   }
 
   /** Those that were asked for longest ago leave: of a tenant with too many its own, else anybody's. */
   #makeRoom(tenant_id: string): void {
-    for (const cached of this.#cellsOf(tenant_id) > TENANT_CELLS_MAX ? this.#kept.values() : []) {
+    for (const cached of this.#countCells(tenant_id) > TENANT_CELLS_MAX ? this.#cached.values() : []) {
       if (cached.tenant_id === tenant_id) this.#drop(cached);
-      if (this.#cellsOf(tenant_id) <= TENANT_CELLS_MAX) break;
+      if (this.#countCells(tenant_id) <= TENANT_CELLS_MAX) break;
     }
-    for (const cached of this.#kept.values()) {
+    for (const cached of this.#cached.values()) {
       if (this.#cells <= ALL_CELLS_MAX) break;
       this.#drop(cached);
     }
@@ -198,11 +198,11 @@ export class UsageCache {
 
   /** Whether it is at this progress, or was brought there; false when it is further already, or has to be fed before. */
   #follow(progress: readonly SliceState[]): boolean {
-    if (this.#isFed && this.#isAheadOf(progress)) return false;
+    if (this.#isFed && this.#isAhead(progress)) return false;
     return this.#followTo(progress);
   }
 
-  #isAheadOf(progress: readonly SliceState[]): boolean {
+  #isAhead(progress: readonly SliceState[]): boolean {
     if (sumRebuilds(progress) > this.#rebuilds) return true;
     return progress.some(({ partition, epoch, next_offset }) => {
       const followed = this.#followed.get(partition);
@@ -213,7 +213,7 @@ export class UsageCache {
   /** Brings all that is kept to this progress; false when it is further already. */
   #followTo(progress: readonly SliceState[]): boolean {
     const rebuilds = sumRebuilds(progress);
-    if (rebuilds < this.#rebuilds || progress.some((state) => this.#isBehind(state))) return false;
+    if (rebuilds < this.#rebuilds || progress.some((state) => this.#isLagging(state))) return false;
     // A partition that was added since.
     const known = new Set(progress.map(({ partition }) => partition));
     if ([...this.#followed.keys()].some((partition) => !known.has(partition))) return false;
@@ -226,7 +226,7 @@ export class UsageCache {
   #moveTo({ partition, epoch, next_offset }: PartitionPosition): FollowedPartition {
     const followed = this.#followed.get(partition);
     if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;
-    this.#forget();
+    this.#clear();
     const coming = followed?.epoch === epoch && followed.coming?.from === next_offset ? followed.coming : null;
     const moved = { epoch, at: next_offset, coming };
     this.#followed.set(partition, moved);
@@ -247,9 +247,9 @@ export class UsageCache {
       touched.push(pending_rebuild);
       reached = pending_rebuild.after;
     }
-    if (reached !== rebuilds) this.#forget();
+    if (reached !== rebuilds) this.#clear();
     else {
-      for (const cached of this.#kept.values())
+      for (const cached of this.#cached.values())
         if (touched.some((rebuild) => isAffected(rebuild, cached))) this.#drop(cached);
       for (const { customers } of touched) this.running.rebuilt(customers);
     }
@@ -257,7 +257,7 @@ export class UsageCache {
     this.#rebuilds = rebuilds;
   }
 
-  #isBehind({ partition, epoch, next_offset }: SliceState): boolean {
+  #isLagging({ partition, epoch, next_offset }: SliceState): boolean {
     const followed = this.#followed.get(partition);
     return (
       followed !== undefined && (epoch < followed.epoch || (epoch === followed.epoch && next_offset < followed.at))
@@ -304,7 +304,7 @@ export class UsageCache {
 
   #drop(cached: CachedUsage): void {
     const { key } = cached;
-    this.#kept.delete(key);
+    this.#cached.delete(key);
     this.#count(cached, -cached.weight);
     if (cached.open_key !== null && this.#open.get(cached.open_key) === key) this.#open.delete(cached.open_key);
     const customers = this.#byLine.get(cached.meter_id);
@@ -316,11 +316,11 @@ export class UsageCache {
     if (customers?.size === 0) this.#byLine.delete(cached.meter_id);
   }
 
-  #forget(): void {
+  #clear(): void {
     this.running.clear();
-    this.#kept.clear();
+    this.#cached.clear();
     this.#cells = 0;
-    this.#cellsOfTenants.clear();
+    this.#cellsByTenant.clear();
     this.#open.clear();
     this.#byLine.clear();
   }

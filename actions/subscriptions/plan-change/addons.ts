@@ -31,7 +31,7 @@ export async function checkCarried(
 ): Promise<void> {
   const addonIds = carried.map(({ addon_id }) => addon_id);
   if (addonIds.length === 0) return;
-  const granted = await EntitlementModel.publishedOf(subscription, [target_plan_id, ...addonIds], database);
+  const granted = await EntitlementModel.buildPublishedQuery(subscription, [target_plan_id, ...addonIds], database);
   const [ofPlan, ofAddons] = [
     granted.filter(isOfEntity(target_plan_id)),
     granted.filter((one) => !isOfEntity(target_plan_id)(one)),

@@ -63,7 +63,7 @@ export type PlanChangePlan = {
 
 export async function planPlanChange(database: Database, input: PlanChangeInput): Promise<PlanChangePlan> {
   const { subscription, request, at, author } = input;
-  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
+  const pending = await SubscriptionScheduleModel.findPending(subscription, subscription.id, database);
   checkPlanChange(subscription, {
     target_plan_id: request.target_plan_id,
     pending: pending && pending.id !== input.schedule_id ? pending.schedule_type : null,

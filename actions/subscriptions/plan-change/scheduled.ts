@@ -29,7 +29,7 @@ export async function changePlanIfDue(
 ): Promise<ExecutedPlanChange> {
   const { subscription, at, now } = due;
   const unchanged = { subscription, settled: null };
-  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
+  const schedule = await SubscriptionScheduleModel.findPending(subscription, subscription.id, transaction);
   if (schedule?.schedule_type !== 'plan_change' || toInstant(schedule.scheduled_at) > at) return unchanged;
   const plan = await planScheduledChange(transaction, schedule, due);
   if (plan instanceof FarthingError) {

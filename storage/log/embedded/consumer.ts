@@ -34,11 +34,11 @@ const IDLE_WAIT_MS = 250;
 const RETAINED_RECORDS = 1_000;
 
 export class EmbeddedConsumer {
-  readonly #kept: LogSource;
+  readonly #source: LogSource;
   readonly #handler: PartitionHandler;
   readonly #options: EmbeddedConsumerOptions;
   readonly #leases: EmbeddedLeases;
-  readonly #held = new Map<number, AssignedPartition>();
+  readonly #assigned = new Map<number, AssignedPartition>();
   /** The loop of each partition: a new one begins when the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
   /** Who waits for records, and who waits for time to pass: only the end wakes those. */
@@ -48,7 +48,7 @@ export class EmbeddedConsumer {
   #keeper: Promise<void> | null = null;
 
   constructor(source: LogSource, handler: PartitionHandler, options: EmbeddedConsumerOptions) {
-    this.#kept = source;
+    this.#source = source;
     this.#handler = handler;
     this.#options = options;
     this.#leases = new EmbeddedLeases(source.postgres, options);
@@ -57,12 +57,12 @@ export class EmbeddedConsumer {
   async start(): Promise<void> {
     await this.#leases.start();
     await this.#shareOut();
-    this.#keeper = this.#keepShare();
+    this.#keeper = this.#renewShare();
   }
 
   /** These were just made durable by our own process: whoever waits for them goes on, and need not read them back. */
   appended(records: readonly LogRecord[]): void {
-    for (const record of records) this.#held.get(record.partition)?.recent.add(record);
+    for (const record of records) this.#assigned.get(record.partition)?.recent.add(record);
     wake(this.#waiting);
   }
 
@@ -76,7 +76,7 @@ export class EmbeddedConsumer {
     await this.#leases.stop();
   }
 
-  async #keepShare(): Promise<void> {
+  async #renewShare(): Promise<void> {
     while (!this.#stopping) {
       await sleep(this.#options.lease_ms / 3, this.#pausing);
       if (this.#stopping) return;
@@ -90,21 +90,21 @@ export class EmbeddedConsumer {
 
   /** One round: drop what ran out, give back above the fair share, take what is free below it. */
   async #shareOut(): Promise<void> {
-    for (const held of [...this.#held.values()]) if (!this.#leases.holds(held.partition)) this.#lose(held);
+    for (const held of [...this.#assigned.values()]) if (!this.#leases.holds(held.partition)) this.#lose(held);
     await this.#leases.tend();
     const share = await this.#leases.fairShare();
-    for (const held of [...this.#held.values()].slice(share)) {
+    for (const held of [...this.#assigned.values()].slice(share)) {
       this.#lose(held);
       await this.#loops.get(held.partition);
       await this.#leases.giveBack(held.partition);
     }
-    for (const partition of await this.#leases.takeFree(share - this.#held.size, [...this.#loops.keys()]))
+    for (const partition of await this.#leases.takeFree(share - this.#assigned.size, [...this.#loops.keys()]))
       this.#begin(partition);
   }
 
   #begin(partition: number): void {
     const held = { partition, read_from: 0n, committed: 0n, lost: false, recent: new RecentRecords(), trickles: false };
-    this.#held.set(partition, held);
+    this.#assigned.set(partition, held);
     this.#loops.set(
       partition,
       this.#run(held).finally(() => this.#loops.delete(partition)),
@@ -113,7 +113,7 @@ export class EmbeddedConsumer {
 
   #lose(held: AssignedPartition): void {
     held.lost = true;
-    this.#held.delete(held.partition);
+    this.#assigned.delete(held.partition);
     wake(this.#waiting);
     wake(this.#pausing);
   }
@@ -149,7 +149,7 @@ export class EmbeddedConsumer {
 
   async #startWhereTheStoresAre(held: AssignedPartition): Promise<void> {
     const place = await this.#handler.assigned(held.partition);
-    await checkPlace(this.#kept, held.partition, place);
+    await checkPlace(this.#source, held.partition, place);
     held.read_from = place.next_offset;
     // Whoever had it before may have lost it between its last slice and its commit: nothing is left to read that would tell others so.
     if (place.next_offset > held.committed) await this.#commit(held, place.next_offset);
@@ -159,7 +159,7 @@ export class EmbeddedConsumer {
     const began = performance.now();
     const records = await this.#read(held);
     if (records.length > 0) {
-      await this.#handOver(held, records);
+      await this.#deliver(held, records);
       await this.#linger(held, records, began);
     } else {
       held.trickles = false;
@@ -173,7 +173,7 @@ export class EmbeddedConsumer {
     const known = recent.take(read_from, batch_events_max);
     return known.length > 0
       ? known
-      : readBatch(this.#kept, { partition, from: read_from, events_max: batch_events_max });
+      : readBatch(this.#source, { partition, from: read_from, events_max: batch_events_max });
   }
 
   /**
@@ -189,7 +189,7 @@ export class EmbeddedConsumer {
     if (!isLarge && rest > 0 && !this.#stopping) await sleep(rest, this.#pausing);
   }
 
-  async #handOver(held: AssignedPartition, records: LogRecord[]): Promise<void> {
+  async #deliver(held: AssignedPartition, records: LogRecord[]): Promise<void> {
     const { stored_until, read_from } = await this.#handler.process({
       partition: held.partition,
       records,
@@ -202,7 +202,7 @@ export class EmbeddedConsumer {
 
   /** What is only read, and held back by the handler, stays: a crash would find it nowhere else. */
   async #commit(held: AssignedPartition, stored_until: bigint): Promise<void> {
-    const { postgres, segments } = this.#kept;
+    const { postgres, segments } = this.#source;
     await postgres.raw(`update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`, [
       String(stored_until),
       held.partition,

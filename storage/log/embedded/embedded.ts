@@ -182,15 +182,15 @@ export class EmbeddedLog implements EventLog {
       let at = 0;
       for (const waiting of group) {
         const own = records.slice(at, (at += waiting.entries.length)).map(({ offset }) => offset);
-        this.#settle(waiting, () => waiting.resolve(own));
+        this.#resolve(waiting, () => waiting.resolve(own));
       }
       for (const consumer of this.#consumers) consumer.appended(records);
     } catch (error) {
-      for (const waiting of group) this.#settle(waiting, () => waiting.reject(unavailable('the event log', error)));
+      for (const waiting of group) this.#resolve(waiting, () => waiting.reject(unavailable('the event log', error)));
     }
   }
 
-  #settle(waiting: QueuedAppend, answer: () => void): void {
+  #resolve(waiting: QueuedAppend, answer: () => void): void {
     this.#queuedBytes -= waiting.bytes;
     if (waiting.done) return;
     waiting.done = true;

@@ -118,7 +118,7 @@ export class SegmentFiles {
     );
     for (const { segment } of rows as { segment: string }[]) {
       this.#closed.delete(segment);
-      await unlink(this.#pathOf(segment)).catch(ignoreMissing);
+      await unlink(this.#buildPath(segment)).catch(ignoreMissing);
     }
   }
 
@@ -133,7 +133,7 @@ export class SegmentFiles {
     const { rows } = await this.#postgres.raw('insert into log_segments default values returning segment');
     const segment: string = rows[0].segment;
     try {
-      const file = await open(this.#pathOf(segment), 'wx', 0o600);
+      const file = await open(this.#buildPath(segment), 'wx', 0o600);
       this.#current = { segment, file, position: 0 };
       syncDirectory(this.#directory);
       return this.#current;
@@ -152,12 +152,12 @@ export class SegmentFiles {
   }
 
   #openToRead(segment: string): Promise<FileHandle> {
-    return open(this.#pathOf(segment), constants.O_RDONLY).catch((cause) => {
+    return open(this.#buildPath(segment), constants.O_RDONLY).catch((cause) => {
       throw new SegmentDamaged(`segment ${segment} of the event log cannot be read: ${cause.message}`, { cause });
     });
   }
 
-  #pathOf(segment: string): string {
+  #buildPath(segment: string): string {
     return join(this.#directory, `${segment}${SUFFIX}`);
   }
 }

@@ -29,7 +29,7 @@ export class KafkaAdmin {
   /** Makes the topic if it is not there; answers how many partitions it has. */
   async prepareTopic(wanted: TopicWanted): Promise<number> {
     const { topic } = wanted;
-    return this.#ask(async (admin) => {
+    return this.#run(async (admin) => {
       if (!(await admin.listTopics()).includes(topic)) {
         await admin.createTopics({ topics: [topicConfig(wanted)], waitForLeaders: true });
       }
@@ -41,7 +41,7 @@ export class KafkaAdmin {
   }
 
   async bounds(topic: string): Promise<PartitionBounds[]> {
-    const offsets = await this.#ask((admin) => admin.fetchTopicOffsets(topic));
+    const offsets = await this.#run((admin) => admin.fetchTopicOffsets(topic));
     return offsets
       .map(({ partition, low, high }) => ({ partition, low: BigInt(low), end: BigInt(high) }))
       .sort((a, b) => a.partition - b.partition);
@@ -52,7 +52,7 @@ export class KafkaAdmin {
     { groupId, partition_count }: { groupId: string; partition_count: number },
   ): Promise<PartitionLag[]> {
     // The commits first: what is committed meanwhile makes the distance look longer than it is, never shorter.
-    const [group] = await this.#ask((admin) => admin.fetchOffsets({ groupId, topics: [topic] }));
+    const [group] = await this.#run((admin) => admin.fetchOffsets({ groupId, topics: [topic] }));
     const committed = new Map(group!.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
     const bounds = (await this.bounds(topic)).filter(({ partition }) => partition < partition_count);
     const distances = bounds.map(({ partition, low, end }) => {
@@ -72,24 +72,24 @@ export class KafkaAdmin {
 
   /** How many consumers the group has. */
   async members(groupId: string): Promise<number> {
-    const { groups } = await this.#ask((admin) => admin.describeGroups([groupId]));
+    const { groups } = await this.#run((admin) => admin.describeGroups([groupId]));
     return groups.reduce((sum, { members }) => sum + members.length, 0);
   }
 
   /** An earlier try may have made them. */
   async addPartitions(topic: string, count: number): Promise<void> {
-    const made = await this.#partitionsOf(topic);
+    const made = await this.#loadPartitions(topic);
     if (made > count) throw notAllowed(`the topic ${topic} has ${made} partitions already`);
-    if (made < count) await this.#ask((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }));
+    if (made < count) await this.#run((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }));
   }
 
   async ping(topic: string, partitionCount: number): Promise<void> {
-    const made = await this.#partitionsOf(topic);
+    const made = await this.#loadPartitions(topic);
     if (made !== partitionCount) throw toPartitionCountFailure(partitionCount, made);
   }
 
-  async #partitionsOf(topic: string): Promise<number> {
-    const { topics } = await this.#ask((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
+  async #loadPartitions(topic: string): Promise<number> {
+    const { topics } = await this.#run((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
     return topics[0]?.partitions.length ?? 0;
   }
 
@@ -112,7 +112,7 @@ export class KafkaAdmin {
     const probes = new Map<number, Map<number, bigint>>();
     const isBehind = async (ms: number, { partition, committed_offset }: (typeof late)[number]) => {
       if (!probes.has(ms)) {
-        const offsets = await this.#ask((admin) => admin.fetchTopicOffsetsByTimestamp(topic, ms));
+        const offsets = await this.#run((admin) => admin.fetchTopicOffsetsByTimestamp(topic, ms));
         probes.set(ms, new Map(offsets.map((of) => [of.partition, BigInt(of.offset)])));
       }
       return (probes.get(ms)!.get(partition) ?? 0n) <= committed_offset;
@@ -133,7 +133,7 @@ export class KafkaAdmin {
   }
 
   /** An admin client that has failed is thrown away: its view of the cluster may be beyond repair. */
-  async #ask<Answer>(question: (admin: Admin) => Promise<Answer>): Promise<Answer> {
+  async #run<Answer>(question: (admin: Admin) => Promise<Answer>): Promise<Answer> {
     if (this.#closed) throw unavailable('the event log (it is closed)');
     const connecting = (this.#admin ??= this.#connect());
     try {

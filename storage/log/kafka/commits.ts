@@ -15,7 +15,7 @@ export class KafkaCommits {
   readonly #options: KafkaCommitsOptions;
   readonly #uncommitted = new Map<number, bigint>();
   /** Whose commits count no more are not in it. */
-  readonly #ours = new Set<number>();
+  readonly #own = new Set<number>();
   #committing: Promise<void> | null = null;
 
   constructor(options: KafkaCommitsOptions) {
@@ -23,7 +23,7 @@ export class KafkaCommits {
   }
 
   later(partition: number, stored_until: bigint): void {
-    this.#ours.add(partition);
+    this.#own.add(partition);
     this.#uncommitted.set(partition, stored_until);
     this.#committing ??= this.#commit().finally(() => {
       this.#committing = null;
@@ -31,7 +31,7 @@ export class KafkaCommits {
   }
 
   discard(partition: number): void {
-    this.#ours.delete(partition);
+    this.#own.delete(partition);
     this.#uncommitted.delete(partition);
   }
 
@@ -56,7 +56,7 @@ export class KafkaCommits {
         if (this.#options.isStopping()) return;
         await this.#options.pause(500);
         for (const [partition, next] of taken)
-          if (this.#ours.has(partition) && !this.#uncommitted.has(partition)) this.#uncommitted.set(partition, next);
+          if (this.#own.has(partition) && !this.#uncommitted.has(partition)) this.#uncommitted.set(partition, next);
       }
     }
   }

@@ -1,13 +1,9 @@
 /**
- * The consuming side of the log on Kafka. kafkajs fetches and keeps us in the group; each partition has a loop of its own,
- * which takes one batch at a time: while it works the partition is paused, so neither the heartbeats nor the other
- * partitions wait for it. Where to read is decided by the handler, that is by the stores; commits only tell others how far
- * we are. Whenever the topic may have been made anew since the last fetch (we joined, a fetch failed, there was none for long),
- * the next one begins a record earlier: that must be the one which was processed last (continuity.ts).
- *
- * A partition is lost when the group gives it to another, when the group has forgotten us (a new member id: somebody may
- * have had it meanwhile), or when our heartbeats have not been answered for as long as the group waits for them. What is
- * written after that is refused by the epoch in Postgres.
+ * Consumes the log on Kafka. kafkajs fetches and stays in the group; each partition has a loop that takes one batch at a time and pauses the
+ * partition meanwhile, so neither heartbeats nor other partitions wait. The stores decide where to read; commits only report progress.
+ * If the topic may be a new one (after a join, a failed fetch or a long pause), the next fetch begins one record earlier: that record must
+ * be the last processed one (continuity.ts). A partition is lost to another member, with a new member id, or after unanswered heartbeats
+ * for the session timeout; the epoch in Postgres refuses later writes.
  */
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { Logger } from 'pino';
@@ -63,7 +59,7 @@ const UNWATCHED_MS_MAX = 2_000;
 export class KafkaConsumer {
   readonly #handler: PartitionHandler;
   readonly #options: KafkaConsumerOptions;
-  readonly #held = new Map<number, KafkaAssignedPartition>();
+  readonly #assigned = new Map<number, KafkaAssignedPartition>();
   /** The loop of each partition: a new one begins when the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
   readonly #commits: KafkaCommits;
@@ -89,7 +85,7 @@ export class KafkaConsumer {
     });
     this.#ends = new KafkaEnds({
       bounds: options.bounds,
-      waiting: () => (isStopping() ? null : [...this.#held.values()].filter(({ take }) => take !== null)),
+      waiting: () => (isStopping() ? null : [...this.#assigned.values()].filter(({ take }) => take !== null)),
     });
   }
 
@@ -100,7 +96,7 @@ export class KafkaConsumer {
       sessionTimeout: session_timeout_ms,
       heartbeatInterval: Math.floor(session_timeout_ms / 6),
       rebalanceTimeout: 2 * session_timeout_ms,
-      partitionAssigners: [buildStickyAssigner(() => [...this.#held.keys()], partition_count)],
+      partitionAssigners: [buildStickyAssigner(() => [...this.#assigned.keys()], partition_count)],
       allowAutoTopicCreation: false,
       minBytes: linger_ms > 0 ? FETCH_BYTES_MIN : 1,
       maxWaitTimeInMs: Math.max(10, linger_ms),
@@ -167,9 +163,9 @@ export class KafkaConsumer {
     if (memberId !== this.#memberId) this.#loseAll();
     this.#memberId = memberId;
     this.#alive();
-    for (const held of [...this.#held.values()]) if (!assigned.includes(held.partition)) this.#lose(held);
+    for (const held of [...this.#assigned.values()]) if (!assigned.includes(held.partition)) this.#lose(held);
     for (const partition of assigned) {
-      const held = this.#held.get(partition);
+      const held = this.#assigned.get(partition);
       if (!held?.take) this.#pause(partition);
       if (!held && !this.#stopping) this.#begin(partition);
     }
@@ -178,7 +174,7 @@ export class KafkaConsumer {
 
   /** What we read next may be of another topic, or of one that ends before it, and never says so. */
   #doubt(): void {
-    for (const held of this.#held.values()) {
+    for (const held of this.#assigned.values()) {
       held.check = held.before !== null;
       if (held.take) this.#fetchFrom(held);
     }
@@ -188,7 +184,7 @@ export class KafkaConsumer {
   #begin(partition: number): void {
     const place = { stored_until: 0n, read_from: 0n, before: null, check: false, stale: 0 };
     const held: KafkaAssignedPartition = { partition, ...place, lost: false, take: null, fail: null };
-    this.#held.set(partition, held);
+    this.#assigned.set(partition, held);
     const before = this.#loops.get(partition) ?? Promise.resolve();
     const loop: Promise<void> = before
       .then(() => this.#run(held))
@@ -200,14 +196,14 @@ export class KafkaConsumer {
 
   #lose(held: KafkaAssignedPartition): void {
     held.lost = true;
-    this.#held.delete(held.partition);
+    this.#assigned.delete(held.partition);
     this.#commits.discard(held.partition);
     held.take?.(null);
     this.#wake();
   }
 
   #loseAll(): void {
-    for (const held of [...this.#held.values()]) this.#lose(held);
+    for (const held of [...this.#assigned.values()]) this.#lose(held);
   }
 
   /** kafkajs starts anew by itself after what may pass, and ends after the rest: then we make a new consumer. */
@@ -257,7 +253,7 @@ export class KafkaConsumer {
         }
         const records = await this.#nextRecords(held);
         if (records === null) continue;
-        await this.#handOver(held, records);
+        await this.#deliver(held, records);
         failures = 0;
         this.#crashes = 0;
       } catch (error) {
@@ -267,7 +263,7 @@ export class KafkaConsumer {
         await this.#sleep(pauseAfter(error, failures));
       }
     }
-    if (!held.lost) this.#held.delete(held.partition);
+    if (!held.lost) this.#assigned.delete(held.partition);
     await this.#handler.revoked(held.partition);
   }
 
@@ -307,18 +303,18 @@ export class KafkaConsumer {
 
   #fetchFrom({ partition, read_from, check }: KafkaAssignedPartition): void {
     const { topic } = this.#options;
-    this.#tell((consumer) => {
+    this.#withConsumer((consumer) => {
       consumer.seek({ topic, partition, offset: String(check ? read_from - 1n : read_from) });
       consumer.resume([{ topic, partitions: [partition] }]);
     });
   }
 
   #pause(partition: number): void {
-    this.#tell((consumer) => consumer.pause([{ topic: this.#options.topic, partitions: [partition] }]));
+    this.#withConsumer((consumer) => consumer.pause([{ topic: this.#options.topic, partitions: [partition] }]));
   }
 
   /** A consumer that is just starting anew listens to nobody; when it has joined it hears everything again. */
-  #tell(what: (consumer: Consumer) => void): void {
+  #withConsumer(what: (consumer: Consumer) => void): void {
     try {
       if (this.#consumer) what(this.#consumer);
     } catch (error) {
@@ -328,7 +324,7 @@ export class KafkaConsumer {
 
   /** Called by kafkajs with what it has fetched: handed to the loop of the partition if it waits for exactly that. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
-    const held = this.#held.get(batch.partition);
+    const held = this.#assigned.get(batch.partition);
     if (!held?.take || !isRunning()) return;
     try {
       const records = this.#recordsFor(held, batch);
@@ -368,7 +364,7 @@ export class KafkaConsumer {
     return found.slice(1);
   }
 
-  async #handOver(held: KafkaAssignedPartition, records: LogRecord[]): Promise<void> {
+  async #deliver(held: KafkaAssignedPartition, records: LogRecord[]): Promise<void> {
     const began = performance.now();
     const { stored_until, read_from } = await this.#handler.process({
       partition: held.partition,
@@ -387,7 +383,7 @@ export class KafkaConsumer {
 
   #wake(): void {
     for (const sleeper of [...this.#sleepers]) sleeper();
-    if (this.#stopping) for (const held of this.#held.values()) held.take?.(null);
+    if (this.#stopping) for (const held of this.#assigned.values()) held.take?.(null);
   }
 
   #sleep(ms: number): Promise<void> {

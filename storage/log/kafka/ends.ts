@@ -34,13 +34,13 @@ export class KafkaEnds {
   check(): void {
     if (this.#looking) return;
     this.#looking = true;
-    void this.#look().finally(() => {
+    void this.#check().finally(() => {
       this.#looking = false;
     });
   }
 
   /** Twice: a new leader may for a moment not know how far its records are acknowledged. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const before = await this.#tooShort();
     if (before.length === 0) return;
     await pause();
