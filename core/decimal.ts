@@ -1,7 +1,6 @@
 /**
- * One configured decimal for every quantity and amount (docs/rules/numbers.md, "Exact arithmetic"): precision 60, never an
- * exponent in text, half away from zero. The global `Decimal` class is never used: its default precision of 20 digits
- * truncates silently.
+ * One configured decimal for every quantity and amount (docs/rules/numbers.md, "Exact arithmetic"): precision 60, no exponents in text,
+ * rounding half away from zero. The global `Decimal` class is never used: its default precision of 20 digits truncates silently.
  */
 import { Decimal as DecimalLibrary } from 'decimal.js';
 
@@ -15,10 +14,9 @@ export type Decimal = DecimalLibrary;
 
 export const ZERO: Decimal = new Decimal(0);
 
-/** What callers may hand over: decimal text as on the wire, or a decimal. A JS number is never money or a quantity. */
+/** Decimal text as in the API, or a decimal. A JS number is never money or a quantity. */
 export type DecimalInput = string | Decimal;
 
-/** Sum of decimals, exact. */
 export function sumDecimals(values: Iterable<Decimal>): Decimal {
   let total = ZERO;
   for (const value of values) total = total.plus(value);

@@ -1,6 +1,6 @@
 /**
- * The error record: `code`, `http_status_code`, `message` (docs/rules/errors.md, "The error record"). Everything that goes
- * wrong on purpose is thrown as a `FarthingError`; entrances turn it into an answer.
+ * Error record: `code`, `http_status_code`, `message` (docs/rules/errors.md, "The error record"). Every expected error is thrown as a
+ * `FarthingError`; entry points convert it to a response.
  */
 export const HTTP_STATUS_BY_ERROR_CODE = {
   http_client_error: 500,
@@ -20,10 +20,10 @@ export const HTTP_STATUS_BY_ERROR_CODE = {
 export type ErrorCode = keyof typeof HTTP_STATUS_BY_ERROR_CODE;
 export const ERROR_CODES = Object.keys(HTTP_STATUS_BY_ERROR_CODE) as ErrorCode[];
 
-/** Extra facts for the caller: the field at fault, the allowed values, the index in a bulk body. Never the event itself. */
+/** Facts for the caller: the field at fault, the allowed values, the index in a bulk body. Never the event itself. */
 export type ErrorDetails = { readonly field?: string; readonly [fact: string]: ErrorFact | undefined };
 
-/** What JSON can say: an instant or a decimal is told as its text. */
+/** JSON values; an instant or a decimal is represented as text. */
 type ErrorFact =
   | string
   | number
@@ -50,7 +50,7 @@ export class FarthingError extends Error {
   }
 }
 
-/** The error record as it is sent: its own keys, and beside them those that the published client reads. */
+/** Error record as it is sent: its own keys, and in addition those that the published client reads. */
 export type ErrorRecord = {
   code: ErrorCode;
   http_status_code: number;
@@ -70,7 +70,7 @@ export function errorRecord(error: FarthingError): ErrorRecord {
   return { code, http_status_code, message, details, success: false, error: { message, internal_error: null } };
 }
 
-/** An id that no record has is told by its beginning, wherever it stands: it is in the message, and beside it. */
+/** Shortens a long unknown id, in the message and in the details. */
 function withShortId({ message, details }: FarthingError): Pick<FarthingError, 'message' | 'details'> {
   const id = details?.['id'];
   if (typeof id !== 'string' || id.length <= ID_MAX) return { message, details };
@@ -81,12 +81,12 @@ function withShortId({ message, details }: FarthingError): Pick<FarthingError, '
 const ID_MAX = 100;
 const TEXT_MAX = 500;
 const LIST_MAX = 100;
-/** Of all that is told beside the message. */
+/** Maximum characters of all details. */
 const DETAILS_MAX = 10_000;
 
 /**
- * What was sent is repeated as far as it helps to find the fault, not at whatever length it came: each text to some length, of a map
- * what there is room for, and a list as far as its entries are whole.
+ * Repeats input only as far as it helps to find the fault. Each text has a limit. A map contains the entries that fit. A list ends before
+ * the first entry that does not fit completely.
  */
 function shortened(value: unknown, room: DetailsRoom): unknown {
   if (typeof value !== 'object' || value === null) {
@@ -108,58 +108,58 @@ function shortened(value: unknown, room: DetailsRoom): unknown {
   return isList ? entries.map(([, inner]) => inner) : Object.fromEntries(entries);
 }
 
-/** For so many characters there is room still; so often something was left out. */
+/** Remaining characters, and the number of omitted values. */
 type DetailsRoom = { left: number; omitted: number };
 
-/** What stands around each value: quotation marks, a comma. */
+/** Characters around each value: quotation marks and a comma. */
 const AROUND = 4;
 
 function shortenText(text: string): string {
   return text.length > TEXT_MAX ? `${truncate(text, TEXT_MAX)}…` : text;
 }
 
-/** Not half of a character. */
+/** Never splits a surrogate pair. */
 function truncate(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
-/** A path that is served, but not with this method: 405. */
+/** 405: the path exists, but not with this method. */
 export function methodNotAllowed({ method, path }: { method: string; path: string }): FarthingError {
   const why = `${method} ${path} does not exist, the path does with another method`;
   return new FarthingError('invalid_operation', why, { http_status_code: 405 });
 }
 
-/** A field of the request is wrong: 400, and the message names the field. */
+/** 400: a field of the request is invalid, and the message names it. */
 export function invalid(field: string, why: string, details: ErrorDetails = {}): FarthingError {
   return new FarthingError('validation_error', `${field}: ${why}`, { details: { field, ...details } });
 }
 
-/** The record does not exist for this tenant and environment: 404. */
+/** 404: the record does not exist in this tenant and environment. */
 export function notFound(what: string, id: string): FarthingError {
   return new FarthingError('not_found', `${what} ${id} not found`, { details: { id } });
 }
 
-/** The request is well formed but the record's state forbids it: 400. */
+/** 400: the request is well formed but the record's state forbids it. */
 export function notAllowed(why: string, details?: ErrorDetails): FarthingError {
   return new FarthingError('invalid_operation', why, { details });
 }
 
-/** A record with this key exists: 409. */
+/** 409: a record with this key exists. */
 export function alreadyExists(why: string, details?: ErrorDetails): FarthingError {
   return new FarthingError('already_exists', why, { details });
 }
 
-/** A part that we need does not answer in time: 503, the caller may try again. */
+/** 503: a required component does not answer in time; the caller may retry. */
 export function unavailable(what: string, cause?: unknown): FarthingError {
   return new FarthingError('service_unavailable', `${what} is not available, try again`, { cause });
 }
 
-/** What is wrong with a part of a request, named where the request has the part: `meter.aggregation.field`. */
+/** Prefixes the field of an error with the part of the request that contains it: `meter.aggregation.field`. */
 export function prefixField(error: unknown, part: string): unknown {
   return error instanceof FarthingError && error.details?.field !== undefined ? placed(error, part) : error;
 }
 
-/** What was wrong with one of several that came together: the field is named where the request has it. */
+/** Prefixes the field of an error with the index of the item in a bulk request. */
 export function prefixIndex(error: unknown, index: number): unknown {
   return error instanceof FarthingError ? placed(error, `items[${index}]`, { index }) : error;
 }

@@ -1,11 +1,11 @@
 /**
- * Which field of a request names a record that is not there, or has what another record has already (docs/rules/errors.md, "The error record"):
- * what refuses it knows the record, and not under which name the request had it.
+ * Finds the field of a request that names a missing record or a duplicate key (docs/rules/errors.md, "The error record"). The code that
+ * rejects the request knows the record, but not the name of the field.
  */
 import { FarthingError } from './error.ts';
 import { fieldPath } from './shaped.ts';
 
-/** The same error with `details.field`, where it has none and one can be told. */
+/** Adds `details.field` to the error if it has none and the field can be determined. */
 export function withField(error: FarthingError, request: unknown): FarthingError {
   const { code, message, details, http_status_code } = error;
   if (details?.field !== undefined) return error;
@@ -21,10 +21,10 @@ export function withField(error: FarthingError, request: unknown): FarthingError
 
 type Path = readonly (string | number)[];
 
-/** Of more than so many values none is looked for. */
+/** Limit of searched values; beyond it no field is found. */
 const VALUES_MAX = 10_000;
 
-/** The first one that is this id, level by level. */
+/** Path of the first value that equals the id, searched level by level. */
 function findHolder(id: unknown, request: unknown): string | undefined {
   if (typeof id !== 'string' || id === '') return undefined;
   let level: (readonly [Path, unknown])[] = [[[], request]];
@@ -41,7 +41,7 @@ function listInner(value: unknown): [string | number, unknown][] {
   return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 }
 
-/** The key of the request that is a word of the message: "a customer with external_id acme exists already". */
+/** Key of the request that is a word of the message: "a customer with external_id acme exists already". */
 function namedIn(message: string, request: unknown): string | undefined {
   if (typeof request !== 'object' || request === null || Array.isArray(request)) return undefined;
   const words = new Set(message.split(/[^\w]+/));

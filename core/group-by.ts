@@ -1,4 +1,4 @@
-/** The values by their keys, in the order in which they come: what Map.groupBy does, which Node 20 has not. */
+/** Groups values by key, in order of appearance. Node 20 has no Map.groupBy. */
 export function groupBy<Value, Key>(
   values: Iterable<Value>,
   toKey: (value: Value) => Key,

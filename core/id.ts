@@ -1,6 +1,6 @@
 /**
- * Ids: type prefix + `_` + a 26-character time-sortable id (docs/rules/records.md, "Ids"): 48 bits of milliseconds and 80
- * bits of entropy in Crockford's base 32. Time and entropy are arguments, so `core` stays pure.
+ * An id is a type prefix + `_` + a 26-character time-sortable id (docs/rules/records.md, "Ids"): 48 bits of milliseconds and 80 bits of
+ * entropy in Crockford's base 32. Time and entropy are arguments, so `core` stays pure.
  */
 export const ID_PREFIX = {
   tenant: 'tenant',
@@ -67,7 +67,7 @@ export type IdKind = keyof typeof ID_PREFIX;
 
 const BASE32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
-/** `prefix_` + 10 characters of time + 16 of entropy; `entropy` holds at least 10 bytes. */
+/** `prefix_` + 10 characters of time + 16 of entropy; `entropy` has at least 10 bytes. */
 export function formatId(kind: IdKind, timeMs: number, entropy: Uint8Array): string {
   return `${ID_PREFIX[kind]}_${base32(timeMs, 10)}${base32(fortyBits(entropy, 0), 8)}${base32(fortyBits(entropy, 5), 8)}`;
 }

@@ -1,30 +1,29 @@
 /**
- * Keys of a value that have no effect. A shape leaves out what it does not name without a word, and a misspelt key would be a
- * value that was sent and is not there: it is refused, or let pass and told (docs/rules/errors.md, "Unknown keys"). Shapes
- * say what is taken and not what is refused, so this walk goes beside the parsing.
+ * Finds keys of a value that have no effect. A shape drops unknown keys silently, so the value of a misspelled key would be lost. Such a
+ * key is refused, or accepted and reported (docs/rules/errors.md, "Unknown keys"). Shapes list only accepted keys, so this walk is separate
+ * from parsing.
  */
 import type { z } from 'zod';
 import { withoutEffect } from './record.ts';
 
 export type IgnoredKey = {
   readonly path: readonly (string | number)[];
-  /** Nobody knows it. Otherwise it is one that older clients send, or one of the record that can be read and not changed. */
+  /** True if no version knows the key. False for a key of older clients, or a read-only key of the record. */
   readonly is_unknown: boolean;
-  /** What could have been sent in its place. */
+  /** Keys that are accepted at the same level. */
   readonly names?: () => string[];
 };
 
-/** Whoever sends more of them does not need them all. */
+/** Limit of reported keys. */
 export const NAMED_MAX = 20;
 
-/** In the order in which they stand in the value. */
 export function findIgnoredKeys(shape: z.core.$ZodType, value: unknown): IgnoredKey[] {
   const found: IgnoredKey[] = [];
   walk(shape, value, { path: [], found });
   return found;
 }
 
-/** Where the walk is, and what it has found. Events come by the thousand: where nothing is wrong, nothing is made. */
+/** Position of the walk, and the keys found. Events arrive by the thousand, so a valid value allocates nothing. */
 type KeyWalkPlace = { readonly path: (string | number)[]; readonly found: IgnoredKey[] };
 type KeyWalk = (def: never, value: object, place: KeyWalkPlace) => void;
 
@@ -43,7 +42,7 @@ function walkUnder(step: string | number, shape: z.core.$ZodType, value: unknown
 
 const inner: KeyWalk = ({ innerType }: z.core.$ZodOptionalDef, value, place) => walk(innerType, value, place);
 
-/** What is not here holds no keys, or any. */
+/** A type that is not listed has no keys, or accepts any. */
 const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], KeyWalk>> = {
   object: inObject as KeyWalk,
   array: ({ element }: z.core.$ZodArrayDef, value, place) => {
@@ -57,7 +56,7 @@ const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], KeyWalk>> = {
   optional: inner,
   nullable: inner,
   default: inner,
-  // Of a transform the shape before it says what is taken; of one that comes first, the shape behind it.
+  // For a transform after a shape, the shape before it lists the keys; for a leading transform, the shape after it does.
   pipe: ({ in: before, out }: z.core.$ZodPipeDef, value, place) =>
     walk(before._zod.def.type === 'transform' ? out : before, value, place),
 };
@@ -76,7 +75,7 @@ function inObject({ shape, catchall }: z.core.$ZodObjectDef, value: object, plac
   }
 }
 
-/** The branch that was meant is the one that ignores least; one that takes anything ignores nothing. */
+/** The intended branch is the one that ignores the fewest keys. A branch that accepts anything ignores none. */
 function inUnion({ options }: z.core.$ZodUnionDef, value: object, { path, found }: KeyWalkPlace): void {
   const ofBranches = options
     .filter(({ _zod }) => !TEXTS.has(_zod.def.type))
@@ -88,5 +87,5 @@ function inUnion({ options }: z.core.$ZodUnionDef, value: object, { path, found 
   for (const key of ofBranches.sort((a, b) => a.length - b.length)[0] ?? []) found.push(key);
 }
 
-/** Such a branch of a union cannot have been meant by an object. */
+/** An object cannot match a union branch of these types. */
 const TEXTS = new Set<string>(['string', 'number', 'boolean', 'literal', 'enum', 'null']);

@@ -1,6 +1,6 @@
 /**
- * A lookup key made from a name (docs/rules/records.md, "Lookup keys"): "API calls (v2)" → "api-calls-v2". A name of signs
- * alone gives none.
+ * Derives a lookup key from a name (docs/rules/records.md, "Lookup keys"): "API calls (v2)" → "api-calls-v2". A name without letters and
+ * digits has none.
  */
 const LENGTH_MAX = 255;
 const CANDIDATES = 50;
@@ -14,7 +14,7 @@ export function toLookupKey(name: string): string | null {
   return key === '' ? null : cut(key, LENGTH_MAX);
 }
 
-/** What a key is called where others have the name already: the key, then the key with 2, 3, 4 … */
+/** Candidates in case other records have the key already: the key, then the key with suffix 2, 3, 4 … */
 export function toLookupKeys(name: string): string[] {
   const key = toLookupKey(name);
   if (key === null) return [];
@@ -22,7 +22,7 @@ export function toLookupKeys(name: string): string[] {
   return [key, ...Array.from({ length: CANDIDATES - 1 }, (_, index) => `${stem}-${index + 2}`)];
 }
 
-/** Not half of a character. */
+/** Never splits a surrogate pair. */
 function cut(key: string, length: number): string {
   return key.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -1,12 +1,12 @@
 /**
- * Rounding money (docs/rules/numbers.md, "Rounding money") and showing it. The digits of a currency are those of ISO 4217
- * (`currency-codes`; Intl has others for some). Each invoice line is rounded first, then the lines are summed.
+ * Rounds and displays money (docs/rules/numbers.md, "Rounding money"). Decimals of a currency are those of ISO 4217 (`currency-codes`; Intl
+ * differs for some). Each invoice line is rounded first, then the lines are summed.
  */
 import currencyCodes from 'currency-codes';
 import { Decimal, type DecimalInput } from './decimal.ts';
 import { invalid } from './error.ts';
 
-/** Half away from zero to the currency's minor unit, for positive and negative amounts alike. */
+/** Rounds half away from zero to the currency's minor unit, for positive and negative amounts alike. */
 export function roundMoney(amount: DecimalInput, currency: string): Decimal {
   const rounded = new Decimal(amount).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_HALF_UP);
   return withoutNegativeZero(rounded);
@@ -19,7 +19,7 @@ export function minorUnits(currency: string): number {
   return known.digits;
 }
 
-/** The stored form of a currency code (lower case), or a validation error that names the field. */
+/** Currency code as it is stored (lower case). An unknown code is a validation error that names the field. */
 export function checkCurrency(currency: string, field = 'currency'): string {
   if (findCurrency(currency) === undefined)
     throw invalid(field, `${JSON.stringify(currency)} is not an ISO 4217 currency`);
@@ -31,7 +31,7 @@ export function displayAmount(amount: DecimalInput, currency: string): string {
   return withSymbol(amount, findSymbol(currency), minorUnits(currency));
 }
 
-/** As `displayAmount`, for custom price units, which bring their own symbol and have no minor unit. */
+/** Like `displayAmount`, for custom price units: they have a symbol of their own and no minor unit. */
 export function withSymbol(amount: DecimalInput, symbol: string, decimalsAtLeast = 0): string {
   const value = new Decimal(amount);
   const digits = value.abs().toFixed(Math.max(decimalsAtLeast, value.decimalPlaces()));
@@ -40,14 +40,14 @@ export function withSymbol(amount: DecimalInput, symbol: string, decimalsAtLeast
 }
 
 /**
- * Digits that an amount or quantity may have before and after the point. Every product of two such values is exact at
- * our 60 digits but for its last places, far below any minor unit, and no text can make a number of unbounded size.
+ * Maximum digits of an amount or quantity before and after the point. A product of two such values is exact at 60 digits except for its
+ * last places, far below any minor unit. No text can make a number of unbounded size.
  */
 export const MAX_INTEGER_DIGITS = 20;
 export const MAX_FRACTION_DIGITS = 18;
 const DECIMAL_TEXT = /^-?(\d+)(?:\.(\d+))?$/;
 
-/** Decimal text, strictly: digits with at most one point and an optional minus; undefined for anything else. */
+/** Strict decimal text: digits with at most one point and an optional minus. Undefined for anything else. */
 export function parseDecimal(text: string): Decimal | undefined {
   const parts = DECIMAL_TEXT.exec(text);
   if (parts === null) return undefined;
@@ -57,18 +57,18 @@ export function parseDecimal(text: string): Decimal | undefined {
   return withoutNegativeZero(new Decimal(text));
 }
 
-/** `-0` would print as "-0" in JSON. */
+/** `-0` would be "-0" in JSON. */
 function withoutNegativeZero(value: Decimal): Decimal {
   return value.isZero() ? value.abs() : value;
 }
 
-/** ISO 4217 lists these with the minor unit "N.A."; nothing can be rounded to them, so nothing is billed in them. */
+/** ISO 4217 lists these with the minor unit "N.A.". Nothing can be rounded to them, so nothing is billed in them. */
 const NO_MINOR_UNIT = new Set('XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX'.split(' '));
 
-/** In force since 2025-03-31, after the list of the package was published. */
+/** In force since 2025-03-31, after the package published its list. */
 const NEWER_CURRENCIES: ReadonlyMap<string, { digits: number }> = new Map([['XCG', { digits: 2 }]]);
 
-/** The package looks through its list; amounts are rounded again and again in few currencies. */
+/** Cached, because the package searches its list and few currencies are used often. */
 const found = new Map<string, { digits: number }>();
 
 function findCurrency(currency: string): { digits: number } | undefined {
@@ -83,7 +83,7 @@ function findCurrency(currency: string): { digits: number } | undefined {
 
 const symbols = new Map<string, string>();
 
-/** Intl serves for the symbol only; "CA$" and "A$" keep apart what share the sign "$". */
+/** Intl provides only the symbol. "CA$" and "A$" distinguish currencies that share "$". */
 function findSymbol(currency: string, currencyDisplay: 'symbol' | 'narrowSymbol' = 'symbol'): string {
   const code = currency.toUpperCase();
   const key = `${code} ${currencyDisplay}`;
@@ -96,7 +96,7 @@ function findSymbol(currency: string, currencyDisplay: 'symbol' | 'narrowSymbol'
   return symbol;
 }
 
-/** The sign that people of the country write: "$" of several, "฿", "₹"; the code where there is none. */
+/** Symbol used in the country of the currency: "$" for several currencies, "฿", "₹". The code if there is none. */
 export function findNarrowSymbol(currency: string): string {
   return findSymbol(currency, 'narrowSymbol');
 }

@@ -1,13 +1,13 @@
 /**
- * The pieces that every record is made of: decimals carried as text (docs/rules/numbers.md, "Decimal text"), RFC 3339
- * timestamps (docs/rules/records.md, "Times"), words accepted in any case and answered in one
- * (docs/rules/records.md, "Spelling"), and `metadata`, a map from text to text that is answered as an object or null.
+ * Common pieces of all record shapes: decimals as text (docs/rules/numbers.md, "Decimal text"), RFC 3339 timestamps (docs/rules/records.md,
+ * "Times"), and enum values accepted in any case and returned in one (docs/rules/records.md, "Spelling"). `metadata` is a map from text to
+ * text that is returned as an object or null.
  */
 import { z } from 'zod';
 import { MAX_FRACTION_DIGITS, MAX_INTEGER_DIGITS, parseDecimal } from './money.ts';
 import { formatMs, parseInstant } from './time/instant.ts';
 
-/** Decimal text, or a JSON number in a request; yields canonical decimal text without exponent ("1.50" → "1.5"). */
+/** Decimal text, or a JSON number in a request. Yields canonical decimal text without exponent ("1.50" → "1.5"). */
 export const decimalText = z.preprocess(
   toNumberText,
   z
@@ -31,56 +31,61 @@ export const timestampText = z
   })
   .meta({ format: 'date-time' });
 
-/** An address that people are sent to: one of another scheme is a program in the hands of whoever shows it as a link. */
+/** A URL that people are sent to. Another scheme could run a program when it is shown as a link. */
 export const webAddress = z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).max(2_048);
 
-/** A whole number; clients that send every number as text are understood. */
+/** An integer; numbers sent as text are accepted. */
 export const wholeNumber = wholeNumberOr();
 
 export function wholeNumberOr(error?: string) {
   return z.preprocess(parseNumberText, z.number(error ? { error } : {}).int());
 }
 
-/** A whole number that fits where counts and days are stored. */
+/** An integer that fits the 32-bit columns of counts and days. */
 export const int32 = wholeNumber.pipe(z.int32());
 
-/** Keys and names are kept in indexes, which hold no texts of any length. */
+/** Keys and names are indexed, and an index entry has a maximum length. */
 const KEY_LENGTH_MAX = 255;
 export const keyText = z.string().max(KEY_LENGTH_MAX);
 
-/** Nothing in it is seen: blanks, controls, joiners, marks of direction and of width. Nobody could find or tell apart such a key. */
+/**
+ * True if no character is visible: blanks, controls, joiners, marks of direction or width. Such a key could not be found or distinguished.
+ */
 export const isBlank = (text: string): boolean => /^[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*$/u.test(text);
 export const BLANK = { error: 'must not be blank: nothing in it can be seen' };
 
-/** Clients written in languages without null send "" for a key that is not set. */
+/** Clients in languages without null send "" for a key that is not set. */
 export const optionalKey = keyText
   .refine((text) => text === '' || !isBlank(text), BLANK)
   .nullable()
   .transform((text) => (text === '' ? null : text))
   .pipe(z.string().nullable());
 
-/** Of records that are also made by themselves, under keys like `ours`: whoever could state one first would keep such a record from being made. */
+/** Automatic records have keys that match `ours`. A client that took such a key first would block the automatic record. */
 export const keyNotMatching = (ours: RegExp) =>
   keyText.refine((text) => !ours.test(text), {
     error: 'is like those of records that are made by themselves: state another',
   });
 
-/** A key that must be given. */
 export const requiredKey = keyText.refine((text) => !isBlank(text), BLANK);
 
 export const requiredName = requiredKey;
 
-/** A text for people is kept as it is sent, "" too; null is none. */
-export const description = z.string().nullable().default(null).meta({ description: 'For people.' });
+/** A text for people is stored as it is sent, including ""; null means none. */
+export const description = z
+  .string()
+  .nullable()
+  .default(null)
+  .meta({ description: 'Description for people; null if none.' });
 
-/** The words that a registry knows: what may be said is what is listed there. */
+/** Enum values from the keys of a registry. */
 export function toEnumValues<Word extends string>(registry: Readonly<Record<Word, unknown>>): [Word, ...Word[]] {
   const [first, ...others] = Object.keys(registry) as Word[];
   if (first === undefined) throw new Error('a registry without entries');
   return [first, ...others];
 }
 
-/** One of the values in any case, yielded as the list spells it (docs/rules/records.md, "Spelling"). */
+/** One of the values, case-insensitive; yields the spelling of the list (docs/rules/records.md, "Spelling"). */
 export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {
   const spelling = new Map(values.map((value) => [value.toLowerCase(), value]));
   return z.preprocess(
@@ -89,34 +94,34 @@ export function anyCase<const Values extends readonly [string, ...string[]]>(val
   );
 }
 
-/** A field that may be missing or null; "" too, because clients in languages without null send it for "not set". */
+/** A field that may be absent or null. "" is null too, because clients in languages without null send it for "not set". */
 export function orNull<Shape extends z.ZodType>(shape: Shape) {
   return z.preprocess((input) => (input === '' ? null : input), shape.nullable()).default(null as never);
 }
 
-/** The same of what may be anything: null is, too, and no second branch of a description. */
+/** Like `orNull` for any value. The value may be null itself, so the schema needs no second branch. */
 export const anythingOrNull = z
   .unknown()
   .optional()
   .transform((input) => (input === undefined || input === '' ? null : input));
 
-/** The same fields, each of which may be missing or null. */
+/** Makes each field optional and nullable. */
 export function allOrNull<Shapes extends Record<string, z.ZodType>>(shapes: Shapes) {
   const entries = Object.entries(shapes).map(([field, shape]) => [field, orNull(shape)]);
   return Object.fromEntries(entries) as { [Field in keyof Shapes]: ReturnType<typeof orNull<Shapes[Field]>> };
 }
 
-/** A field with a value of its own where the request says nothing. */
+/** A field with a default for an absent, null or empty value. */
 export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output<Shape>) {
   const isUnset = (input: unknown) => input === undefined || input === null || input === '';
   return z.preprocess((input) => (isUnset(input) ? value : input), shape).default(value as never);
 }
 
-/** A key that older clients send and that asks for nothing: it is taken, has no effect, and the answer's header says so. */
+/** A key of older clients without a function here: it is accepted, has no effect, and a response header reports it. */
 export const withoutEffect = z
   .unknown()
   .optional()
-  .meta({ description: 'Taken from older clients, without effect; the header X-Ignored-Keys of the answer names it.' });
+  .meta({ description: 'Accepted from older clients, without effect. The response header X-Ignored-Keys names it.' });
 
 const METADATA_PAIRS_MAX = 100;
 const METADATA_VALUE_MAX = 5_000;
@@ -129,14 +134,14 @@ export const metadataMap = z
     description: `At most ${METADATA_PAIRS_MAX} pairs of your own; a map that is sent replaces the one before.`,
   });
 export const metadata = orNull(metadataMap);
-/** Of what has a map always: null clears it. */
+/** For a record that always has a map: null clears it. */
 export const clearedMap = metadataMap
   .nullable()
   .transform((map) => map ?? {})
   .pipe(metadataMap)
   .meta(metadataMap.meta()!);
 
-/** A map whose values are any JSON, each as long as one of metadata. */
+/** A map with any JSON values; each has the maximum length of a metadata value. */
 export const freeMap = z
   .record(keyText, z.unknown())
   .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
@@ -146,16 +151,16 @@ export const freeMap = z
     error: `must not have a value whose JSON is longer than ${METADATA_VALUE_MAX} characters`,
   });
 
-/** What a record is to those who list it; an archived one frees its key (docs/rules/records.md, "Archiving"). */
+/** Visibility of a record in lists. An archived record frees its key (docs/rules/records.md, "Archiving"). */
 export const STATUSES = ['published', 'deleted', 'archived'] as const;
 export const status = anyCase(STATUSES);
 export type RecordStatus = (typeof STATUSES)[number];
 
-/** What every record carries beside its own fields: spread into a record's shape. */
+/** Fields of every record, in addition to its own. */
 export const baseFields = {
   tenant_id: z.string(),
   environment_id: z.string(),
-  status: status.meta({ description: 'published until the record is archived or deleted.' }),
+  status: status.meta({ description: 'Status of the record: published until it is archived or deleted.' }),
   created_at: timestampText,
   updated_at: timestampText,
   created_by: z.string(),
@@ -163,8 +168,8 @@ export const baseFields = {
 };
 
 /**
- * A JSON number has been through a binary float before it gets here. Up to 15 significant digits it still has the text
- * that was sent; beyond that it may not, and is left as it is, to be refused.
+ * Text of a JSON number, which was parsed as a binary float. Up to 15 significant digits it still equals the sent text. Beyond that it may
+ * differ, so the number is left unchanged and will be refused.
  */
 function toNumberText(input: unknown): unknown {
   if (typeof input !== 'number' || !Number.isFinite(input)) return input;
@@ -175,7 +180,7 @@ function toNumberText(input: unknown): unknown {
   return (input < 0 ? '-' : '') + shifted(digits, whole.length + Number(exponent));
 }
 
-/** The digits with the point after so many of them. */
+/** Places the decimal point after `point` digits. */
 function shifted(digits: string, point: number): string {
   if (point <= 0) return `0.${'0'.repeat(-point)}${digits}`;
   if (point >= digits.length) return digits + '0'.repeat(point - digits.length);

@@ -1,16 +1,16 @@
-/** Values that others have written, held against a shape: what is wrong is said in our words, and named where it stands (docs/rules/errors.md). */
+/** Validates external values against a shape. Errors have our own messages and name the field (docs/rules/errors.md). */
 import type { z } from 'zod';
 import { type FarthingError, invalid } from './error.ts';
 import { explainInvalid } from './why-invalid.ts';
 
-/** The value as its shape makes it, or what is wrong with it: of a body, a path, a query, or a row of a file. */
+/** Returns the parsed value or throws a validation error. The value is a body, a path, a query or a row of a file. */
 export function parseShape<Shape extends z.ZodType>(shape: Shape, value: unknown, part: string): z.output<Shape> {
   const result = shape.safeParse(value, { error: explainInvalid });
   if (!result.success) throw fromZod(result.error, part);
   return result.data;
 }
 
-/** The first fault names the field; all of them are in the details. */
+/** The error names the field of the first fault; its details list all faults. */
 export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
   const faults = error.issues
     .map(deepest)
@@ -19,7 +19,7 @@ export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
   return invalid(first?.field ?? part, first?.message ?? 'is not valid', faults.length > 1 ? { faults } : {});
 }
 
-/** Of the branches of a union the one that came furthest, which is the one that was meant. */
+/** Fault of the union branch that was parsed furthest: the branch that was most likely meant. */
 function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
   const inner = issue.errors.flat().map(deepest);
@@ -32,7 +32,7 @@ function at(outer: z.core.$ZodIssue, inner: z.core.$ZodIssue): z.core.$ZodIssue 
   return { ...inner, path: [...outer.path, ...inner.path] } as z.core.$ZodIssue;
 }
 
-/** `filters[0].key` */
+/** Example: `filters[0].key`. */
 export function fieldPath(path: readonly PropertyKey[], part = 'body'): string {
   if (path.length === 0) return part;
   return path.reduce<string>((text, step) => {

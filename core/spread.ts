@@ -1,13 +1,13 @@
 /**
- * An amount of money spread in proportion (docs/rules/numbers.md, "Spreading an amount"): each part in whole minor units, and
- * the parts add up to it. Each gets what its share is rounded down to; the units that are left go to the largest remainders,
- * of equal ones to the last.
+ * Spreads an amount of money in proportion to weights (docs/rules/numbers.md, "Spreading an amount"). Each part is in whole minor units,
+ * and the parts sum to the amount. Shares are rounded down. The remaining units go to the largest remainders, and to the last one among
+ * equals.
  */
 import { Decimal, sumDecimals, ZERO } from './decimal.ts';
 import { FarthingError } from './error.ts';
 import { minorUnits } from './money.ts';
 
-/** `amount` and `weights` are not negative, and `amount` is of whole minor units. */
+/** `amount` and `weights` must not be negative, and `amount` must be in whole minor units. */
 export function spread(amount: Decimal, weights: readonly Decimal[], currency: string): Decimal[] {
   const whole = sumDecimals(weights);
   if (amount.isZero()) return weights.map(() => ZERO);

@@ -1,6 +1,6 @@
-/** Who made a record and when, who changed it last and when: created_at, updated_at, created_by, updated_by. */
+/** Stamps of a record: created_at, updated_at, created_by, updated_by. */
 
-/** On whose behalf, and at which instant, a request acts. */
+/** User and instant of a request. */
 export type Author = { readonly user_id: string; readonly now: Date };
 
 export function createdBy({ user_id, now }: Author) {

@@ -1,13 +1,13 @@
-/** What no record can hold, wherever in a value it stands. */
+/** Refuses texts and lists that no record can store, at any depth of a value. */
 import { invalid } from './error.ts';
 import { fieldPath } from './shaped.ts';
 
-/** As many as anybody can mean: of a list of ids each is looked for. */
+/** Limit of list entries; each id of a list costs a lookup. */
 export const LIST_MAX = 10_000;
 
 const TEXT_MAX = 65_536;
 
-/** What cannot be stored as it is, would be lost on the way, or is of no sensible size, is refused where it stands. */
+/** Throws for texts that cannot be stored unchanged and for excessive sizes; the error names the field. */
 export function checkTexts(value: unknown, path: (string | number)[] = []): void {
   if (typeof value === 'string' && UNUSABLE.test(value)) {
     throw invalid(fieldPath(path), 'holds a NUL or half a character, which cannot be stored');
@@ -19,7 +19,7 @@ export function checkTexts(value: unknown, path: (string | number)[] = []): void
   if (typeof value !== 'object' || value === null) return;
   for (const [key, inner] of Object.entries(value)) {
     checkTexts(key, path);
-    // A shape would leave it out without a word, and a filter of that name would filter nothing.
+    // A shape would drop the key silently, and a filter with this name would filter nothing.
     if (key === '__proto__') throw invalid(fieldPath([...path, key]), 'is no name that can be used');
     checkTexts(inner, [...path, Array.isArray(value) ? Number(key) : key]);
   }

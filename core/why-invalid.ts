@@ -1,13 +1,12 @@
 /**
- * Why a value does not have the shape that is wanted, as a sentence for the caller: what it must be, and what it is instead
- * (docs/rules/errors.md, "The error record"). The field stands before it (api/http/errors.ts). A shape that has words of its
- * own for a fault keeps them.
+ * Explains to the caller why a value does not match its shape: the expected form and the actual one (docs/rules/errors.md, "The error
+ * record"). The name of the field precedes the text (api/http/errors.ts). A shape with a message of its own overrides it.
  */
 import type { z } from 'zod';
 
 type Issue = z.core.$ZodRawIssue;
 
-/** The error map to read a request's value with: `shape.safeParse(value, { error: whyInvalid })`. */
+/** Error map for parsing a request: `shape.safeParse(value, { error: explainInvalid })`. */
 export function explainInvalid(issue: Issue): string {
   if (issue.input === undefined) return 'is required';
   switch (issue.code) {
@@ -52,7 +51,7 @@ const FORMATS: Record<string, string> = {
 
 function wrongType({ expected, input }: Extract<Issue, { code?: 'invalid_type' }>): string {
   const wanted = `must be ${TYPES[expected] ?? expected}`;
-  // A fraction is a number, too: what was wanted says enough.
+  // A fraction is a number too, so the message names the expected type only.
   return expected === 'int' && typeof input === 'number' ? wanted : `${wanted}, not ${describeType(input)}`;
 }
 
@@ -62,7 +61,7 @@ function describeType(value: unknown): string {
   return TYPES[Array.isArray(value) ? 'array' : typeof value] ?? typeof value;
 }
 
-/** `a, b or c`; that it may be empty, too, need not be said. */
+/** Format: `a, b or c`. An allowed empty value is not listed. */
 function formatOptions(values: readonly unknown[]): string {
   const words = values.map(String).filter((word) => word !== '');
   const last = words.pop() ?? '';
@@ -90,7 +89,7 @@ const PARTS: Record<string, [one: string, more: string]> = {
   array: ['entry', 'entries'],
 };
 
-/** Nothing where the bound is of the value itself, and not of how many parts it has. */
+/** Undefined if the bound limits the value itself, not the number of its parts. */
 function formatCount(count: number | bigint, origin: string): string | undefined {
   const parts = PARTS[origin];
   return parts && `${count} ${Number(count) === 1 ? parts[0] : parts[1]}`;
@@ -98,7 +97,7 @@ function formatCount(count: number | bigint, origin: string): string | undefined
 
 const WANTED = /^must be (.+?)(, not [a-z ]+)?$/s;
 
-/** What any of its branches would be; what one of them wants inside is said where it stands (api/http/errors.ts). */
+/** Expected form: any of the branches. Faults inside a branch name their own field (api/http/errors.ts). */
 function describeUnion({ errors }: Extract<Issue, { code?: 'invalid_union' }>): string {
   const own = errors.flat().filter(({ path }) => path.length === 0);
   const wanted = own.flatMap(({ message }) => WANTED.exec(message)?.[1]?.split(/, | or /) ?? []);

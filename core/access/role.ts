@@ -1,6 +1,6 @@
 /**
- * Roles and what they allow (docs/permissions.md): a permission is an entity and an action; a role is a map from entities
- * to actions. Some roles are for users, some for service accounts.
+ * Roles and their permissions (docs/permissions.md). A permission is an entity and an action; a role is a map from entities to actions.
+ * Some roles are for users, some for service accounts.
  */
 import { FarthingError, invalid } from '../error.ts';
 
@@ -13,13 +13,13 @@ export const ENTITIES = [
 ] as const;
 
 export type PermissionEntity = (typeof ENTITIES)[number];
-/** `correct`, of events alone: to void or replace what was accepted. */
+/** `correct` exists for events only: it voids or replaces accepted events. */
 export type Action = 'read' | 'write' | 'correct';
-/** What a route asks of its caller. `self` is the caller's own profile, which no role names. */
+/** Permission that a route requires. `self` is the caller's own profile, which no role names. */
 export type Permission = `${PermissionEntity | 'self'}:${'read' | 'write'}` | 'event:correct';
 export type UserType = 'user' | 'service_account';
 export type ApiKeyType = 'private_key' | 'publishable_key';
-/** A principal as it calls: with one of its keys. */
+/** Rights of a principal with the key that it uses. */
 export type Rights = {
   readonly roles: readonly string[];
   readonly user_type: UserType;
@@ -31,7 +31,6 @@ export type Role = {
   readonly name: string;
   readonly description: string;
   readonly permissions: Readonly<Record<string, readonly Action[]>>;
-  /** Who may hold it. */
   readonly user_types: readonly UserType[];
 };
 
@@ -41,7 +40,7 @@ export const ROLES: readonly Role[] = [
   {
     id: 'super_admin',
     name: 'Super admin',
-    description: 'Everything, including users and their keys.',
+    description: 'Reads and writes everything, including users and their keys.',
     permissions: { ...grantEverywhere('read', 'write'), event: ['read', 'write', 'correct'] },
     user_types: ['user', 'service_account'],
   },
@@ -69,7 +68,7 @@ export const ROLES: readonly Role[] = [
   {
     id: 'reserver',
     name: 'Reserver',
-    description: 'Asks what customers may use, holds it for them, and commits or releases what was held.',
+    description: 'Checks what customers may use, and holds, commits and releases reservations.',
     permissions: { reservation: ['read', 'write'] },
     user_types: ['service_account'],
   },
@@ -87,10 +86,10 @@ export function findRole(id: string): Role | undefined {
 }
 
 export function canDo({ roles, user_type, key_type }: Rights, permission: Permission): boolean {
-  // A publishable key stands in a page or an app, where anybody can read it.
+  // A publishable key is in a page or an app, where anyone can read it.
   if (key_type === 'publishable_key' && permission !== 'event:write') return false;
   const [entity, action] = permission.split(':') as [PermissionEntity | 'self', Action];
-  // A person has a profile whatever the roles; a service account is there for what its roles name.
+  // Every user has a profile, whatever the roles. A service account needs a role with a permission for users.
   if (entity === 'self') return user_type === 'user' || hasPermission(roles, 'user', action);
   return hasPermission(roles, entity, action);
 }
@@ -99,22 +98,20 @@ function hasPermission(roles: readonly string[], entity: PermissionEntity, actio
   return roles.some((id) => findRole(id)?.permissions[entity]?.includes(action));
 }
 
-/** Whether one of the roles lets its holder change such records. */
 export function canWrite({ roles }: { roles: readonly string[] }, entity: PermissionEntity): boolean {
   return hasPermission(roles, entity, 'write');
 }
 
-/** Whether one of the roles shows such records to its holder. */
 export function canRead({ roles }: { roles: readonly string[] }, entity: PermissionEntity): boolean {
   return hasPermission(roles, entity, 'read');
 }
 
-/** What an answer shows beside what its operation is about takes a permission of its own. */
+/** Records that a response shows in addition to its subject need a permission of their own. */
 export function requireRead({ roles }: { roles: readonly string[] }, entity: PermissionEntity, what: string): void {
   if (!canRead({ roles }, entity)) throw toPermissionError(`${entity}:read`, what);
 }
 
-/** What an operation changes beside what it is about takes a permission of its own. */
+/** Records that an operation changes in addition to its subject need a permission of their own. */
 export function requireWrite({ roles }: { roles: readonly string[] }, entity: PermissionEntity, what: string): void {
   if (!canWrite({ roles }, entity)) throw toPermissionError(`${entity}:write`, what);
 }
@@ -133,7 +130,7 @@ export function requireSuperAdmin(principal: { roles: readonly string[] }, deed:
   if (!isSuperAdmin(principal)) throw new FarthingError('permission_denied', `only a super_admin may ${deed}`);
 }
 
-/** Roles that exist and that this type of user may hold. */
+/** The roles must exist and be available to this type of user. */
 export function checkRoles(roles: readonly string[], type: UserType): void {
   for (const id of roles) {
     const role = findRole(id);

@@ -1,6 +1,6 @@
 /**
- * How an add-on is attached to a subscription and detached again (docs/rules/subscriptions.md, "Add-ons"): when it is held,
- * which of its prices are charged, and what its entitlements must agree on with those of the plan.
+ * Attaches and detaches add-ons (docs/rules/subscriptions.md, "Add-ons"). Derives the interval of the attachment and
+ * the charged prices, and checks that its entitlements are compatible with those of the plan.
  */
 import { z } from 'zod';
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
@@ -27,21 +27,27 @@ import { periodContaining } from '../time/period.ts';
 import type { Addon, AddonAssociation } from './record.ts';
 
 export const detachAddonShape = z.object({
-  addon_association_id: z.string().min(1).meta({ description: 'What was answered when it was attached.' }),
+  addon_association_id: z
+    .string()
+    .min(1)
+    .meta({ description: 'Id of the association, from the response to the attachment.' }),
   effective_date: orNull(timestampText).meta({
-    description: 'Until when it is held, inside the running period; to its end when absent.',
+    description: 'End of the attachment, inside the running period. Default: the end of the running period.',
   }),
-  reason: orNull(z.string()).meta({ description: 'For people.' }),
+  reason: orNull(z.string()).meta({ description: 'Reason for your records.' }),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
-      'none, also when absent: what was charged in advance stays charged. create_prorations: what it does not serve is credited.',
+      'Treatment of advance charges. none retains them; create_prorations credits the unserved time. Default: none.',
   }),
 });
 export type DetachAddon = z.output<typeof detachAddonShape>;
 
 type AttachedInterval = Pick<AddonAssociation, 'start_date' | 'end_date'>;
 
-/** An add-on of type onetime is held once at a time; `held` are the associations of the subscription that have not ended. */
+/**
+ * An add-on of type onetime can be attached once at a time. `attached`: associations of the subscription that have not
+ * ended.
+ */
 export function checkAttachedOnce(
   addon: Addon,
   attached: readonly AddonAssociation[],
@@ -54,14 +60,14 @@ export function checkAttachedOnce(
     throw alreadyExists(`add-on ${addon.id} is attached already, and is of type onetime`, { field: 'addon_id' });
 }
 
-/** One begins where the other ends: that is no instant of both. */
+/** Intervals are half-open, so one may begin at the end of another. */
 function isOverlapping(a: AttachedInterval, b: AttachedInterval): boolean {
   const endsAfter = ({ end_date }: AttachedInterval, { start_date }: AttachedInterval) =>
     !end_date || toInstant(end_date) > toInstant(start_date);
   return endsAfter(a, b) && endsAfter(b, a);
 }
 
-/** When it is held: one for a period ends with that period, or before. */
+/** An attachment with cadence onetime ends with its period at the latest. */
 export function computeAttachedInterval(
   request: Pick<AttachAddon, 'start_date' | 'end_date' | 'cadence' | 'proration_behavior'>,
   times: LineTimes,
@@ -81,7 +87,6 @@ export type AddonPrice = {
   readonly price: Price;
   readonly quantity: string | null;
   readonly override: PriceOverride | null;
-  /** What the request states of its line. */
   readonly commitment: RequestedCommitment | undefined;
 };
 
@@ -89,11 +94,11 @@ type AddonPriceTerms = {
   readonly currency: string;
   readonly life: Pick<AddonAssociation, 'start_date' | 'end_date'>;
   readonly now: Milliseconds;
-  /** Whether the subscription as a whole is committed. */
+  /** True if the subscription as a whole has a commitment. */
   readonly isCommitted: boolean;
 };
 
-/** Of an add-on that costs something at least one price is in the currency. */
+/** An add-on with published prices must have at least one in the currency. */
 export function planAddonPrices(
   prices: readonly Price[],
   request: Pick<AttachAddon, 'override_line_items' | 'line_item_commitments' | 'quantity'>,
@@ -138,7 +143,7 @@ type AddonLineInput = {
   readonly times: LineTimes;
 };
 
-/** The line of one price of an add-on: it lives as long as the add-on is held, and as its price is sold. */
+/** Line of one price of an add-on. It is active while the add-on is attached and its price is sold. */
 export function buildAddonLine({
   association,
   addon,
@@ -161,7 +166,7 @@ export function buildAddonLine({
   };
 }
 
-/** Limits of one feature that begin again at different times cannot be added up to one (docs/rules/entitlements.md). */
+/** Limits of one feature with different reset periods cannot be added up (docs/rules/entitlements.md). */
 export function checkResets(
   plan_entitlements: readonly Entitlement[],
   addon_entitlements: readonly Entitlement[],
@@ -184,7 +189,7 @@ function isLimit({ feature_type, usage_limit, is_enabled }: Entitlement): boolea
   return feature_type === 'metered' && is_enabled && usage_limit !== null;
 }
 
-/** Until when it is held that is detached: to the end of the running period, or an instant of it. */
+/** End of a detached add-on: the end of the running period, or an instant inside it. */
 export function computeDetachInstant(
   association: AddonAssociation,
   request: DetachAddon,

@@ -1,6 +1,6 @@
 /**
- * What becomes of the add-ons of a subscription that gets another plan (docs/rules/subscriptions.md, "Plan changes"): they are
- * carried over, unless the request has some or all of them dropped.
+ * Treatment of add-ons in a plan change (docs/rules/subscriptions.md, "Plan changes"). They are carried over, unless
+ * the request drops some or all of them.
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
@@ -12,17 +12,17 @@ export type EntityBehaviour = (typeof ENTITY_BEHAVIOURS)[number];
 
 export const addonPolicyShape = z.object({
   default_behaviour: orNull(anyCase(ENTITY_BEHAVIOURS)).meta({
-    description: 'carry, also when absent: they stay. drop: they are detached by the change.',
+    description: 'Treatment of all add-ons: carry retains them, drop detaches them with the change. Default: carry.',
   }),
   overrides: orNull(z.record(z.string(), anyCase(ENTITY_BEHAVIOURS))).meta({
-    description: 'Of single ones, by the id of the add-on, or of one association of it.',
+    description: 'Treatment of single add-ons, by the id of the add-on or of one of its associations.',
   }),
 });
 export type AddonPolicy = z.output<typeof addonPolicyShape>;
 
 type AttachedAddon = Pick<AddonAssociation, 'id' | 'addon_id'>;
 
-/** An override of what is not held is refused: nobody is to believe that it was dropped. */
+/** An override of an add-on that is not attached is refused; ignoring it would suggest that it was dropped. */
 export function checkPolicy(attached: readonly AttachedAddon[], policy: AddonPolicy | null | undefined): void {
   for (const key of Object.keys(policy?.overrides ?? {})) {
     if (!attached.some(({ id, addon_id }) => id === key || addon_id === key))

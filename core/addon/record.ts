@@ -1,6 +1,6 @@
 /**
- * An add-on: what is sold beside a plan, with prices and entitlements of its own (docs/rules/records.md, "Add-ons"). An
- * association is one that is attached to a subscription.
+ * An add-on is sold beside a plan, with its own prices and entitlements (docs/rules/records.md, "Add-ons"). An
+ * association is one attachment to a subscription.
  */
 import { z } from 'zod';
 import { anyCase, baseFields, freeMap, requiredKey, requiredName, timestampText } from '../record.ts';
@@ -11,32 +11,35 @@ export const ADDON_STATUSES = ['active', 'cancelled', 'pending', 'paused'] as co
 
 export const addonShape = z.object({
   id: z.string(),
-  name: requiredName.meta({ description: 'What people call it.' }),
-  lookup_key: requiredKey.meta({ description: 'A name of your own, of one published add-on. It cannot be changed.' }),
-  description: z.string().nullable().meta({ description: 'For people.' }),
+  name: requiredName.meta({ description: 'Display name.' }),
+  lookup_key: requiredKey.meta({ description: 'Your own name, unique among published add-ons. It cannot be changed.' }),
+  description: z.string().nullable().meta({ description: 'Description for your records.' }),
   type: anyCase(ADDON_TYPES).meta({
-    description: 'onetime: a subscription has it once; multiple_instance: as often as it is attached.',
+    description:
+      'Number of attachments to a subscription: once at a time (onetime), or any number (multiple_instance).',
   }),
-  metadata: freeMap.nullable().meta({ description: 'Values of your own; a map that is sent replaces the one before.' }),
+  metadata: freeMap.nullable().meta({ description: 'Your own values. An update replaces the whole map.' }),
   ...baseFields,
 });
 export type Addon = z.output<typeof addonShape>;
 
 export const addonAssociationShape = z.object({
   id: z.string(),
-  entity_type: z.enum(['subscription', 'plan', 'addon']).meta({ description: 'What has the add-on: a subscription.' }),
-  entity_id: z.string().meta({ description: 'The id of that subscription.' }),
-  addon_id: z.string().meta({ description: 'The add-on that is attached.' }),
-  addon_status: z.enum(ADDON_STATUSES).meta({ description: 'cancelled once it has ended, or its subscription has.' }),
-  quantity: z.int().meta({ description: 'How often it is held: its fixed lines and its limits are times this.' }),
-  cadence: z
-    .enum(ADDON_CADENCES)
-    .meta({ description: 'onetime: for the period in which it begins; recurring: until it is detached.' }),
-  start_date: timestampText.meta({ description: 'From when on it is held, and charged.' }),
-  end_date: timestampText.nullable().meta({ description: 'Until when, exclusive; null is open.' }),
-  cancellation_reason: z.string().nullable().meta({ description: 'As it was stated when it was detached.' }),
-  cancelled_at: timestampText.nullable().meta({ description: 'When it was detached; null while it was not.' }),
-  metadata: freeMap.nullable().meta({ description: 'Values of your own.' }),
+  entity_type: z.enum(['subscription', 'plan', 'addon']).meta({ description: 'Kind of owner; always a subscription.' }),
+  entity_id: z.string().meta({ description: 'Id of that subscription.' }),
+  addon_id: z.string().meta({ description: 'Add-on that is attached.' }),
+  addon_status: z
+    .enum(ADDON_STATUSES)
+    .meta({ description: 'Status. It is cancelled after the attachment or its subscription has ended.' }),
+  quantity: z.int().meta({ description: 'Multiplier of its fixed lines and limits.' }),
+  cadence: z.enum(ADDON_CADENCES).meta({
+    description: 'Duration. onetime lasts for the period in which it begins; recurring lasts until it is detached.',
+  }),
+  start_date: timestampText.meta({ description: 'Start of the attachment and its charges.' }),
+  end_date: timestampText.nullable().meta({ description: 'Exclusive end; null if open.' }),
+  cancellation_reason: z.string().nullable().meta({ description: 'Reason given when it was detached.' }),
+  cancelled_at: timestampText.nullable().meta({ description: 'Instant at which it was detached; null otherwise.' }),
+  metadata: freeMap.nullable().meta({ description: 'Your own values.' }),
   ...baseFields,
 });
 export type AddonAssociation = z.output<typeof addonAssociationShape>;

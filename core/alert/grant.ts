@@ -1,6 +1,6 @@
 /**
- * How much of a grant of an entitlement has been used, and the levels that it is compared with: one that nobody sets, at which it is exhausted, and those of its
- * entitlement (docs/rules/alerts.md, "Grants of entitlements").
+ * Usage ratio of an entitlement grant and the levels that it is compared with (docs/rules/alerts.md, "Grants of entitlements"). One level
+ * is built in: the grant is exhausted. The others are set on the entitlement.
  */
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -16,12 +16,12 @@ export const EXHAUSTED: AlertSettings = {
 
 const RATIO_DECIMALS = 6;
 
-/** What was drawn of the quota, as a part of it; 1 where nothing is left, and never before. */
+/** Used part of the quota, rounded down, so it is 1 only if nothing is left. */
 export function usageRatio({ used, quota }: { readonly used: Decimal; readonly quota: Decimal }): Decimal {
   return used.dividedBy(quota).toDecimalPlaces(RATIO_DECIMALS, Decimal.ROUND_DOWN);
 }
 
-/** What no part of a quota can reach, and what each does before anything is used, would never be told. */
+/** A threshold above 1 is never reached, and one of 0 is reached before any use. Neither would cause an alert. */
 export function checkGrantLevels(settings: AlertSettings, field: string): void {
   requireLevelsAbove(settings, field);
   for (const name of ['critical', 'warning', 'info'] as const) {
@@ -37,7 +37,7 @@ function isQuotaFraction(threshold: Decimal): boolean {
 
 type AlertSettingsSource = { readonly alert_settings: AlertSettings | null };
 
-/** Of sources whose grants are one: those of the first that has any; null where nobody watches it. */
+/** Settings of the first source with enabled alerts, for sources that share one grant. Null if none has any. */
 export function findAlertSettings(sources: readonly AlertSettingsSource[]): AlertSettings | null {
   return sources.find(({ alert_settings }) => alert_settings?.alert_enabled)?.alert_settings ?? null;
 }

@@ -1,6 +1,6 @@
 /**
- * An alert that is set on what a subscription, one of its lines or a group of its lines costs, and the log of every change of state of
- * any alert (docs/rules/alerts.md). Alerts on balances are set on wallets and features themselves.
+ * A spend alert watches a subscription, one of its lines or a group of its lines. The alert log contains the state changes of all alerts
+ * (docs/rules/alerts.md). Alerts on balances are set on wallets and features themselves.
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
@@ -29,7 +29,7 @@ export const ALERT_TYPES = [
 export type AlertEntityType = (typeof ALERT_ENTITY_TYPES)[number];
 export type AlertType = (typeof ALERT_TYPES)[number];
 
-/** What spending is watched of, and what it is told as. */
+/** Alert type by entity, for alerts on spend. */
 export const SPEND = {
   subscription: 'subscription_spend',
   subscription_line_item: 'subscription_line_item_spend',
@@ -40,53 +40,62 @@ export type SpendEntity = keyof typeof SPEND;
 export const newAlertSetting = z.object({
   entity_type: anyCase(ALERT_ENTITY_TYPES).meta({
     description:
-      'subscription, subscription_line_item or group: wallets, features and entitlements have settings of their own.',
+      'Entity to watch: subscription, subscription_line_item or group. Others are refused: wallets, features and entitlements have alert settings of their own.',
   }),
-  entity_id: z.string().min(1).meta({ description: 'Its id.' }),
+  entity_id: z.string().min(1).meta({ description: 'Id of the entity to watch.' }),
   parent_entity_type: orNull(anyCase(ALERT_ENTITY_TYPES)).meta({
-    description: 'subscription, of a line item or a group; nothing of a subscription.',
+    description: '`subscription` for a line item or a group, where it is required. Refused for a subscription.',
   }),
-  parent_entity_id: orNull(z.string()).meta({ description: 'The id of that subscription.' }),
-  config: alertSettings.meta({ description: 'The levels; all of them above.' }),
+  parent_entity_id: orNull(z.string()).meta({
+    description: 'Id of the subscription of the line item or group, where it is required. Refused for a subscription.',
+  }),
+  config: alertSettings.meta({ description: 'Thresholds of the alert. The condition is `above`; `below` is refused.' }),
 });
 export type NewAlertSetting = z.output<typeof newAlertSetting>;
 
 export const alertSettingShape = z.object({
   id: z.string(),
-  entity_type: z.enum(ALERT_ENTITY_TYPES).meta({ description: 'What it is set on.' }),
-  entity_id: z.string().meta({ description: 'Its id.' }),
-  parent_entity_type: z.string().nullish().meta({ description: 'subscription; null of a subscription.' }),
-  parent_entity_id: z.string().nullish().meta({ description: 'The subscription of the line item or the group.' }),
-  enabled: z.boolean().meta({ description: 'Whether it is looked at.' }),
-  config: alertSettings.nullable().meta({ description: 'The levels.' }),
+  entity_type: z.enum(ALERT_ENTITY_TYPES).meta({ description: 'Type of the watched entity.' }),
+  entity_id: z.string().meta({ description: 'Id of the watched entity.' }),
+  parent_entity_type: z
+    .string()
+    .nullish()
+    .meta({ description: '`subscription` for a line item or a group; null for a subscription.' }),
+  parent_entity_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Subscription of the line item or group; null for a subscription.' }),
+  enabled: z.boolean().meta({ description: 'Whether the alert is checked.' }),
+  config: alertSettings.nullable().meta({ description: 'Thresholds of the alert.' }),
   ...baseFields,
 });
 export type AlertSetting = z.output<typeof alertSettingShape>;
 
 export const alertLogShape = z.object({
   id: z.string(),
-  entity_type: z.enum(ALERT_ENTITY_TYPES).meta({ description: 'What has changed its state.' }),
-  entity_id: z.string().meta({ description: 'Its id.' }),
+  entity_type: z.enum(ALERT_ENTITY_TYPES).meta({ description: 'Type of the entity whose alert state changed.' }),
+  entity_id: z.string().meta({ description: 'Id of the entity whose alert state changed.' }),
   parent_entity_type: z
     .string()
     .nullish()
-    .meta({ description: 'wallet of a feature, subscription of a line item or a group.' }),
-  parent_entity_id: z.string().nullish().meta({ description: 'The id of that.' }),
-  customer_id: z.string().nullish().meta({ description: 'Whose it is.' }),
-  alert_type: z.enum(ALERT_TYPES).meta({ description: 'What was compared.' }),
-  alert_status: z.enum(ALERT_STATES).meta({ description: 'The state that it has got.' }),
+    .meta({ description: '`wallet` for a feature, `subscription` for a line item or a group.' }),
+  parent_entity_id: z.string().nullish().meta({ description: 'Id of the parent entity.' }),
+  customer_id: z.string().nullish().meta({ description: 'Customer of the entity; null if it has none.' }),
+  alert_type: z
+    .enum(ALERT_TYPES)
+    .meta({ description: 'Type of the alert: the value that was compared with the thresholds.' }),
+  alert_status: z.enum(ALERT_STATES).meta({ description: 'New alert state.' }),
   alert_info: z
     .object({
-      alert_settings: alertSettings.nullish().meta({ description: 'The levels as they were.' }),
-      value_at_time: decimalText.meta({ description: 'What was compared with them.' }),
-      timestamp: timestampText.meta({ description: 'When.' }),
+      alert_settings: alertSettings.nullish().meta({ description: 'Thresholds at the time of the change.' }),
+      value_at_time: decimalText.meta({ description: 'Value that was compared with the thresholds.' }),
+      timestamp: timestampText.meta({ description: 'Time of the comparison.' }),
     })
-    .meta({ description: 'Why.' }),
+    .meta({ description: 'Cause of the change.' }),
   ...baseFields,
 });
 export type AlertLog = z.output<typeof alertLogShape>;
 
-/** Of spending, when its fields go together. */
 export function defineSpendAlert(input: NewAlertSetting): NewAlertSetting & { entity_type: SpendEntity } {
   const { entity_type, parent_entity_type, parent_entity_id } = input;
   if (!isSpend(entity_type)) throw invalid('entity_type', `must be one of ${Object.keys(SPEND).join(', ')}`);
@@ -108,7 +117,7 @@ export function defineSpendLevels(config: AlertSettings): AlertSettings {
   return requireLevelsAbove(config, 'config');
 }
 
-/** Of what grows, as spending does: it is looked at from below. */
+/** Spend grows, so its thresholds must have the condition `above`, which is the default. */
 export function requireLevelsAbove(settings: AlertSettings, field: string): AlertSettings {
   for (const name of ['critical', 'warning', 'info'] as const)
     if (settings[name]?.condition === 'below') throw invalid(`${field}.${name}.condition`, 'must be above');
@@ -117,7 +126,6 @@ export function requireLevelsAbove(settings: AlertSettings, field: string): Aler
   return above;
 }
 
-/** The subscription whose spending is watched. */
 export function findWatchedSubscription({
   entity_type,
   entity_id,
@@ -126,7 +134,7 @@ export function findWatchedSubscription({
   return entity_type === 'subscription' ? entity_id : parent_entity_id!;
 }
 
-/** What of spending it is that has a state. */
+/** Key of the alert state of a watched spend. */
 export function toSpendAlertKey({
   entity_type,
   entity_id,

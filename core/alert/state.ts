@@ -1,11 +1,11 @@
 /**
- * Which state a value is in: the most severe level that it has reached, the threshold itself included. All levels look in one
- * direction, that of the most severe that is set (docs/rules/alerts.md, "States").
+ * Alert state of a value: the most severe level that it has reached, including the threshold itself. All levels have one direction, that of
+ * the most severe level that is set (docs/rules/alerts.md, "States").
  */
 import { Decimal, type DecimalInput } from '../decimal.ts';
 import type { AlertSettings } from '../feature/record.ts';
 
-/** From the mildest to the worst. */
+/** From least to most severe. */
 export const ALERT_STATES = ['ok', 'info', 'warning', 'in_alarm'] as const;
 export type AlertState = (typeof ALERT_STATES)[number];
 
@@ -28,13 +28,13 @@ export function deriveAlertState(
   return findReachedLevel(settings, value, direction)?.[1] ?? 'ok';
 }
 
-/** The threshold of the state; null where it is ok. */
+/** Threshold of the state; null if the state is `ok`. */
 export function findThreshold(settings: AlertLevels, state: AlertState): string | null {
   const level = LEVELS.find(([, reached]) => reached === state);
   return level ? (settings[level[0]]?.threshold ?? null) : null;
 }
 
-/** As they are gone by: each level says in which direction. */
+/** Sets the effective direction on each level. */
 export function applyDirection(settings: AlertSettings, default_direction: AlertDirection): AlertSettings {
   const condition = deriveDirection(settings, default_direction);
   const setCondition = (level: AlertSettings['critical']) => level && { ...level, condition };
@@ -60,14 +60,13 @@ function findReachedLevel(settings: AlertLevels, value: DecimalInput, direction:
   });
 }
 
-/** The worse of two. */
 export function selectWorseState(a: AlertState, b: AlertState): AlertState {
   return ALERT_STATES.indexOf(a) >= ALERT_STATES.indexOf(b) ? a : b;
 }
 
 /**
- * Of what is spent in periods, which begin with nothing: whether it had fallen in between, though it has risen again before anybody looked. `reached` is what it
- * was in, `carried` what it was in when the latest of the periods began, and `state` what it is in now.
+ * For spend in periods, each of which begins at 0: true if the state fell and rose again between two checks. `reached` is the state at the
+ * previous check, `carried` the state at the start of the latest period, and `state` the current state.
  */
 export function hasFallenBetween(reached: AlertState, carried: AlertState, state: AlertState): boolean {
   const height = (one: AlertState) => ALERT_STATES.indexOf(one);

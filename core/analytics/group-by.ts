@@ -1,7 +1,7 @@
 /**
- * What analytics can be grouped by: source, feature_id, properties.<name>, and nothing else
- * (docs/rules/usage.md, "Analytics"). An item stands for one line item, so feature_id asks for no more than there is; the
- * others divide the events of an item.
+ * The groups of analytics: source, feature_id and properties.<name>, and nothing else (docs/rules/usage.md, "Analytics").
+ * Each item already belongs to one line item, so feature_id divides nothing further; the others divide the events of an
+ * item.
  */
 import { invalid } from '../error.ts';
 import { canonicalNumber } from '../metering/canonical-number.ts';
@@ -9,7 +9,7 @@ import type { Property, PropertySource } from '../metering/event-text.ts';
 
 export type GroupBy = { readonly source: boolean; readonly properties: readonly string[] };
 
-/** What the events of a group have in common. */
+/** The values that all events of a group have in common. */
 export type AnalyticsGroup = {
   readonly source: string | null;
   readonly properties: Readonly<Record<string, string>> | null;
@@ -29,7 +29,6 @@ export function parseGroupBy(entries: readonly string[]): GroupBy {
   return { source: entries.includes('source'), properties: [...new Set(properties)] };
 }
 
-/** What may be named. */
 export function isGrouping(entry: string): boolean {
   return entry === 'source' || entry === 'feature_id' || isProperty(entry);
 }
@@ -42,7 +41,7 @@ export function hasEventGroups(group_by: GroupBy): boolean {
   return group_by.source || group_by.properties.length > 0;
 }
 
-/** The values by which an event is grouped; `groupOf` reads them back. */
+/** The values by which an event is grouped; `toAnalyticsGroup` reads them back. */
 export function toGroupValues(group_by: GroupBy, event: { source: string; properties: PropertySource }): string[] {
   const values = group_by.properties.map((name) => toGroupText(event.properties.get(name)));
   return group_by.source ? [event.source, ...values] : values;
@@ -57,7 +56,7 @@ export function toAnalyticsGroup(group_by: GroupBy, values: readonly string[]): 
   };
 }
 
-/** One text for one value: a number does not depend on how it was written, and what is missing is ''. */
+/** One text per value: the notation of a number does not matter, and a missing value is ''. */
 function toGroupText(property: Property | undefined): string {
   if (property === undefined || property.kind === 'null') return '';
   return property.kind === 'number' ? canonicalNumber(property.text) : property.text;

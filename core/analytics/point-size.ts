@@ -1,5 +1,5 @@
 /**
- * A point is as large as was asked for, or as the meter's own window where that is larger: a bucketed meter has no value
+ * A point has the requested size, or the size of the meter's own window if that is larger: a bucketed meter has no value
  * for a part of its bucket (docs/rules/windows.md, "Never finer than the meter").
  */
 import { WINDOW_SIZES, type WindowSize } from '../time/window.ts';

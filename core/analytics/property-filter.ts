@@ -1,6 +1,6 @@
 /**
- * The filters of a question follow the rules of a meter's own: one of several accepted values, and all filters must hold
- * (docs/rules/metering.md, "When a value matches a filter").
+ * The filters of a query follow the rules for the filters of a meter: one of several accepted values, and all filters
+ * must match (docs/rules/metering.md, "When a value matches a filter").
  */
 import type { PropertySource } from '../metering/event-text.ts';
 import { accepts, compileFilter } from '../metering/filter.ts';

@@ -1,9 +1,8 @@
 /**
- * How a question about usage is cut: whole days, whole base buckets, and the raw rows of the two ragged ends answer it
- * together. The base buckets of a ragged end answer in place of its raw rows where all of their events lie in the range,
- * which of "until now" is nearly always so. A segment is a stretch of time that belongs to one asked window and one
- * bucket_size window of the meter; all instants are microseconds, all ranges half-open
- * (docs/rules/windows.md, "Half-open ranges").
+ * Splits a usage query into whole days, whole base buckets and raw rows for the two unaligned edges. The base buckets of
+ * an unaligned edge replace its raw rows if all of their events lie in the range; this is nearly always so for a query
+ * until now. A segment is an interval that belongs to one requested window and one bucket_size window of the meter. All
+ * instants are microseconds, all ranges half-open (docs/rules/windows.md, "Half-open ranges").
  */
 import { canUseDailyRollups, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
@@ -13,7 +12,7 @@ import { findOffsetInterval } from '../time/zone.ts';
 
 export type SegmentRange = readonly [start_us: Microseconds, end_us: Microseconds];
 
-/** `asked` is the start of the window that was asked for, `own` that of the meter's own bucket_size window. */
+/** `window_us` is the start of the requested window, `own_us` the start of the meter's bucket_size window. */
 export type UsageSegment = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -28,23 +27,23 @@ export type SegmentPlan = {
   readonly base_ranges: readonly SegmentRange[];
   readonly day_ranges: readonly SegmentRange[];
   readonly raw_ranges: readonly SegmentRange[];
-  /** The base buckets that hold all of `raw_ranges`; empty where one belongs to several segments, or nothing is ragged. */
+  /** The base buckets that contain all of `raw_ranges`; empty if one belongs to several segments, or if no edge is unaligned. */
   readonly edge_ranges: readonly SegmentRange[];
 };
 
-/** More separate ranges than this are read from the raw rows as one. */
+/** A plan with more separate ranges reads its whole range from raw rows. */
 const RANGES_MAX = 200;
 
 type SegmentQuery = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly window_size?: WindowSize | undefined;
-  /** Start of the asked windows; all time before it is one window. Default: `start_us`. */
+  /** Start of the requested windows; all time before it is one window. Default: `start_us`. */
   readonly windows_from_us?: Microseconds | undefined;
   readonly grid: WindowGrid;
 };
 
-/** In steps, one a segment: there may be tens of thousands, and whoever plans lets others have their turn. */
+/** Yields once per segment, because there may be tens of thousands and the caller can run other work in between. */
 export function* planSegments(meter: CompiledMeter, query: SegmentQuery): Generator<undefined, SegmentPlan, undefined> {
   const rowsAreWindows = meter.bucket_size !== undefined && isWindowedByBaseRows(meter, query);
   const segments = yield* planSegmentList(meter, query, rowsAreWindows);
@@ -67,7 +66,7 @@ export function* planSegments(meter: CompiledMeter, query: SegmentQuery): Genera
   return planRawOnly(plan, query);
 }
 
-/** The same from raw rows alone. */
+/** Reads the whole range from raw rows. */
 export function planRawOnly(
   plan: SegmentPlan,
   { start_us, end_us }: { start_us: Microseconds; end_us: Microseconds },
@@ -75,14 +74,14 @@ export function planRawOnly(
   return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[start_us, end_us]], edge_ranges: [] };
 }
 
-/** The same with the base buckets of the ragged ends in place of their raw rows: right where none reaches beyond the range. */
+/** Replaces the raw rows of the unaligned edges by their base buckets; correct only if these have no events outside the range. */
 export function useEdgeBuckets(plan: SegmentPlan): SegmentPlan {
   return { ...plan, base_ranges: mergeRanges([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };
 }
 
 /**
- * The first and the last base bucket that the range has a part of. A bucket that several segments share, or raw rows elsewhere
- * than in these two, are left to the raw rows.
+ * The first and the last base bucket that the range covers in part. Nothing if several segments share a base bucket, or
+ * if raw rows lie outside of these two buckets; the raw rows are read then.
  */
 function planEdgeBuckets(
   segments: readonly UsageSegment[],
@@ -100,7 +99,7 @@ function planEdgeBuckets(
   return raw.every((range) => found.some(([from, to]) => range[0] >= from && range[1] <= to)) ? found : [];
 }
 
-/** The same with daily rollups only of the days before this one (since 1970): there are none of later days. */
+/** Limits daily rollups to days before `days_before` (days since 1970), because later days have none. */
 export function limitDailyRollups(plan: SegmentPlan, days_before: number): SegmentPlan {
   const end = days_before * US_PER_DAY;
   const days = plan.day_ranges
@@ -112,7 +111,7 @@ export function limitDailyRollups(plan: SegmentPlan, days_before: number): Segme
   return { ...plan, day_ranges: days, base_ranges: mergeRanges([...plan.base_ranges, ...later]) };
 }
 
-/** Base rows are aligned to UTC: they are the meter's windows where the zone's clock agrees with it. */
+/** Base rows are aligned to UTC. They are the meter's windows if every offset of the zone is a multiple of their size. */
 function isWindowedByBaseRows(
   meter: CompiledMeter,
   query: { start_us: Microseconds; end_us: Microseconds; grid: WindowGrid },
@@ -153,7 +152,7 @@ function* planSegmentList(
   return segments;
 }
 
-/** Segments are known by their second, so a shorter time before the windows belongs to the first of them. */
+/** Segments are identified by their second, so a shorter time before the windows belongs to the first window. */
 function computeQueryStarts(
   { start_us, end_us, windows_from_us = start_us, grid }: SegmentQuery,
   size: WindowSize,
@@ -163,7 +162,7 @@ function computeQueryStarts(
   return [start_us, Math.max(first, windows_from_us), ...later];
 }
 
-/** Both lists, each in order of time, as one without anything twice. */
+/** Merges two lists in time order into one without duplicates. */
 function mergeEdges(left: readonly number[], right: readonly number[], start_us: Microseconds): number[] {
   const edges: number[] = [];
   for (let i = 0, j = 0; i < left.length || j < right.length; ) {
@@ -179,14 +178,14 @@ function computeWindowStarts(
   size: WindowSize,
   grid: WindowGrid,
 ): number[] {
-  // Windows are cut at milliseconds: the range is widened to whole ones and clipped again by the caller.
+  // Windows are cut at milliseconds: the range is widened to whole milliseconds, and the caller clips it again.
   const windows = listWindows(toMs(query.start_us), ceilToMs(query.end_us), size, grid);
   return windows.map((window) => toUs(window.start));
 }
 
 type OpenRange = [start_us: Microseconds, end_us: Microseconds];
 
-/** Segments come in order of time, and what one adds to a list goes on where the one before it has ended, or behind it. */
+/** Segments come in time order, so each new range begins at or after the end of the last range in its list. */
 function assignSegment(
   meter: CompiledMeter,
   { start_us, end_us }: UsageSegment,
@@ -218,7 +217,7 @@ function extendRanges(ranges: OpenRange[], start_us: Microseconds, end_us: Micro
   else ranges.push([start_us, end_us]);
 }
 
-/** Ranges of any kind, which may overlap, as the fewest that cover the same. */
+/** The fewest ranges that cover the given ones, which may overlap. */
 export function mergeRanges(ranges: readonly SegmentRange[]): SegmentRange[] {
   const result: OpenRange[] = [];
   for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) {

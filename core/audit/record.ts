@@ -1,6 +1,6 @@
 /**
- * One change of one record: who, what, before, after, when (docs/rules/records.md, "The audit log"). What is secret never
- * stands in it, whatever table it comes from: that goes by the name of the field.
+ * One change of one record: user, action, states before and after, time (docs/rules/records.md, "The audit log"). Secrets are redacted by
+ * field name, in every table.
  */
 import { z } from 'zod';
 import { timestampText } from '../record.ts';
@@ -8,10 +8,10 @@ import { timestampText } from '../record.ts';
 export const AUDIT_ACTIONS = ['created', 'updated', 'archived', 'deleted'] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** Who changes what nobody asked for: the clock. */
+/** User of changes that no request caused: jobs of the clock. */
 export const SYSTEM_USER = 'system';
 
-/** What kinds of records are told; test/storage/models/audited.test.ts holds the list against the models. */
+/** Audited types of records; test/storage/models/audited.test.ts compares the list with the models. */
 export const AUDITED_TYPES = [
   'addon',
   'addon_association',
@@ -55,22 +55,24 @@ const state = z.record(z.string(), z.unknown()).nullable();
 
 export const AuditEntry = z.object({
   id: z.string(),
-  environment_id: z.string().meta({ description: 'Empty for what lies above the environments.' }),
-  entity_type: z.string().meta({ description: 'What kind of record it is: plan, invoice, user.', example: 'plan' }),
-  entity_id: z.string().meta({ description: 'The id of the record.' }),
-  action: z.enum(AUDIT_ACTIONS).meta({ description: 'What was done to it.' }),
-  user_id: z.string().meta({ description: 'Who did it: a user or a service account, or `system` for the clock.' }),
-  secret_id: z.string().nullable().meta({ description: 'The id of the API key it was done with.' }),
-  request_id: z.string().nullable().meta({ description: 'The X-Request-ID of the request that did it.' }),
-  before: state.meta({ description: 'The record as it was; null when it was made.' }),
-  after: state.meta({ description: 'The record as it was then; null when it was deleted for good.' }),
-  created_at: timestampText.meta({ description: 'When it was done.' }),
+  environment_id: z.string().meta({ description: 'Environment of the record; empty for a record of the tenant.' }),
+  entity_type: z.string().meta({ description: 'Type of the record, such as plan, invoice or user.', example: 'plan' }),
+  entity_id: z.string().meta({ description: 'Id of the record.' }),
+  action: z.enum(AUDIT_ACTIONS).meta({ description: 'Kind of the change.' }),
+  user_id: z
+    .string()
+    .meta({ description: 'User or service account that made the change; `system` for jobs of the clock.' }),
+  secret_id: z.string().nullable().meta({ description: 'Id of the API key that was used; null if there was none.' }),
+  request_id: z.string().nullable().meta({ description: 'X-Request-ID of the request; null if there was none.' }),
+  before: state.meta({ description: 'Record before the change; null if it was created.' }),
+  after: state.meta({ description: 'Record after the change; null if it was deleted permanently.' }),
+  created_at: timestampText.meta({ description: 'Time of the change.' }),
 });
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
 type AuditState = Readonly<Record<string, unknown>>;
 
-/** By the status that the record has got. */
+/** The new status of the record decides the action. */
 export function deriveAuditAction(before: AuditState | null, after: AuditState | null): AuditAction {
   if (after === null) return 'deleted';
   if (before === null) return 'created';
@@ -79,17 +81,17 @@ export function deriveAuditAction(before: AuditState | null, after: AuditState |
   return after.status === 'deleted' ? 'deleted' : 'updated';
 }
 
-/** A key's or endpoint's id is none. */
+/** Fields such as `secret_id` do not match: the id of a key or endpoint is not secret. */
 const SECRET = /hash|password|passphrase|token|api_?key|authorization|credential|private_key|cipher|(?:^|_)secrets?$/i;
 const REDACTED = '[redacted]';
 
-/** In the text of a record without any of these no field is named so. */
+/** A record whose text does not match has no secret field. */
 const MAY_BE_SECRET = /hash|password|passphrase|token|api_?key|authorization|credential|private_key|cipher|secret/i;
 
-/** The record as JSON. A secret is there by name, so that it can be told that there is one, but not which. */
+/** JSON of the record. A secret is replaced by a placeholder, so that its existence is visible but not its value. */
 export function redactSecrets(record: unknown): string {
   const text = JSON.stringify(record);
-  // Most have none, and each field by itself takes longer than all of them at once.
+  // Fast path: most records have no secret, and checking each field takes longer than one test of the whole text.
   if (!MAY_BE_SECRET.test(text)) return text;
   return JSON.stringify(record, (field, value) => {
     if (!SECRET.test(field) || value === null || value === undefined || typeof value === 'boolean') return value;

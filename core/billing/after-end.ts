@@ -1,7 +1,7 @@
 /**
- * What comes late for a subscription that has ended stands on invoices of its own: each is of the time since the end, or since the
- * invoice of this kind before it (docs/rules/invoices.md, "Late events"). So an invoice of a period that lies behind the end is known
- * for one, whenever it is computed again.
+ * Late usage of an ended subscription is billed on separate invoices (docs/rules/invoices.md, "Late events"). Each covers the time since
+ * the end of the subscription, or since the previous late invoice. A recomputation recognizes such an invoice by its period, because that
+ * starts at or after the end.
  */
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
@@ -11,7 +11,7 @@ export function isAfterEnd(period: Period, { end_ms }: Pick<BilledSubscription, 
   return end_ms !== null && period.start >= end_ms && period.start < period.end;
 }
 
-/** By which rule the invoice of a period is computed: what lies behind the end charges what came late, and nothing else. */
+/** Selects the billing rule of an invoice. An invoice for a period after the end charges late usage only. */
 export function deriveReferencePoint<Reference extends ReferencePoint>(
   reference: Reference,
   period: Period,
@@ -20,7 +20,7 @@ export function deriveReferencePoint<Reference extends ReferencePoint>(
   return reference === 'period_end' && isAfterEnd(period, subscription) ? 'late' : reference;
 }
 
-/** Of the next invoice: `ends` are those of the invoices that the subscription has. Null where there is no time in between. */
+/** Period of the next late invoice. `ends` are the period ends of the existing invoices. Null if no time has passed since the last one. */
 export function latePeriod(
   ends: readonly Milliseconds[],
   { end_ms, now }: Pick<BilledSubscription, 'end_ms'> & { readonly now: Milliseconds },

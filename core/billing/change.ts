@@ -1,9 +1,9 @@
 /**
- * What a change inside a period credits and charges (docs/rules/proration.md, "Changes inside a period"). Of a line that ends
- * earlier than it was charged for: what its unused time costs, never more than was billed for it and not given back before.
- * Of a line that begins: its charge from then to the end of its period. A line whose periods are shorter than the subscription's
- * was charged for several of them at once, and so is one that follows it: each of them is a line. Only what is fixed and charged in advance; everything
- * else is charged for the time that it served when its period ends.
+ * A change inside a period credits ended lines and charges new ones (docs/rules/proration.md, "Changes inside a period"). A line that ends
+ * early credits the cost of its unused time, capped at the billed amount net of earlier credits. A new line is charged from its start to
+ * the end of its period. A line with periods shorter than the subscription's was charged for several of them at once, and so is its
+ * successor: each period becomes one invoice line. Only fixed charges in advance are settled here; all others are charged in arrears for
+ * the time served.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -21,36 +21,36 @@ import { type BilledTotal, computeCreditAdjustments } from './credit-adjustments
 import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
 import { computeRemainingShare } from './proration.ts';
 
-/** What was billed for an item in one of its periods, by final invoices. */
+/** Amounts that final invoices billed for an item in one of its periods. */
 export type PreviouslyBilled = {
   readonly amount: Decimal;
-  /** What of it was given back by earlier changes. */
+  /** Part of the amount that earlier changes credited. */
   readonly credited: Decimal;
-  /** What it came to before somebody edited it by hand; as it was billed where nobody did. */
+  /** Computed amount before a manual edit; absent if the line was not edited. */
   readonly computed?: Decimal;
-  /** Until when it was charged, which may be the day of a cancellation; null where it was not. */
+  /** End of the billed time, which may be the day of a cancellation; null if the item was not billed. */
   readonly until_ms: Milliseconds | null;
-  /** The invoice line that charged it; null where none did. */
+  /** Invoice line that charged the item; null if none did. */
   readonly invoice_line_item_id: string | null;
-  /** With the discounts and the tax that went with what is left of it. */
+  /** Billed total including the discounts and the tax on the uncredited rest. */
   readonly billed?: BilledTotal;
 };
 
 export type EndingLineItem<Item extends PricedItem = PricedItem> = {
-  /** As it was before the change. */
+  /** State of the item before the change. */
   readonly item: Item;
   readonly at: Milliseconds;
   billedIn(period: Period): PreviouslyBilled;
 };
 
-/** Of a line whose end is taken back: what was charged until the end, and is charged on to the end of the period now. */
+/** Input for a line whose scheduled end is revoked: it was charged until that end, and is now charged to the end of the period. */
 export type ResumptionInput<Item extends PricedItem = PricedItem> = {
-  /** Without the end that it had. */
+  /** Subscription without the revoked end. */
   readonly subscription: BilledSubscription;
   readonly current: Period;
   readonly currency: string;
   readonly ended_ms: Milliseconds;
-  /** With what was billed for each in a period of it. */
+  /** Items with their billed amounts per period. */
   readonly items: readonly PreviouslyBilledItem<Item>[];
 };
 
@@ -59,11 +59,11 @@ type PreviouslyBilledItem<Item extends PricedItem> = {
   billedIn(period: Period): PreviouslyBilled;
 };
 
-/** What was billed only up to the end is charged from there on; what was billed in full, or not at all, is not. */
+/** Charges the time after the revoked end for items that were billed only up to it. Items billed in full or not at all add nothing. */
 export function planResumptionLines<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
   const { subscription, current } = input;
   return input.items.flatMap(({ item, billedIn }) => {
-    // What is charged once is not charged on.
+    // A one-time charge does not resume.
     if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
     const periods = listChargedPeriods(item, { subscription, current, from: current.start });
     return periods.flatMap((period) => resumedLine(item, { period, billed: billedIn(period) }, input) ?? []);
@@ -71,8 +71,8 @@ export function planResumptionLines<Item extends PricedItem>(input: ResumptionIn
 }
 
 /**
- * Of a line that a change ended while a cancellation without credits was scheduled: what was charged for the time behind that
- * cancellation was not given back by the change. Once it is taken back, what came in the place of the line pays for that time.
+ * Credits lines that a change ended while a cancellation without credits was scheduled. The change did not credit the time after that
+ * cancellation. If the cancellation is revoked, the replacing lines pay for that time.
  */
 export function planResumptionCredits<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
   const { subscription, current, currency, ended_ms } = input;
@@ -97,13 +97,13 @@ export type LineChangeInput<Item extends PricedItem = PricedItem> = {
   readonly beginnings: readonly Item[];
 };
 
-/** Credits first, then charges, each in the order in which they were given. */
+/** Credits first, then charges, each in input order. */
 export function planChangeLines<Item extends PricedItem>(input: LineChangeInput<Item>): PlannedLine<Item>[] {
   const credits = input.endings.flatMap((ending) => creditLines(ending, input));
   return [...credits, ...input.beginnings.flatMap((item) => chargeLines(item, input))];
 }
 
-/** What may be given back: no more than was billed less what was given back before, and never less than nothing. */
+/** Caps a credit at the billed amount net of earlier credits; never below 0. */
 export function cappedCredit(
   potential: Decimal,
   { amount, credited }: Pick<PreviouslyBilled, 'amount' | 'credited'>,
@@ -111,14 +111,13 @@ export function cappedCredit(
   return Decimal.max(ZERO, Decimal.min(potential, amount.minus(credited)));
 }
 
-/** Whether a change of the line is settled at once. */
 export function isBilledImmediately({ price_type, invoice_cadence }: PricedItem): boolean {
   return price_type === 'FIXED' && invoice_cadence === 'ADVANCE';
 }
 
 type RunningSubscription = Pick<LineChangeInput, 'subscription' | 'current'>;
 
-/** Until when a line was, or will be, charged in advance by the invoices up to the running period; null where by none of them. */
+/** End of the time that invoices up to the current period charge in advance; null if they charge none of it. */
 export function computeChargedUntil(
   item: PricedItem,
   at: Milliseconds,
@@ -130,7 +129,7 @@ export function computeChargedUntil(
   return item.billing_period !== 'ONETIME' && last > at ? last : null;
 }
 
-/** Where the next whole period begins of a line that begins inside one; null where a period begins with the line. */
+/** Start of the next whole period for a line that begins inside one; null if the line begins with a period. */
 export function nextWholePeriod(item: PricedItem, { subscription, current }: RunningSubscription): Milliseconds | null {
   if (item.billing_period === 'ONETIME' || hasOwnPeriods(item, subscription)) return null;
   const rule = { ...periodRule(subscription), subscription_end: null };
@@ -145,7 +144,7 @@ function creditLines<Item extends PricedItem>(
   input: CreditLineInput,
 ): PlannedLine<Item>[] {
   const { item, at } = ending;
-  // What is charged once is not given back.
+  // A one-time charge is never credited.
   if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
   const { subscription, current } = input;
   const periods = listChargedPeriods(item, { subscription, current, from: at });
@@ -180,7 +179,7 @@ function creditLine<Item extends PricedItem>(
   };
 }
 
-/** What somebody has agreed on by hand holds for each part of the time (docs/rules/invoices.md, "Edits"). */
+/** A manually edited amount applies pro rata to each part of the billed time (docs/rules/invoices.md, "Edits"). */
 function applyAgreedRate(cost: Decimal, { amount, computed = amount }: PreviouslyBilled, currency: string): Decimal {
   if (computed.eq(amount)) return cost;
   return computed.isZero() ? ZERO : roundMoney(cost.times(amount).dividedBy(computed), currency);
@@ -217,7 +216,7 @@ function resumedLine<Item extends PricedItem>(
 
 function chargeLines<Item extends PricedItem>(item: Item, input: LineChangeInput<Item>): PlannedLine<Item>[] {
   const { subscription, current, currency } = input;
-  // What begins later is charged by the invoice of its period.
+  // A line that begins in a later period is charged by the invoice of that period.
   if (!isBilledImmediately(item) || item.start_ms >= current.end) return [];
   return listChargedPeriods(item, { subscription, current, from: item.start_ms }).flatMap((period) => {
     const charge = computeCharge(item, period, subscription);

@@ -1,8 +1,7 @@
 /**
- * A file of usage is a list of stretches of time, each with what it added to its charge: what the period costs up to the end
- * of the stretch, less what it costs up to its beginning (docs/rules/usage.md, "What a day adds to a charge"). So the stretches of a
- * period add up to its charge with every price and every meter, and no share of a tier is made up. Instants are
- * microseconds since 1970.
+ * A usage export lists intervals, each with the amount that it added to its charge (docs/rules/usage.md, "What a day adds to a charge"):
+ * the cost of the period up to the end of the interval, less the cost up to its start. So the intervals of a period add up to its charge
+ * with every price and every meter. No share of a tier is invented. Instants are microseconds since 1970.
  */
 import { ZERO } from '../decimal.ts';
 import { ceilToMs, type Microseconds, toMs, toUs } from '../time/instant.ts';
@@ -14,7 +13,7 @@ export type ChargeInterval = { readonly start_us: Microseconds; readonly end_us:
 export const SPLITS = ['DAY', 'MONTH'] as const;
 export type Split = (typeof SPLITS)[number];
 
-/** The days or months of the local clock that lie in a range, the first and the last cut to it; the range where it is not split. */
+/** Local days or months of a range; the first and the last are cut to it. Returns the range itself if `split` is null. */
 export function splitRange(range: ChargeInterval, split: Split | null, timezone: string): ChargeInterval[] {
   if (split === null) return [range];
   const starts = windowStarts(toMs(range.start_us), ceilToMs(range.end_us), split, { timezone });
@@ -22,14 +21,14 @@ export function splitRange(range: ChargeInterval, split: Split | null, timezone:
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
-/** The parts of the stretches that lie in a time of their own, such as a service period. */
+/** Parts of the intervals that lie in another interval, such as a service period. */
 export function cutTo(intervals: readonly ChargeInterval[], { start_us, end_us }: ChargeInterval): ChargeInterval[] {
   return intervals
     .map((one) => ({ start_us: Math.max(one.start_us, start_us), end_us: Math.min(one.end_us, end_us) }))
     .filter((one) => one.start_us < one.end_us);
 }
 
-/** What of a range none of the others covers. */
+/** Parts of a range that no other interval covers. */
 export function computeUncovered(range: ChargeInterval, covering: readonly ChargeInterval[]): ChargeInterval[] {
   const gaps: ChargeInterval[] = [];
   let from = range.start_us;
@@ -41,17 +40,17 @@ export function computeUncovered(range: ChargeInterval, covering: readonly Charg
   return [...gaps, { start_us: from, end_us: range.end_us }];
 }
 
-/** What of a charge can be added up. */
+/** Additive fields of a charge. */
 export type ChargedAmounts = Pick<LineAmount, 'quantity' | 'amount'> & { readonly event_count: number };
 
-/** A charge of which nothing has been used yet: a quantity of 0 costs 0 with every price. */
+/** A charge without usage: a quantity of 0 costs 0 with every price. */
 export const NOTHING_CHARGED: ChargedAmounts = { quantity: ZERO, amount: ZERO, event_count: 0 };
 
 export function toChargedAmounts({ quantity, amount, computed_from }: LineAmount): ChargedAmounts {
   return { quantity, amount, event_count: computed_from.event_count ?? 0 };
 }
 
-/** What was added between two instants of one charge; less than nothing where a charge fell. */
+/** Difference between two states of one charge; negative if the charge fell. */
 export function computeAddedCharge(before: ChargedAmounts, after: ChargedAmounts): ChargedAmounts {
   return {
     quantity: after.quantity.minus(before.quantity),

@@ -1,15 +1,14 @@
 /**
- * Which charges belong on an invoice (docs/rules/invoices.md, "What stands on which invoice"). At the start of a period:
- * its advance and one-time charges. At its end: its arrears, fixed and measured, and the advance charges of the next. At a
- * cancellation: the arrears up to the date. A preview: what the end of the period would bring. Behind the end of a subscription
- * nothing is charged but what has come late for periods that are invoiced (late-events.ts).
+ * Selects the charges of an invoice (docs/rules/invoices.md, "What stands on which invoice"). At the start of a period: its advance and
+ * one-time charges. At its end: its arrears, fixed and measured, and the advance charges of the next. At a cancellation: the arrears up to
+ * the date. A preview: the charges of the end of the period. After the end of a subscription, only late events of invoiced periods are
+ * charged (late-events.ts).
  *
- * A line item whose billing period differs from the subscription's has its own periods, anchored at its start
- * (docs/rules/periods.md, "Line items with periods of their own"): an advance item belongs on the invoice whose window
- * [start, end) holds the start of the item's period, an item in arrears on the invoice whose window (start, end] holds its
- * end. One rule then serves every item: find its service periods, cut them to where the item and the subscription live, and
- * take those whose start or end lies in the window. An item of the subscription's own period simply has the subscription's
- * periods.
+ * A line item whose billing period differs from the subscription's has its own periods, anchored at its start (docs/rules/periods.md, "Line
+ * items with periods of their own"). An advance item belongs on the invoice whose window [start, end) contains the start of the item's
+ * period. An item in arrears belongs on the invoice whose window (start, end] contains its end. One rule serves every item: compute its
+ * service periods, cut them to the active intervals of item and subscription, and select those whose start or end lies in the window. An
+ * item with the subscription's billing period uses the subscription's periods.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Microseconds, Milliseconds } from '../time/instant.ts';
@@ -28,15 +27,15 @@ import { computeShare, type ProrationShare, regularPeriod } from './proration.ts
 export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview', 'late'] as const;
 export type ReferencePoint = (typeof REFERENCE_POINTS)[number];
 
-/** What billing needs to know of a subscription. Instants are milliseconds since 1970. */
+/** Subscription fields that billing needs. Instants are milliseconds since 1970. */
 export type BilledSubscription = PeriodGrid & {
   readonly start_ms: Milliseconds;
-  /** The first of end_date and cancel_at: nothing is billed from here on. */
+  /** The earlier of end_date and cancel_at: nothing is billed from here on. */
   readonly end_ms: Milliseconds | null;
-  /** Where its trial ends, which is a period of its own; nothing without one. */
+  /** End of the trial, which is a period by itself; absent or null without a trial. */
   readonly trial_end_ms?: Milliseconds | null;
   readonly timezone: string;
-  /** Grids in which it was before, the oldest first. */
+  /** Former period grids, oldest first. */
   readonly earlier?: readonly (PeriodGrid & { readonly until_ms: Milliseconds })[];
 };
 
@@ -46,7 +45,7 @@ export type PeriodGrid = {
   readonly billing_period_count: number;
 };
 
-/** What billing needs to know of a line item to say when it is charged. */
+/** Line item fields that decide when the item is charged. */
 export type BilledItem = LinkedItem & {
   readonly price_type: 'FIXED' | 'USAGE';
   readonly invoice_cadence: 'ARREAR' | 'ADVANCE';
@@ -54,27 +53,29 @@ export type BilledItem = LinkedItem & {
   readonly billing_period_count: number;
   readonly start_ms: Milliseconds;
   readonly end_ms: Milliseconds | null;
-  /** Where the periods of its own are anchored, when it follows another line in theirs; at its start when absent. */
+  /** Anchor of the item's own periods, if it continues those of another line; its start if absent. */
   readonly anchor_ms?: Milliseconds | null;
   /** `NEVER`: the meter counts from the start of the subscription on. */
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER' | null;
 };
 
-/** One line to come: the item, the half-open time that it pays for, and the share of the regular period. */
+/** One future invoice line: the item, the half-open interval that it pays for, and the share of the regular period. */
 export type DueCharge<Item extends BilledItem = BilledItem> = {
   readonly item: Item;
   readonly service: Period;
   readonly share: ProrationShare;
-  /** Where a usage item's events are counted; null for fixed charges. */
+  /** Interval in which a usage item's events are counted; null for fixed charges. */
   readonly usage_window: Period | null;
-  /** The lines with which it is measured and priced (docs/rules/proration.md, "Usage over a change"); absent where it is by itself. */
+  /**
+   * Chain with which the line is measured and priced (docs/rules/proration.md, "Usage over a change"); absent if it is charged by itself.
+   */
   readonly chain?: Chain<Item>;
 };
 
 export type ChargeInput<Item extends BilledItem> = {
   readonly subscription: BilledSubscription;
   readonly items: readonly Item[];
-  /** The subscription's period that the invoice is about; for `cancel` it ends at the effective date. */
+  /** The subscription's period that the invoice covers; for `cancel` it ends at the effective date. */
   readonly period: Period;
   readonly reference: ReferencePoint;
 };
@@ -104,13 +105,13 @@ function buildCharge<Item extends BilledItem>(
   return { item, service, share, usage_window: chainedWindow(chain, service), chain };
 }
 
-/** The period after this one; null where the subscription has ended by then. */
+/** The period after this one; null if the subscription has ended by then. */
 export function nextPeriod(period_start: Milliseconds, subscription: BilledSubscription): Period | null {
   if (subscription.end_ms !== null && subscription.end_ms <= period_start) return null;
   return { start: period_start, end: nextPeriodEnd({ ...periodRule(subscription), period_start }) };
 }
 
-/** The subscription's own rule of periods, cut at its end. */
+/** Period rule of the subscription, cut at its end. */
 export function periodRule(subscription: BilledSubscription): PeriodRule {
   return {
     billing_anchor: subscription.billing_anchor_ms,
@@ -126,13 +127,13 @@ type InvoiceWindows = { period: Period; next: Period | null; reference: Referenc
 function dueTest(item: BilledItem, { period, next, reference }: InvoiceWindows): (service: Period) => boolean {
   if (item.invoice_cadence === 'ARREAR') {
     if (reference === 'period_start') return () => false;
-    // One that was ended just where the period begins was on no invoice yet.
+    // A line that ended exactly at the start of the period is on no invoice yet.
     const isCut = (service: Period) => service.end === item.end_ms && service.end === period.start;
     return (service) => (service.end > period.start || isCut(service)) && service.end <= period.end;
   }
   if (reference === 'cancel') return () => false;
   if (reference === 'period_start') return (service) => service.start >= period.start && service.start < period.end;
-  // What began inside the period that ends now came after its opening invoice: it is charged here unless it was already.
+  // Advance charges that began inside the closing period missed its opening invoice: they are due here unless invoiced already.
   const until = next?.end ?? period.end;
   return (service) => service.start > period.start && service.start < until;
 }
@@ -143,7 +144,7 @@ type ServicePeriodInput = {
   period: Period;
   next: Period | null;
 };
-/** `begins`: where the billing period does, of which the item may serve a part. */
+/** `begins`: start of the billing period, of which the item may serve a part. */
 type ServicePeriod = {
   service: Period;
   share: ProrationShare;
@@ -152,7 +153,7 @@ type ServicePeriod = {
   level_since: Milliseconds;
 };
 
-/** The item's service periods around the window, each cut to where the item and the subscription live. */
+/** The item's service periods around the window, each cut to the active intervals of item and subscription. */
 function servicePeriods(item: BilledItem, input: ServicePeriodInput): ServicePeriod[] {
   if (item.billing_period === 'ONETIME') return oneTimeCharge(item, input.subscriptionEnd);
   const rule = itemRule(item, input.subscription);
@@ -166,25 +167,25 @@ function servicePeriods(item: BilledItem, input: ServicePeriodInput): ServicePer
   return services;
 }
 
-/** The regular period of an item, where its billing begins in it, and since when values make the level that stands in it. */
+/** Regular period of an item, the start of its billing in that period, and the instant from which events count for its level. */
 export function levelPeriod(
   period: Period,
   item: BilledItem,
   subscription: BilledSubscription,
 ): Pick<ServicePeriod, 'whole' | 'begins' | 'level_since'> {
   const whole = regularPeriod(period, itemRule(item, subscription));
-  // A line of its own periods has what stands since they began, also where it follows another in them.
+  // A line with its own periods counts from the start of the period, also if it continues the periods of another line.
   const start = hasOwnPeriods(item, subscription) ? whole.start : period.start;
   const begins = Math.max(start, serviceStart(subscription));
   return { whole, begins, level_since: countingStart(item.reset_usage, begins, subscription.start_ms) };
 }
 
-/** Nothing of a period that it cuts was ever served before. */
+/** Start of the billable service: the end of the trial, or the start of the subscription. Earlier time of a period is never served. */
 export function serviceStart({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
   return Math.max(start_ms, trial_end_ms ?? start_ms);
 }
 
-/** The part of a period in which both the item and the subscription live; null where there is none. */
+/** Part of a period in which item and subscription are both active; null if there is none. */
 function serviceIn(period: Period, item: BilledItem, subscriptionEnd: number | null): Period | null {
   const start = Math.max(period.start, item.start_ms);
   const end = Math.min(period.end, item.end_ms ?? Infinity, subscriptionEnd ?? Infinity);
@@ -192,13 +193,13 @@ function serviceIn(period: Period, item: BilledItem, subscriptionEnd: number | n
 }
 
 /**
- * In full and never prorated, on the invoice in whose window the line item starts
- * (docs/rules/proration.md, "One-time charges are not prorated").
+ * Charged in full and never prorated, on the invoice whose window contains the start of the line item (docs/rules/proration.md, "One-time
+ * charges are not prorated").
  */
 function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): ServicePeriod[] {
   const at = item.start_ms;
   if (subscriptionEnd !== null && at > subscriptionEnd) return [];
-  // It ended before it began to be charged: in a trial.
+  // The item ended in the trial, before it was charged.
   if (item.end_ms !== null && item.end_ms <= at) return [];
   const service = { start: at, end: at };
   return [{ service, share: { part_ms: 1, whole_ms: 1 }, whole: service, begins: at, level_since: at }];
@@ -230,7 +231,7 @@ function buildItemPeriods(
   return periods;
 }
 
-/** Of another length, or anchored elsewhere: what was charged before the subscription's periods began anew keeps its own. */
+/** True for another length or another anchor. Items charged before the subscription's periods were re-anchored retain their own periods. */
 export function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription): boolean {
   return (
     item.billing_period !== subscription.billing_period ||
@@ -245,10 +246,9 @@ function computeUsageWindow(item: BilledItem, service: Period, subscription: Bil
 }
 
 /**
- * From when on the events of a usage item count for a service that begins at `service_start`. What never resets counts from
- * the start of the subscription (docs/rules/metering.md, "Meters that never reset"), also before the line itself began:
- * what still stands (seats, storage) is paid for in every period. Any other meter counts what lies in the service. Both
- * instants are of one unit, which is that of the answer.
+ * Instant from which the events of a usage item count for a service that begins at `service_start`. A meter that never resets counts from
+ * the start of the subscription (docs/rules/metering.md, "Meters that never reset"), also before the line began: standing usage (seats,
+ * storage) is paid for in every period. Any other meter counts from the start of the service. Both instants and the result have one unit.
  */
 export function countingStart<Instant extends Milliseconds | Microseconds>(
   reset_usage: BilledItem['reset_usage'],
@@ -259,8 +259,8 @@ export function countingStart<Instant extends Milliseconds | Microseconds>(
 }
 
 /**
- * Where the usage of an item is counted when somebody asks about a stretch of time: what an invoice for just this stretch would
- * count. Null for what is not measured, and where the item does not live in it.
+ * Interval in which the usage of an item is counted for a queried interval: the window that an invoice for exactly this interval would use.
+ * Null for an item that is not measured or is not active in the interval.
  */
 export function usageWindowIn(interval: Period, item: BilledItem, subscription: BilledSubscription): Period | null {
   const service = serviceIn(interval, item, subscription.end_ms);
@@ -268,8 +268,8 @@ export function usageWindowIn(interval: Period, item: BilledItem, subscription: 
 }
 
 /**
- * Every service period of a measured item that shares an instant with a stretch of time, whole, as the invoices of these periods
- * know it: what `chargesDue` finds one invoice after the other.
+ * Lists the service periods of a measured item that intersect an interval, uncut, equal to those that `planDueCharges` finds invoice by
+ * invoice.
  */
 export function computeServicesWithin(interval: Period, item: BilledItem, subscription: BilledSubscription): Period[] {
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
@@ -282,10 +282,7 @@ export function computeServicesWithin(interval: Period, item: BilledItem, subscr
   return services;
 }
 
-/**
- * How many of the item's periods a stretch of time is: 1 for a whole one, the share that an advance charge would have for less,
- * the sum for several.
- */
+/** Number of the item's periods in an interval: 1 for a whole period, the proration share for a part, the sum for several. */
 export function computeSharesWithin(interval: Period, item: BilledItem, subscription: BilledSubscription): Decimal {
   if (item.billing_period === 'ONETIME') return new Decimal(1);
   const rule = itemRule(item, subscription);
@@ -305,8 +302,8 @@ export function computeSharesWithin(interval: Period, item: BilledItem, subscrip
 type ActiveInterval = Pick<BilledItem, 'start_ms' | 'end_ms'>;
 
 /**
- * What an item and those beside it, which have its periods, serve in that of them which holds the instant, each for itself; and how much of
- * a whole one they serve in all.
+ * Service intervals of an item and its siblings in the period that contains `at`, and their total share of a whole period. The siblings
+ * have the periods of the item.
  */
 export function computeSharedService(
   at: Milliseconds,
@@ -328,19 +325,19 @@ export function computeSharedService(
   return { services, share: new Decimal(served).dividedBy(end - start) };
 }
 
-/** Of periods of one unit the one that holds an instant is found without those before it. */
+/** For periods of one unit, the search can start at the period that contains the instant. */
 function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Milliseconds {
   return rule.billing_period_count === 1 ? Math.max(first, wholePeriod({ ...rule, period_start: at }).start) : first;
 }
 
-/** The instant, or the end of the item's period inside which it lies. */
+/** Returns `at` if a period of the item starts there, otherwise the end of the period that contains it. */
 export function roundUpToPeriodEnd(at: Milliseconds, item: BilledItem, subscription: BilledSubscription): Milliseconds {
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
   const period = periodContaining(at, first, itemRule(item, subscription));
   return period === undefined || period.start === at ? at : period.end;
 }
 
-/** The period in which an item is at this instant: the subscription's `current` one, unless it has periods of its own. */
+/** The item's period at this instant: the subscription's `current` one, unless the item has its own periods. */
 export function runningPeriod(
   item: BilledItem,
   { subscription, current, now }: { subscription: BilledSubscription; current: Period; now: Milliseconds },
@@ -350,8 +347,8 @@ export function runningPeriod(
 }
 
 /**
- * The periods that an item is charged for in advance by the invoices up to the `current` period, those that are over at `from` left
- * out: the subscription's `current` one, or every period of its own that begins before that ends, which may be several.
+ * Lists the periods for which invoices up to the `current` period charge an item in advance. Periods that ended by `from` are left out. The
+ * result is the subscription's `current` period, or every period of the item's own that begins before its end, which may be several.
  */
 export function listChargedPeriods(
   item: BilledItem,
@@ -368,7 +365,7 @@ export function listChargedPeriods(
   return periods;
 }
 
-/** What an item serves in a period of its own, and which share of the whole that is; null where it does not live in it. */
+/** Service of an item in one of its periods, and its share of the regular period; null if the item is not active in it. */
 export function computeCharge<Item extends BilledItem>(
   item: Item,
   period: Period,

@@ -1,7 +1,6 @@
 /**
- * Commitments of charges that are on final invoices, when their usage has changed since (docs/rules/commitments.md, "Late
- * events"): what is drawn from one amount together with other charges costs what it adds to what all of them have drawn, those
- * of the invoice that is being made among them.
+ * Commitments of charges on final invoices whose usage has changed since (docs/rules/commitments.md, "Late events"). A charge that shares a
+ * committed amount with others costs its addition to the total drawn. The total includes the draws of the current invoice.
  */
 
 import { committedAmount } from '../commitment/line.ts';
@@ -38,8 +37,8 @@ export function buildPriorCommitments<Item extends PricedItem>(
 }
 
 /**
- * What all lines have drawn in a term. Once its last period is invoiced, what was lacking is paid, or nothing was: what is taken back then
- * leaves what was committed to.
+ * Total drawn by all lines in a term. Once the last period of the term is invoiced, the true-up was charged or there was no shortfall. A
+ * later decrease of usage then never lowers the charge below the committed amount.
  */
 function sharedPool(
   service: Period,
@@ -55,7 +54,7 @@ function sharedPool(
   return { ...pool, is_trued_up: pool.is_trued_up || (facts.commitment.true_up && isInvoiced) };
 }
 
-/** What lines have drawn in a term, or one behind the other in a period; once that is over, what was lacking is paid. Null of one alone. */
+/** Amount drawn by lines of a term, or by consecutive lines of a period; once that is over, any true-up is paid. Null for a single line. */
 function linePool(
   item: PricedItem,
   service: Period,

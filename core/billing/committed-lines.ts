@@ -1,6 +1,6 @@
 /**
- * Lines under the commitment of their subscription: each usage line keeps what lies within, a line beside it says what is above,
- * and at the end of the term one line says what was lacking (docs/rules/commitments.md, "Of a subscription").
+ * Lines under the commitment of their subscription (docs/rules/commitments.md, "Of a subscription"). Each usage line has the amount within
+ * the commitment; a separate line has its overage. At the end of the term, one line has the true-up.
  */
 import { type CommitmentInfo, computedText } from '../commitment/info.ts';
 import type { RecordedUsage } from '../commitment/part.ts';
@@ -23,15 +23,14 @@ import type { Period } from '../time/period.ts';
 import { serviceStart } from './charges.ts';
 import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
 
-/** What of a term was drawn before. */
 type TermUsage = NonNullable<ComputedFrom['of_term']>;
 
-/** What a usage line costs before the commitment. */
+/** Cost of a usage line before the commitment. */
 export function toBaseAmount({ computed_from, amount }: Pick<LineAmount, 'computed_from' | 'amount'>): Decimal {
   return computed_from.base_amount ? new Decimal(computed_from.base_amount) : amount;
 }
 
-/** Every line, those of usage with what is above as a line behind them. */
+/** Returns every line; a usage line above the commitment is followed by its overage line. */
 export function applySubscriptionCommitment<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   facts: PoolFacts,
@@ -57,7 +56,7 @@ export function applySubscriptionCommitment<Item extends PricedItem>(
   });
 }
 
-/** The line, and a second one where a part of it is above; it has the units where nothing lies within. */
+/** Returns the line, and a second one for the part above. The second line has the units if no amount lies within. */
 export function splitByCommitment<Line extends LineAmount & { display_name: string }>(
   line: Line,
   { within, above, overage, of_term }: PoolShare & { readonly of_term?: TermUsage },
@@ -67,7 +66,7 @@ export function splitByCommitment<Line extends LineAmount & { display_name: stri
   const base_amount = line.amount.toFixed();
   const info = (drawn: { utilized: Decimal; overage: Decimal }) =>
     toCommitmentInfo(commitment, { ...drawn, true_up: ZERO });
-  // The measured units stay on one line: how many of them are above follows from no measurement.
+  // The measured units stay on one line: no measurement splits them into units within and above.
   const quantity = within.isZero() && !above.isZero() ? line.quantity : ZERO;
   const first = {
     ...line,
@@ -113,20 +112,20 @@ export function toCommitmentInfo(
   };
 }
 
-/** What the line is called that says what is lacking. */
+/** Display name of the true-up line. */
 export const TRUE_UP = 'Commitment (true-up)';
 
 export type TrueUpInput<Item extends PricedItem> = {
   readonly facts: PoolFacts;
   readonly currency: string;
   readonly period: Period;
-  /** Where the subscription is ended by what is computed. */
+  /** Set if the computed cancellation ends the subscription. */
   readonly ends_at: Milliseconds | null;
   readonly before: readonly PlannedLine<Item>[];
   readonly items: readonly Item[];
 };
 
-/** What is lacking, where the period ends the term. */
+/** Charges the shortfall if the period ends the term. */
 export function planTrueUp<Item extends PricedItem>(input: TrueUpInput<Item>): PlannedLine<Item>[] {
   const { facts, currency, period, before, ends_at } = input;
   const [item] = input.items;
@@ -156,7 +155,7 @@ export function planTrueUp<Item extends PricedItem>(input: TrueUpInput<Item>): P
   ];
 }
 
-/** What lines that are not written yet draw from commitments. */
+/** Commitment draws of lines that are not stored yet. */
 export function toRecordedUsage<Item extends PricedItem>(lines: readonly PlannedLine<Item>[]): RecordedUsage[] {
   return lines
     .filter(({ item, is_true_up }) => item.price_type === 'USAGE' && !is_true_up)

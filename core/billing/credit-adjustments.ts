@@ -8,11 +8,10 @@ import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { type LineTax, type TaxShare } from '../tax/line-tax.ts';
 
-/** What goes with the amount of a line. */
 export type LineAdjustments = {
   readonly line_item_discount: Decimal;
   readonly invoice_level_discount: Decimal;
-  /** How much of the discounts is of which coupon; not known where absent. */
+  /** Discounts by coupon; absent if unknown. */
   readonly shares?: readonly DiscountShare[] | undefined;
   /** The share that prepaid credits paid: it returns to their lots, and only the rest is money. */
   readonly prepaid_credits_applied: Decimal;
@@ -29,7 +28,7 @@ export type BilledLine = {
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
 
-/** A line with everything that was credited of it since; on top of what is known of others. */
+/** Sums up a line and its later credits, on top of `others`. */
 export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTotal): BilledTotal {
   const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)
@@ -50,7 +49,7 @@ export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTota
   };
 }
 
-/** Undefined where a line was discounted, and does not say by what. */
+/** Undefined if a line was discounted and does not record its coupons. */
 function mergeDiscountShares(lines: readonly BilledLine[]): DiscountShare[] | undefined {
   const isUnknown = ({ line_item_discount, invoice_level_discount, discounts }: BilledLine) =>
     !discounts && !new Decimal(line_item_discount).plus(invoice_level_discount).isZero();
@@ -59,7 +58,7 @@ function mergeDiscountShares(lines: readonly BilledLine[]): DiscountShare[] | un
   return mergeShares(shares.map((share) => ({ ...share, discount_amount: new Decimal(share.discount_amount) })));
 }
 
-/** `credit` is not negative; what goes with it is, as the line that gives it back says it. */
+/** `credit` is not negative. The result has the signs of the crediting line: 0 or less. */
 export function computeCreditAdjustments(credit: Decimal, billed: BilledTotal, currency: string): LineAdjustments {
   const takeShare = (whole: Decimal) => {
     if (!billed.amount.gt(0) || !whole.gt(0)) return ZERO;

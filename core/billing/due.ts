@@ -1,6 +1,6 @@
 /**
- * What is due at an instant: the periods of a subscription that have ended, several after a pause of the service; and the
- * day on which an invoice is to be paid (docs/rules/invoices.md, "Due date").
+ * Finds the periods of a subscription that have ended at an instant; after a pause of the service these are several. Also computes the
+ * payment due date of an invoice (docs/rules/invoices.md, "Due date").
  */
 import { invalid } from '../error.ts';
 import { LAST_INSTANT, type Milliseconds } from '../time/instant.ts';
@@ -35,14 +35,14 @@ export function duePeriods(subscription: BilledSubscription, current: Period, no
   return due;
 }
 
-/** Those that have begun behind the current one by now, oldest first. */
+/** Periods after the current one that have begun by now, oldest first. */
 export function laterPeriods(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
   return duePeriods(subscription, current, nowMs).flatMap(({ next }) => next ?? []);
 }
 
 const DAY_MS = 86_400_000;
 
-/** `terms` such as `30 NET` win over the number of days. */
+/** `terms` such as `30 NET` take precedence over the number of days. */
 export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays: number): number {
   if (terms === null || terms === undefined || terms === '') return daysAfter(periodEndMs, dueDateDays);
   const days = /^(\d+) NET$/i.exec(terms.trim())?.[1];
@@ -50,7 +50,7 @@ export function dueDate(periodEndMs: number, terms: string | null | undefined, d
   return daysAfter(periodEndMs, Number(days));
 }
 
-/** Nothing is due after the last day of the calendar. */
+/** A due date is at most the last instant of the calendar. */
 function daysAfter(at: number, days: number): number {
   return Math.min(at + days * DAY_MS, LAST_INSTANT);
 }

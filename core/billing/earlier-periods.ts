@@ -1,12 +1,12 @@
 /**
- * The periods in which a subscription was before they began anew (docs/rules/subscriptions.md, "Plan changes"): what began in
- * them, and was cut, is still measured by their grid, however often it is computed again.
+ * Former period grids of a subscription, from before its periods were re-anchored (docs/rules/subscriptions.md, "Plan changes"). A charge
+ * that began in a former grid and was cut uses that grid in every recomputation.
  */
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledSubscription, PeriodGrid } from './charges.ts';
 
-/** With the grid in which it was at an instant, as if it had begun and ended with that. */
+/** Returns the subscription limited to the grid in force at an instant: it begins and ends with that grid. */
 export function applyPeriodGridAt(subscription: BilledSubscription, at: Milliseconds): BilledSubscription {
   const { earlier = [], start_ms, end_ms } = subscription;
   if (earlier.length === 0) return subscription;
@@ -22,7 +22,7 @@ export function applyPeriodGridAt(subscription: BilledSubscription, at: Millisec
   };
 }
 
-/** The parts of a time that lie in one grid each, with the subscription in it. */
+/** Splits an interval at the changes of grid; each part comes with the subscription in its grid. */
 export function splitByPeriodGrid(interval: Period, subscription: BilledSubscription): [Period, BilledSubscription][] {
   const cuts = (subscription.earlier ?? []).map(({ until_ms }) => until_ms);
   const bounds = [interval.start, ...cuts.filter((cut) => cut > interval.start && cut < interval.end), interval.end];
@@ -32,7 +32,7 @@ export function splitByPeriodGrid(interval: Period, subscription: BilledSubscrip
   });
 }
 
-/** Where the grid of an instant gave way to another; null where it goes on. */
+/** End of the grid that contains the instant; null for the current grid. */
 export function periodGridEnd(subscription: BilledSubscription, at: Milliseconds): Milliseconds | null {
   return subscription.earlier?.find(({ until_ms }) => at < until_ms)?.until_ms ?? null;
 }

@@ -1,6 +1,6 @@
 /**
- * Invoices that wait to be made, one behind the other: each is planned as if those before it were made (docs/rules/wallets.md, "The balance in real
- * time"). What they charge is charged, what they draw from commitments is drawn, and a coupon that has taken something off has been used.
+ * Plans consecutive pending invoices, each as if the ones before it were made (docs/rules/wallets.md, "The balance in real time"). Their
+ * charges count as invoiced, their commitment draws as drawn, and a coupon that discounted one of them as used.
  */
 import type { RecordedUsage } from '../commitment/part.ts';
 import { type CouponInForce, isUsableAgain } from '../coupon/discounts.ts';
@@ -14,15 +14,15 @@ import {
   planDiscounted,
 } from './plan-invoice.ts';
 
-/** By association of a coupon: on how many invoices it has taken something off. */
+/** Number of invoices that a coupon discounted, by coupon association. */
 export type CouponUses = ReadonlyMap<string, number>;
 
-/** Of an invoice: by what its charges are known to the next one. */
+/** Keys by which the next invoice recognizes the charges of this one. */
 export function deriveInvoicedKeys<Item extends PricedItem>(input: InvoicePlanInput<Item>): string[] {
   return openCharges(input).flatMap(({ item, service }) => invoicedKeys(item.id, service));
 }
 
-/** The charges of each are not among those of the ones before it (`keysOf`). */
+/** Plans the invoices in order. No charge may be in two of the inputs (`deriveInvoicedKeys`). */
 export function planFollowing<Item extends PricedItem>(
   questions: readonly InvoicePlanInput<Item>[],
 ): DiscountedLines<Item>[] {
@@ -46,7 +46,7 @@ function isLeft({ coupon, coupon_association_id: id, uses = 0 }: CouponInForce, 
   return id === null || isUsableAgain(coupon, uses + (since.get(id) ?? 0));
 }
 
-/** One for each coupon that takes something off it. */
+/** Counts one use for each coupon that discounts the invoice. */
 export function countUses({ money }: Pick<DiscountedLines<PricedItem>, 'money'>, uses: Map<string, number>): void {
   const shares = money.flatMap((one) => one.shares ?? []);
   const used = new Set(shares.filter((one) => one.discount_amount.gt(0)).map((one) => one.coupon_association_id));

@@ -1,7 +1,7 @@
 /**
- * Events that arrive, or are corrected, after the invoice of their period is final: the difference becomes a line of the
- * next invoice, with the reason (docs/rules/invoices.md, "Late events"). A difference in the customer's favour lowers the
- * invoice to 0 at most; what does not fit comes off the invoice after, and is given back in whole by the last one.
+ * Events that arrive or are corrected after the invoice of their period is final: the difference becomes a line of the next invoice, with
+ * the reason (docs/rules/invoices.md, "Late events"). A difference in the customer's favour lowers the invoice to 0 at most. The excess
+ * lowers the next invoice, and the last invoice credits all of it.
  */
 import type { CommitmentPart } from '../commitment/line.ts';
 import type { CommitmentPool } from '../commitment/pool.ts';
@@ -15,52 +15,52 @@ import { toBaseAmount } from './committed-lines.ts';
 import { type BilledLine, type BilledTotal, computeCreditAdjustments, sumBilledLines } from './credit-adjustments.ts';
 import { type LineAmount, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 
-/** A usage charge that stands on final invoices, and what its meter measures for the same window today. */
+/** A usage charge on final invoices, and the current measurement of its usage window. */
 export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly item: Item;
   readonly service: Period;
   readonly usage_window: Period;
   /** Sums over the charge's own line and its corrections so far. */
   readonly billed_amount: Decimal;
-  /** The same before commitments. */
+  /** Billed amount before commitments. */
   readonly billed_base_amount?: Decimal;
   readonly billed_quantity: Decimal;
   readonly billed_event_count: number;
   readonly invoice_line_item_id: string;
   readonly measured: MeasuredUsage;
-  /** What was invoiced too much before its period was over, and did not fit on the invoices since. */
+  /** Amount overbilled before the period was over that later invoices could not offset yet. */
   readonly carried?: Decimal;
-  /** Where it was edited by hand: no more is given back of it than it was billed in the end. */
+  /** Set if the charge was edited by hand: the maximum credit, which is the amount billed in the end. */
   readonly max_credit?: Decimal;
-  /** With the discounts and the tax that went with what was billed. */
+  /** Billed total including discounts and tax. */
   readonly billed?: BilledTotal;
-  /** What credit notes and refunds gave back of it, as credits. */
+  /** Credit lines of credit notes and refunds for the charge. */
   readonly returned?: readonly BilledLine[];
-  /** The chain with which it was charged, and what its lines measure today; absent where it was charged by itself. */
+  /** Chain with which it was charged, and the current measurements of its lines; absent if it was charged by itself. */
   readonly chained?: ClosedChain<Item>;
 };
 
 export type ClosedChain<Item extends PricedItem = PricedItem> = {
   readonly chain: Chain<Item>;
-  /** By `chargeKey`, of all of its lines. */
+  /** Measured usage of all lines of the chain, by `chargeKey`. */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
-  /** How many events came late for any of its lines. */
+  /** Number of late events over all lines of the chain. */
   readonly late_count: number;
 };
 
-/** How commitments bear on a charge that is looked at again. */
+/** Commitments of a charge that is recomputed. */
 export type PriorCommitments<Item extends PricedItem> = {
-  /** Which part of the line's own commitment. */
+  /** Part of the line's own commitment. */
   derivePart(item: Item, service: Period): CommitmentPart | undefined;
-  /** What the charge is drawn from together with others; null where it stands by itself. */
+  /** Amount that the charge draws from with others; null if it shares none. */
   derivePool(item: Item, service: Period): CommitmentPool | null;
-  /** To be told before the next one is asked for. */
+  /** Records a draw. Call it before `derivePool` of the next charge. */
   recordDraw(item: Item, service: Period, base_amount: Decimal): void;
 };
 
 type CorrectionInput<Item extends PricedItem> = {
   readonly currency: string;
-  /** What an invoice can be lowered by; null for the last one, behind which the rest goes to the wallet. */
+  /** Maximum amount by which the invoice can be lowered; null for the last one, whose excess goes to the wallet. */
   readonly available: Decimal | null;
   readonly committed?: PriorCommitments<Item>;
 };
@@ -78,7 +78,7 @@ export function planCorrections<Item extends PricedItem>(
   const usage = new Map(closed.flatMap(({ chained }) => [...(chained?.usage ?? [])]));
   const chains = new ChainCharges<Item>(usage);
   const differences = closed.map((charge) => computeDifference(charge, { currency, committed, chains }));
-  // Debts first: they make room for what is given back.
+  // Debits first: they make room for credits.
   const ordered = [...differences].sort((a, b) => b.amount.comparedTo(a.amount));
   let room: Decimal | null = available;
   return ordered.flatMap(({ charge, today, amount, base_amount }) => {
@@ -105,7 +105,7 @@ type ChargeDifference<Item extends PricedItem> = {
   charge: ClosedCharge<Item>;
   today: LineAmount;
   amount: Decimal;
-  /** What it grew by before commitments; null where none is concerned. */
+  /** Difference before commitments; null if no commitment applies. */
   base_amount: Decimal | null;
 };
 
@@ -115,7 +115,7 @@ type CorrectionContext<Item extends PricedItem> = {
   chains: ChainCharges<Item>;
 };
 
-/** No more comes back than what was billed, and has not come back otherwise. */
+/** Limits a credit to the billed amount net of credit notes and refunds. */
 function computeDifference<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
   input: CorrectionContext<Item>,
@@ -172,7 +172,7 @@ function correctionLine<Item extends PricedItem>(
     amount: difference.amount,
     computed_from: {
       ...difference.computed_from,
-      // The old count stays on record until all is given back: the next invoice then looks at this charge again.
+      // The recorded count stays old until the difference is fully applied, so that the next invoice checks this charge again.
       event_count: isFullyApplied ? charge.measured.event_count : charge.billed_event_count,
       ...(isOverbilled ? OVERBILLED : deriveReason(late)),
       billed_before: { amount: charge.billed_amount.toFixed(), quantity: charge.billed_quantity.toFixed() },
@@ -197,12 +197,12 @@ function deriveReason(late: number): CorrectionReason {
   return { kind: 'late_events', reason: `late_events: ${events} of this period came after its invoice was final` };
 }
 
-/** What an invoice line recorded of a closed usage charge. */
+/** Event count of a closed usage charge, as recorded on its invoice line. */
 export type RecordedWindow = { readonly window: Period; readonly event_count: number };
 
 /**
- * How many events one read over all of these windows would count if none had come late; undefined where the windows
- * neither follow one another nor grow from one start, so that each must be read for itself.
+ * Event count of one read over all these windows if no event came late. Undefined if the windows are neither contiguous nor all begin at
+ * one start: each then needs its own read.
  */
 export function expectedEventCount(recorded: readonly RecordedWindow[]): number | undefined {
   const sorted = [...recorded].sort((a, b) => a.window.start - b.window.start || a.window.end - b.window.end);

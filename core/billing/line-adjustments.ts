@@ -1,7 +1,7 @@
 /**
- * From the lines of an invoice to its totals (docs/rules/invoices.md, "Totals"): line coupons → invoice coupons → prepaid credits →
- * what is taxed → taxes → credits that include tax. The one list of these, for preview, draft and final invoice; who is asked too early for a later one
- * says so by naming nothing for it.
+ * Computes the totals of an invoice from its lines (docs/rules/invoices.md, "Totals"): line coupons → invoice coupons → prepaid credits →
+ * taxable amounts → taxes → credits that include tax. Preview, draft and final invoice share this order. A caller for which a later step
+ * does not apply yet passes nothing for it.
  */
 import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from '../coupon/discounts.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
@@ -16,15 +16,15 @@ import { computeTotals, type Totals } from './totals.ts';
 export type ChargedLine = {
   readonly amount: Decimal;
   readonly price_type: string | null;
-  /** What coupons of a line name it by. */
+  /** Key by which line coupons refer to the line. */
   readonly key: string | null;
   readonly place?: string | undefined;
   readonly charged_ms: Milliseconds | null;
-  /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
+  /** Set for a credit line: its adjustments. Coupons and tax rates skip the line. */
   readonly credit_adjustments?: LineAdjustments | undefined;
   /** Discounts that coupons took off the line when it was drafted. */
   readonly discounted?: LineDiscounts | undefined;
-  /** Parts of one charge, which coupons see as one. */
+  /** Parts of one charge share this key; coupons treat them as one line. */
   readonly chain?: string | undefined;
 };
 
@@ -36,20 +36,19 @@ export type InvoiceTerms = {
   /** For a draft: the wallets that will pay it. They decide which of its charges returned credits pay. */
   readonly draft_wallets?: readonly PrepaidWallet[] | undefined;
   readonly rates?: readonly RateInForce[];
-  /** What credits pay is taxed, too: they were not when they were bought. */
+  /** Taxes the amount that credits pay too, because the credits were not taxed at purchase. */
   readonly taxes_before_credits?: boolean;
   readonly amount_paid?: Decimal;
   readonly adjustment_amount?: Decimal;
 };
 
-/** What became of the amount of one line. */
 export type LineMoney = LineAdjustments;
 
 export type AdjustedLines = Totals & {
   readonly money: readonly LineMoney[];
   readonly coupons_applied: readonly AppliedCoupon[];
   readonly taxes_applied: readonly AppliedTax[];
-  /** Each wallet has paid these amounts before taxes, and after them. */
+  /** Amounts that each wallet paid before taxes; `used_after_tax` has those after taxes. */
   readonly prepaid_used: readonly Decimal[];
   readonly used_after_tax: readonly Decimal[];
 };
@@ -61,8 +60,8 @@ export function applyLineAdjustments(lines: readonly ChargedLine[], terms: Invoi
 }
 
 /**
- * Tax that comes back with what is given back may make less of the invoice than credits have paid already: it takes the most of them with which it
- * does not come to less than nothing. Fewer credits leave more to be taxed, so that is found by halving, to the minor unit.
+ * Tax returned by credit lines can lower the invoice below the credits that paid it. This function finds the most credits with which the
+ * net total is not negative. Fewer credits increase the taxable amount, so it bisects, to the minor unit.
  */
 function withFewerCredits(lines: readonly ChargedLine[], terms: InvoiceTerms, used: Decimal): AdjustedLines {
   const unit = new Decimal(10).pow(-minorUnits(terms.currency));
@@ -120,7 +119,7 @@ function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, 
   };
 }
 
-/** Answers for each line the returned credits that have paid it; below 0 for a line that gives them back. */
+/** Returned credits that pay each line; below 0 for a line that returns them. */
 function netReturnedCredits(
   lines: readonly ChargedLine[],
   nets: readonly Decimal[],
@@ -134,7 +133,7 @@ function netReturnedCredits(
   return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));
 }
 
-/** Answers the rest of a line that is to be paid, with its tax. */
+/** Unpaid rest of a line, with its tax. */
 function computeRemainingAmount(amount: Decimal, money: LineMoney): Decimal {
   return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(sumTax(money.taxes, 'exclusive'));
 }
@@ -147,7 +146,7 @@ function addedTax(money: readonly { readonly taxes: readonly TaxShare[] }[]): De
   return sumDecimals(money.map(({ taxes }) => sumTax(taxes, 'exclusive')));
 }
 
-/** What the lines come to, also below 0, where the total says 0. */
+/** Net sum of the lines, also below 0; the `total` of the invoice is then 0. */
 export function computeNetTotal(
   totals: Pick<Totals, 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax'>,
 ): Decimal {

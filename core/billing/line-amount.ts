@@ -1,8 +1,8 @@
 /**
- * What one line costs, and what that was computed from (docs/rules/invoices.md, "What a line was computed from"). It is
- * rounded here and nowhere earlier (docs/rules/numbers.md, "Each line first, then the sum"); what is measured below zero is
- * recorded, and billed as 0 (docs/rules/pricing.md, "Never below zero"). Fixed charges are prorated by the computed charge,
- * usage never is (docs/rules/proration.md, "The computed charge is prorated").
+ * Computes the amount of one line and records its inputs (docs/rules/invoices.md, "What a line was computed from"). It is rounded here and
+ * nowhere earlier (docs/rules/numbers.md, "Each line first, then the sum"). A measurement below zero is recorded, and billed as 0
+ * (docs/rules/pricing.md, "Never below zero"). Fixed charges are prorated by the computed charge, usage never is (docs/rules/proration.md,
+ * "The computed charge is prorated").
  */
 
 import { type CommitmentInfo, commitmentInfo } from '../commitment/info.ts';
@@ -43,39 +43,37 @@ import type { BilledItem } from './charges.ts';
 import type { BilledTotal, LineAdjustments } from './credit-adjustments.ts';
 import { isWhole, type ProrationShare, prorate, roundedShare, shareText } from './proration.ts';
 
-/** A line item with what prices it. */
 export type PricedItem = BilledItem & {
   readonly price: PriceTerms;
-  /** Units of a fixed price; a usage price is measured. */
+  /** Units of a fixed price; the units of a usage price are measured. */
   readonly quantity: Decimal;
   readonly display_name: string;
   readonly meter_id: string | null;
-  /** Of a usage price: what the line is committed to. */
+  /** Commitment of the line; usage prices only. */
   readonly commitment?: LineCommitment | null;
-  /** With which other lines it shares the terms of that. */
+  /** Lines with which it shares the terms of the commitment. */
   readonly committed_lines?: CommittedLines | null;
-  /** What entitlements make free of its meter; unlimited and limits of each reset period. */
+  /** Free units of its meter by entitlements: unlimited, or a limit for each reset period. */
   readonly allowances?: readonly Allowance[];
 };
 
-/** What the meter of a usage charge measured in the charge's window. */
+/** Measurement of a usage charge in the charge's window. */
 export type MeasuredUsage = {
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly buckets: readonly (readonly Decimal[])[] | null;
-  /** Where the windows of `buckets` begin. */
   readonly bucket_starts?: readonly Milliseconds[] | null;
   /** One for each of the item's allowances. */
   readonly allowances?: readonly MeasuredAllowance[];
-  /** What was used in each stretch between their bounds, where several cut the charge. */
+  /** Usage in each interval between the bounds of several allowances, if they cut the charge. */
   readonly parts?: readonly UsageInterval[];
   /** Set for a level: units × microseconds in the time of the line, exact. */
   readonly integral?: Decimal | undefined;
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
-  /** Which definition of the meter counted. */
+  /** Version of the meter definition that counted. */
   readonly meter_version: number;
-  /** Whose events these are. */
+  /** Customers whose events were counted. */
   readonly counted?: CountedScope;
 };
 
@@ -88,7 +86,6 @@ export type LineAmount = {
   readonly commitment_info?: CommitmentInfo | null;
   /** The parts of a committed charge before they are rounded. */
   readonly exact_parts?: CommittedCharge | undefined;
-  /** Units that entitlements made free. */
   readonly free_quantity?: Decimal | null;
 };
 
@@ -96,19 +93,19 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   readonly item: Item;
   readonly service: Period;
   readonly display_name: string;
-  /** The invoice line that this one corrects; null for a charge of its own. */
+  /** The invoice line that this one corrects; null for an original charge. */
   readonly parent_line_item_id: string | null;
-  /** Above the commitment of the subscription: a line beside the one of the item's charge. */
+  /** Overage above the subscription's commitment: a separate line next to the item's charge. */
   readonly is_overage?: boolean;
-  /** What was lacking to the commitment of the subscription: of no item, whatever stands there. */
+  /** True-up of the subscription's commitment. It belongs to no item; the value of `item` has no meaning. */
   readonly is_true_up?: boolean;
-  /** What was invoiced of its charge before the period was over, and is more than the charge. */
+  /** Excess of the amount invoiced before the period was over. */
   readonly overbilled?: { readonly amount: Decimal; readonly quantity: Decimal; readonly billed: BilledTotal };
-  /** Of what gives back what was billed: the discounts and the tax that go with it. */
+  /** Set for a credit line: the discounts and the tax credited with it. */
   readonly credit_adjustments?: LineAdjustments;
 };
 
-/** Advance or arrear: the computed charge for the quantity × the share of the period that is paid for. */
+/** Advance or arrear: the computed charge for the quantity × the paid share of the period. */
 export function fixedCharge(item: PricedItem, share: ProrationShare, currency: string): LineAmount {
   const parts = chargeParts(item.price, item.quantity);
   const charge = sumDecimals(parts.map((part) => part.amount));
@@ -127,8 +124,8 @@ export function fixedCharge(item: PricedItem, share: ProrationShare, currency: s
 }
 
 /**
- * Usage is never prorated: the window already says how long it was counted. What entitlements make free comes off first, the
- * price is for the rest, and the line's commitment is about what that costs.
+ * Usage is never prorated: its window is its interval of service. Free units of entitlements are subtracted first, the price applies to the
+ * rest, and the line's commitment to the cost of that.
  */
 export function usageCharge(
   item: PricedItem,
@@ -208,7 +205,7 @@ function priceUsage(item: PricedItem, window: Period, pricing: LinePricingInput)
   return applyLineCommitment(item, { base, breakdown: parts.map(partText) }, { currency, part });
 }
 
-/** A line is charged its addition to the cost of its chain, under its own commitment. */
+/** Charges a line its addition to the cost of its chain, under its own commitment. */
 function priceInChain(
   item: PricedItem,
   { until_begin, until_end, parts }: LineCost,
@@ -239,7 +236,7 @@ function termText({ used, since, is_last }: CommitmentPart & { readonly since: M
   return { used: used.toFixed(), committed: committed.toFixed(), since: formatMs(since), is_last };
 }
 
-/** What each time of day of its windowed commitment comes to in a usage charge: together the charge before it is rounded. */
+/** Charge of each time of day under the item's windowed commitment. Their sum is the charge before rounding. */
 export function computeTimeOfDayCharges(
   item: PricedItem,
   window: Period,
@@ -284,18 +281,18 @@ function priceByWindow(item: PricedItem, range: Period, { measured, currency }: 
   };
 }
 
-/** As a line can show it: a mean may have more digits than a quantity; what is priced and recorded is exact. */
+/** Rounds for display: a mean may have more digits than a quantity. Pricing and records use the exact value. */
 function shownQuantity(quantity: Decimal): Decimal {
   return billedQuantity(quantity).toDecimalPlaces(MAX_FRACTION_DIGITS);
 }
 
-/** A bucketed meter prices each bucket, and each group in it, on its own; its explanation adds up what fell in each tier. */
+/** A bucketed meter prices each bucket, and each group in it, separately. The breakdown sums the parts of each tier. */
 function usageParts(price: PriceTerms, measured: MeasuredUsage): ChargePart[] {
   if (measured.buckets === null) return chargeParts(price, billedQuantity(measured.quantity));
   return addParts(measured.buckets.flat().flatMap((value) => chargeParts(price, billedQuantity(value))));
 }
 
-/** The tiers of the line's own price, and those of each time of day. */
+/** Tiers of the line's own price, and those of each time of day. */
 function partsByTier({ parts }: WindowedCharge): Record<string, unknown>[] {
   return [...groupBy(parts, ({ time_bucket }) => time_bucket)].flatMap(([time_bucket, of]) =>
     addParts(of.map(({ part }) => part)).map((part) => ({
@@ -315,7 +312,7 @@ function partText(part: ChargePart): Record<string, unknown> {
   };
 }
 
-/** The money fields of the price as they were: an edit of the price later must not change what the line says. */
+/** Copies the money fields of the price, so that a later edit of the price does not change the line. */
 function priceSnapshot(price: PriceTerms): Record<string, unknown> {
   const { billing_model, currency, amount } = price;
   const charged = Object.fromEntries(CHARGED_FIELDS.map((field) => [field, price[field] ?? null]));

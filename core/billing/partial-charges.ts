@@ -1,8 +1,8 @@
 /**
- * Usage that was invoiced before its period was over, because it had reached a threshold (docs/rules/invoices.md, "Before the
- * period is over"): what is invoiced later of the same charge is the difference, so that tiers, free units and commitments are
- * those of the whole period. Where the difference is below 0 it is set off against what else is invoiced, and what is left of
- * it is carried to the next invoice; behind the last one it goes to the wallet.
+ * Usage invoiced before its period was over, because it had reached a threshold (docs/rules/invoices.md, "Before the period is over").
+ * Later invoices charge the difference, so that tiers, free units and commitments are those of the whole period. A negative difference is
+ * offset against other lines of the invoice, and the rest is carried forward to the next one. After the last invoice the rest goes to the
+ * wallet.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
@@ -11,17 +11,16 @@ import { toBaseAmount } from './committed-lines.ts';
 import { type BilledLine, computeCreditAdjustments, sumBilledLines } from './credit-adjustments.ts';
 import type { PlannedLine, PricedItem } from './line-amount.ts';
 
-/** A line of such an invoice. */
+/** An earlier invoice line of a usage charge. */
 export type PartialCharge = {
   readonly item_id: string;
   readonly service: Period;
   readonly amount: Decimal;
   readonly quantity: Decimal;
-  /** It stands on the invoice of a later period, and corrects the charge. */
+  /** The line is on the invoice of a later period, and corrects the charge. */
   readonly is_later?: boolean;
-  /** It was given back by a credit note or a refund, and is not set off again: its amount is negative. */
+  /** A credit note or a refund credited it, so it is not offset again: its amount is negative. */
   readonly is_returned?: boolean;
-  /** With the discounts and the tax that went with it. */
   readonly billed?: BilledLine;
 };
 
@@ -35,7 +34,7 @@ export function filterPartialCharges(
   );
 }
 
-/** Each charge less what was invoiced of it, and never below 0: its first line says what was invoiced too much. */
+/** Lowers each charge by its partial charges, to 0 at most. The first line of the charge records the overbilled rest. */
 export function offsetPartialCharges<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   partial: readonly PartialCharge[],
@@ -89,8 +88,8 @@ function computePartialDifferences<Item extends PricedItem>(
 }
 
 /**
- * A line for each charge of which too much was invoiced, with what is set off here: all of it where there is no limit to that.
- * `carries`: what is left is said, too.
+ * One line for each overbilled charge, with the amount offset here: all of it on the last invoice. `carries`: a charge of which nothing
+ * could be offset also gets a line, which records the carried amount.
  */
 export function planOverbilledCredits<Item extends PricedItem>(
   before: readonly PlannedLine<Item>[],

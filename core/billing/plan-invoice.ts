@@ -1,8 +1,8 @@
 /**
- * What should this period's invoice say? The one function behind preview, draft and recomputation, so that they cannot
- * disagree (docs/rules/invoices.md, "Preview and invoice agree"). Lines are rounded, then added up
- * (docs/rules/numbers.md, "Each line first, then the sum"). Charges that stand on another invoice that is not void are left
- * out (docs/rules/invoices.md, "Charged once"). What a line costs is in line-amount.ts.
+ * Plans the invoice of a period. Preview, draft and recomputation share this one function, so that they cannot disagree
+ * (docs/rules/invoices.md, "Preview and invoice agree"). Lines are rounded, then added up (docs/rules/numbers.md, "Each line first, then
+ * the sum"). Charges on another invoice that is not void are left out (docs/rules/invoices.md, "Charged once"). Line amounts are computed
+ * in line-amount.ts.
  */
 import { type CommitmentPartInput, commitmentPart, drawInOrder, type RecordedUsage } from '../commitment/part.ts';
 import type { PoolFacts, SubscriptionCommitment } from '../commitment/subscription.ts';
@@ -22,32 +22,35 @@ import { type AdjustedLines, applyLineAdjustments, type ChargedLine, type Invoic
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 import { offsetPartialCharges, type PartialCharge, planOverbilledCredits } from './partial-charges.ts';
 
-/** `money` and the lines are in one order. */
+/** `money` has one entry for each line, in line order. */
 export type InvoicePlan<Item extends PricedItem = PricedItem> = AdjustedLines & {
   readonly lines: readonly PlannedLine<Item>[];
 };
 
 export type InvoicePlanInput<Item extends PricedItem> = ChargeInput<Item> & {
   readonly currency: string;
-  /** `invoicedKeys` of everything that stands on another invoice that is not void. */
+  /** `invoicedKeys` of all charges on other invoices that are not void. */
   readonly invoiced: ReadonlySet<string>;
-  /** By `chargeKey`, one answer for all usage of `openCharges` that is to be read (`usageToRead`). */
+  /** Measured usage by `chargeKey`, for all usage of `openCharges` that needs a read (`usageToRead`). */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
-  /** What `openCharges` says of it, where that is known: nothing of it depends on usage. */
+  /** Result of `openCharges`, if known already: it does not depend on usage. */
   readonly open?: readonly DueCharge<Item>[];
   /** Usage charges of final invoices whose events have grown since (docs/rules/invoices.md, "Late events"). */
   readonly closed: readonly ClosedCharge<Item>[];
-  /** Usage charges of the subscription on other invoices: what was drawn from its commitments. */
+  /** Usage charges of the subscription on other invoices: the draws from its commitments. */
   readonly recorded?: readonly RecordedUsage[];
-  /** What was invoiced of usage before its period was over. */
+  /** Usage invoiced before its period was over. */
   readonly partial?: readonly PartialCharge[];
-  /** Of the subscription as a whole; null or nothing without one. */
+  /** Commitment of the whole subscription; null or absent without one. */
   readonly commitment?: SubscriptionCommitment | null;
-  /** Services whose lacking amount stands on another invoice. */
+  /** Service periods whose true-up is on another invoice. */
   readonly true_ups?: readonly Period[];
-  /** Its charges are forgiven: it only gives back what was invoiced too much before. */
+  /** Waives the charges: only credits for overbilled usage remain. */
   readonly forgives_charges?: boolean | undefined;
-  /** It is planned for what comes behind it (invoices-to-come.ts): what it cannot give back comes off the next one, and is said in full. */
+  /**
+   * Set if the next invoice is planned with this one (invoices-to-come.ts): credits appear in full, and their excess lowers the next
+   * invoice.
+   */
   readonly is_followed?: boolean | undefined;
   readonly coupons?: InvoiceTerms['coupons'];
   readonly rates?: InvoiceTerms['rates'];
@@ -55,14 +58,14 @@ export type InvoicePlanInput<Item extends PricedItem> = ChargeInput<Item> & {
   readonly taxes_before_credits?: InvoiceTerms['taxes_before_credits'];
 };
 
-/** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
+/** Groups of lines in invoice order. Each step adds its lines and sees those of the earlier steps. */
 const LINE_STEPS = [planChargeLines, planLateEventLines, planTrueUpLines, planOverbilledLines];
 
 export function planInvoice<Item extends PricedItem>(input: InvoicePlanInput<Item>): InvoicePlan<Item> {
   return buildInvoicePlan(plannedLines(input), input);
 }
 
-/** Its lines with what coupons take off them, for whoever asks for neither credits nor taxes nor totals, which come behind these. */
+/** Plans the lines with their coupon discounts, without the later steps: credits, taxes and totals. */
 export function planDiscounted<Item extends PricedItem>(input: InvoicePlanInput<Item>): DiscountedLines<Item> {
   const lines = plannedLines(input);
   return { lines, money: applyCoupons(lines.map(chargedLine), input.coupons ?? [], input.currency).lines };
@@ -79,7 +82,7 @@ function plannedLines<Item extends PricedItem>(input: InvoicePlanInput<Item>): r
   return input.forgives_charges ? lines.filter(({ amount }) => amount.isNegative()) : lines;
 }
 
-/** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
+/** Applies the steps between the lines and the total (docs/rules/invoices.md, "Totals"). */
 export function buildInvoicePlan<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   terms: Pick<InvoiceTerms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>,
@@ -100,12 +103,12 @@ function chargedLine(line: PlannedLine): ChargedLine {
   };
 }
 
-/** A correction of a charge is a line of its own, outside of the chain. */
+/** A correction of a charge is a separate line, outside of the chain. */
 function deriveChainKey({ computed_from: { chain }, parent_line_item_id }: PlannedLine): string | undefined {
   return chain && parent_line_item_id === null ? `${chain.lines[0]!.line_item_id}/${chain.whole_start}` : undefined;
 }
 
-/** What is charged in advance is charged when its time begins, all else when that is over. */
+/** An advance charge is charged when its service begins, all else when it ends. */
 function deriveChargedAt({ item, service, is_true_up }: PlannedLine): Milliseconds {
   if (item.invoice_cadence === 'ADVANCE' && !is_true_up) return service.start;
   return Math.max(service.start, service.end - 1);
@@ -119,9 +122,9 @@ function planChargeLines<Item extends PricedItem>(input: InvoicePlanInput<Item>)
 }
 
 /**
- * What of the usage of a running period is not invoiced yet, as it stands at its end, which is now: with what is free and what
- * is committed to in the whole of the period, and nothing for what is lacking, because it may still be used. Of closed periods it says
- * late events, and what is carried forward, as every invoice does.
+ * Plans the uninvoiced usage of a running period, whose `end` is now. Free units and commitments are those of the whole period. No true-up
+ * is charged, because the rest of the commitment may still be used. Late events of closed periods and carried amounts are included, as on
+ * every invoice.
  */
 export function planThreshold<Item extends PricedItem>(input: InvoicePlanInput<Item>): InvoicePlan<Item> {
   const whole = priceCharges(thresholdCharges(input), { ...input, isRunning: true });
@@ -139,7 +142,7 @@ export function planThreshold<Item extends PricedItem>(input: InvoicePlanInput<I
   return buildInvoicePlan([...lines, ...planLateEventLines(input, lines)], input);
 }
 
-/** Usage of the running period alone, whole as its invoice will charge it, and counted until now. */
+/** Usage charges of the running period only: complete, as its invoice will charge them, and counted until now. */
 export function thresholdCharges<Item extends BilledItem>(
   input: ChargeInput<Item> & { readonly invoiced: ReadonlySet<string> },
 ): DueCharge<Item>[] {
@@ -162,7 +165,7 @@ function cutAt({ start, end }: Period, until: Milliseconds): Period {
   return { start, end: Math.min(end, until) };
 }
 
-/** What is given back lowers what stands on the invoice already, to 0 at most; the last one gives back all. */
+/** Credits lower the other lines of the invoice, to 0 at most; the last invoice credits everything. */
 function planLateEventLines<Item extends PricedItem>(
   input: InvoicePlanInput<Item>,
   before: readonly PlannedLine<Item>[],
@@ -172,7 +175,7 @@ function planLateEventLines<Item extends PricedItem>(
   return planCorrections(input.closed, { currency: input.currency, available, committed });
 }
 
-/** What is lacking at the end of a term is known when its usage is. */
+/** The true-up at the end of a term is computable once its usage is measured. */
 function planTrueUpLines<Item extends PricedItem>(
   input: InvoicePlanInput<Item>,
   before: readonly PlannedLine<Item>[],
@@ -185,7 +188,7 @@ function planTrueUpLines<Item extends PricedItem>(
   return planTrueUp({ facts, currency, period, ends_at, before, items });
 }
 
-/** What was invoiced too much before the period was over. */
+/** Credits the amount overbilled before the period was over. */
 function planOverbilledLines<Item extends PricedItem>(
   input: InvoicePlanInput<Item>,
   before: readonly PlannedLine<Item>[],
@@ -193,7 +196,7 @@ function planOverbilledLines<Item extends PricedItem>(
   return planOverbilledCredits(before, { is_last: isLast(input), carries: true, currency: input.currency });
 }
 
-/** No invoice comes behind it, or one that is told what is left. */
+/** Whether no invoice follows, or the next one is planned with the rest of this one. */
 function isLast<Item extends PricedItem>(input: InvoicePlanInput<Item>): boolean {
   const { reference, subscription, period, is_followed } = input;
   if (reference === 'period_start') return false;
@@ -210,7 +213,7 @@ function poolFacts<Item extends PricedItem>(input: InvoicePlanInput<Item>): Pool
   return { subscription: ended, commitment, true_ups, recorded };
 }
 
-/** The charges that are due and stand on no other invoice: what the usage answers are gathered for. */
+/** The due charges that are on no other invoice; usage is read for these. */
 export function openCharges<Item extends BilledItem>(
   input: ChargeInput<Item> & { readonly invoiced: ReadonlySet<string> },
 ): DueCharge<Item>[] {
@@ -219,12 +222,12 @@ export function openCharges<Item extends BilledItem>(
 
 export { chargeKey };
 
-/** By which what stands on an invoice is found again: its charge, and of what was charged in advance where it begins. */
+/** Keys by which an invoiced charge is found: the charge, and for advance charges the start of its service. */
 export function invoicedKeys(lineItemId: string, service: Period): string[] {
   return [chargeKey(lineItemId, service), beginningKey(lineItemId, service)];
 }
 
-/** What is charged in advance was charged, also when its line has ended since: a change settles the difference itself. */
+/** An advance charge stays invoiced if its line has ended since: the change settles the difference itself. */
 function isInvoiced(item: BilledItem, service: Period, invoiced: ReadonlySet<string>): boolean {
   if (invoiced.has(chargeKey(item.id, service))) return true;
   return item.invoice_cadence === 'ADVANCE' && invoiced.has(beginningKey(item.id, service));
@@ -263,8 +266,8 @@ function priceCharge<Item extends PricedItem>(
 }
 
 /**
- * What a cancellation ends is ended, whatever the record says yet; a period that others cut ends there, and what is committed to goes on. Later
- * periods have drawn nothing from the terms of this.
+ * A cancellation ends the subscription, whatever its record has. A period cut by a change of grid ends there, and the commitment continues.
+ * Draws of later periods are left out: they have used nothing of this period's terms.
  */
 function buildPartInput<Item extends PricedItem>({
   subscription,

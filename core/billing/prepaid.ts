@@ -1,6 +1,6 @@
 /**
- * What prepaid wallets pay of an invoice (docs/rules/invoices.md, "Totals"): line after line, wallet after wallet, of the prices that a wallet
- * pays for what discounts left of them, and never more than the invoice comes to.
+ * Computes the amounts that prepaid wallets pay of an invoice (docs/rules/invoices.md, "Totals"), line by line and wallet by wallet. A
+ * wallet pays lines of its price types, up to their amount after discounts. All wallets pay at most the invoice.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { minorUnits, roundMoney } from '../money.ts';
@@ -8,24 +8,22 @@ import { spread } from '../spread.ts';
 
 export type PrepaidLine = { readonly net: Decimal; readonly price_type: string | null };
 export type PrepaidWallet = {
-  /** Money that its lots can pay before taxes. */
+  /** Money of lots that pay before taxes. */
   readonly balance: Decimal;
-  /** Money that its other lots can pay after taxes, when the invoice has taken `used` of `balance`; nothing where absent. */
+  /** Money of the other lots, which pay after taxes, if the invoice uses `used` of `balance`; no such money if absent. */
   readonly balanceAfterTax?: (used: Decimal) => Decimal;
-  /** Which lines it pays for. */
   readonly pays: (price_type: string | null) => boolean;
 };
-/** What is paid of each line, and by each wallet. */
 export type PrepaidSplit = { readonly lines: readonly Decimal[]; readonly wallets: readonly Decimal[] };
 
 type PrepaidTerms = {
   readonly currency: string;
   readonly amount_paid?: Decimal | undefined;
-  /** No more than this; as much as there is to be paid where it is absent. */
+  /** Upper limit of the credits used; no limit but the open amount if absent. */
   readonly at_most?: Decimal | undefined;
 };
 
-/** `wallets` in the order in which they are used. What is less than a minor unit pays nothing. */
+/** `wallets` are in order of use. A fraction of a minor unit pays nothing. */
 export function prepaidCredits(
   lines: readonly PrepaidLine[],
   wallets: readonly PrepaidWallet[],
@@ -33,7 +31,7 @@ export function prepaidCredits(
 ): PrepaidSplit {
   const balances = wallets.map(({ balance }) => balance.toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN));
   const left = [...balances];
-  // What is given back on other lines has lowered it already, and so has what was paid.
+  // Credit lines and earlier payments have lowered the open amount already.
   let open = Decimal.max(ZERO, sumDecimals(lines.map(({ net }) => net)).minus(amount_paid));
   if (at_most) open = Decimal.min(open, at_most);
   const paid = lines.map(({ net, price_type }) => {
@@ -81,9 +79,9 @@ type Netting = {
 };
 
 /**
- * Returned credits first pay charges of the same invoice (docs/rules/invoices.md, "What is given back"): all of them if the charges are at least
- * the credited amount, else the share that the charges have of it, so that the rest is split as the credited charge was paid. Credits that came
- * from wallets for one kind of price pay charges of that kind alone.
+ * Returned credits first pay charges of the same invoice (docs/rules/invoices.md, "What is given back"). If the charges are at least the
+ * credited amount, all credits pay; else the share that the charges have of it. So the rest is split as the credited charge was paid.
+ * Credits that came from wallets for one kind of price pay charges of that kind only.
  *
  * @returns the credits that pay each line, 0 for lines that credit
  */
@@ -125,8 +123,8 @@ function creditsByUse(lines: readonly NettedLine[], wallets: Netting['wallets'])
 }
 
 /**
- * Credits on a draft pay only charges of their own price type, as the default wallet does. On a final invoice the wallets decide: if another one
- * has credits for the charge, netting only moves credits from one wallet to the other.
+ * Credits on a draft pay only charges of their own price type, as the default wallet does. On a final invoice the wallets decide: if
+ * another one has credits for the charge, netting only moves credits from one wallet to the other.
  */
 function canNet(
   wallets: readonly PrepaidWallet[] | undefined,

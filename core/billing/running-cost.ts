@@ -1,7 +1,7 @@
 /**
- * Exact cost of a usage line up to the end of each window of a range (docs/rules/usage.md, "Analytics"): a window costs what it
- * added, so windows add up to the range with every price and every meter. Units that are free are used up in order of time, and
- * so is a commitment; its true-up is due at the end of the range, of a windowed one with each window.
+ * Exact cost of a usage line up to the end of each window of a range (docs/rules/usage.md, "Analytics"). A window costs the amount that it
+ * adds, so windows add up to the range with every price and every meter. Free units and a commitment are used up in order of time. A
+ * true-up is due at the end of the range, that of a windowed commitment with each window.
  */
 import { type CommitmentInfo, computedText } from '../commitment/info.ts';
 import { type CommitmentPart, committedCharge } from '../commitment/line.ts';
@@ -12,7 +12,7 @@ import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.ts';
 
-/** Free units of the range: how many were used before it, and in which parts of it several limits hold beside each other. */
+/** Free units of the range: the usage before it, and its intervals in which several independent limits apply. */
 export type RangeAllowances = {
   readonly allowances: readonly MeasuredAllowance[];
   readonly parts: readonly UsageInterval[];
@@ -22,13 +22,13 @@ type RunningCostRange = {
   readonly window: Period;
   readonly met: RangeAllowances;
   readonly part: CommitmentPart | undefined;
-  /** Answers the allowance that grants make free in a time; null for other allowances. */
+  /** Allowance that grants make free in an interval; null for other allowances. */
   granted(allowance: MeasuredAllowance, time: Period): MeasuredAllowance | null;
 };
 
 export type WindowUsage = {
   readonly window: Period;
-  /** Usage of the window by itself. */
+  /** Usage of this window only. */
   readonly measured: MeasuredUsage;
   /** Value of the range up to the end of the window, for a meter without windows of its own. */
   readonly running: Decimal | undefined;
@@ -38,7 +38,7 @@ export type AddedCost = {
   readonly cost: Decimal;
   /** Set for a windowed commitment only. */
   readonly commitment_info: CommitmentInfo | null;
-  /** The window with what was free in it. */
+  /** Usage of the window with its free units. */
   readonly measured: MeasuredUsage;
 };
 
@@ -48,7 +48,7 @@ export class RunningCost {
   #allowances: readonly MeasuredAllowance[];
   #parts: readonly UsageInterval[];
   #quantity = ZERO;
-  /** Before a commitment. */
+  /** Cost before the commitment. */
   #base = ZERO;
   #cost = ZERO;
 
@@ -62,7 +62,7 @@ export class RunningCost {
     this.#parts = range.met.parts.map((one) => ({ ...one, used: ZERO }));
   }
 
-  /** Windows are added in order of time. */
+  /** Add windows in order of time. */
   add({ window, measured, running }: WindowUsage): AddedCost {
     const added = running === undefined ? this.#addOwn(window, measured) : this.#addUntil(window, measured, running);
     const cost = this.#committed(added.base);
@@ -71,7 +71,7 @@ export class RunningCost {
     return { cost: cost.minus(before), commitment_info: added.commitment_info, measured: added.measured };
   }
 
-  /** A meter with windows of its own prices each by itself, so the costs of windows add up. */
+  /** A meter with its own windows prices each one separately, so the costs of windows add up. */
   #addOwn(window: Period, measured: MeasuredUsage) {
     const { commitment = null } = this.#item;
     const allowances = this.#allowances.map((allowance) => {
@@ -103,7 +103,7 @@ export class RunningCost {
     return { base: exact!, commitment_info: null, measured: all };
   }
 
-  /** A true-up falls due when the range is over. */
+  /** A true-up is due only when the range is over. */
   #committed(base: Decimal): Decimal {
     this.#base = base;
     const { commitment, price } = this.#item;
@@ -117,7 +117,7 @@ function resetWindows({ windows }: MeasuredAllowance): MeasuredAllowance['window
   return windows.map((one) => ({ ...one, before: one.after }));
 }
 
-/** Units are used in the reset period in which their window begins. */
+/** Units count for the reset period in which their window begins. */
 function drawUnits(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
   const { windows } = allowance;
   const place = Math.max(

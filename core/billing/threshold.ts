@@ -1,4 +1,4 @@
-/** Whether so much that is not invoiced reaches the threshold of a subscription; none, or one of 0, is never reached. */
+/** Whether an uninvoiced amount reaches the threshold of a subscription. No threshold, or one of 0, is never reached. */
 import { Decimal } from '../decimal.ts';
 
 export function hasReachedThreshold(threshold: string | null, amount: Decimal): boolean {

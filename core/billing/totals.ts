@@ -1,13 +1,12 @@
 /**
- * From the lines of an invoice to what is still to be paid (docs/rules/invoices.md, "Totals"): a list of steps, each of which
- * begins with what those before it left. The amounts that come in are rounded already
- * (docs/rules/numbers.md, "Each line first, then the sum").
+ * Computes the amount to be paid from the lines of an invoice (docs/rules/invoices.md, "Totals"): a list of steps, each of which starts
+ * with the amount that the previous ones left. Input amounts are rounded already (docs/rules/numbers.md, "Each line first, then the sum").
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { minorUnits } from '../money.ts';
 
-/** The fields of an invoice that its steps fill, in their order. */
+/** Invoice fields that the steps fill, in step order. */
 export type Totals = {
   readonly subtotal: Decimal;
   readonly total_discount: Decimal;
@@ -16,7 +15,7 @@ export type Totals = {
   readonly total: Decimal;
   readonly adjustment_amount: Decimal;
   readonly amount_due: Decimal;
-  /** With what credits paid after taxes. */
+  /** Includes the credits that paid after taxes. */
   readonly amount_paid: Decimal;
   readonly total_credits_applied_after_tax: Decimal;
   readonly amount_remaining: Decimal;
@@ -30,7 +29,7 @@ type AdjustmentField =
   | 'amount_paid'
   | 'total_credits_applied_after_tax';
 
-/** How much an adjustment is of what remains when its turn comes: all that it may depend on. Which is not there is 0. */
+/** Amount of each adjustment, computed only from the amount that remains at its step. An absent adjustment is 0. */
 export type Adjustments = { readonly [Field in AdjustmentField]?: (remaining: Decimal) => Decimal };
 
 type TotalsInput = {
@@ -42,9 +41,8 @@ type RunningTotals = Totals & { readonly remaining: Decimal };
 type Step = (running: RunningTotals, input: TotalsInput) => RunningTotals;
 
 /**
- * The order. Prepaid credits come before taxes: what is taxed is what remains after discounts and credits. Credits that include tax pay
- * what remains last. An adjustment of another
- * kind is a field of `Totals` and a line here.
+ * Order of the steps. Prepaid credits precede taxes: the taxable amount is the rest after discounts and credits. Credits that include tax
+ * pay the rest last. A new kind of adjustment is a field of `Totals` and a line here.
  */
 const STEPS: readonly Step[] = [
   addLines,
@@ -72,7 +70,6 @@ export function computeTotals(
   return totals;
 }
 
-/** As a record holds them. */
 export function totalsText(totals: Totals): Record<keyof Totals, string> {
   const fields = Object.keys(NOTHING).filter((field) => field !== 'remaining') as (keyof Totals)[];
   return Object.fromEntries(fields.map((field) => [field, totals[field].toFixed()])) as Record<keyof Totals, string>;
@@ -112,7 +109,7 @@ function putOn(field: AdjustmentField): Step {
   };
 }
 
-/** Credits that pay after taxes lower what remains as a payment does. */
+/** Credits that pay after taxes lower the remaining amount like a payment. */
 function countAsPaid(running: RunningTotals): RunningTotals {
   return { ...running, amount_paid: running.amount_paid.plus(running.total_credits_applied_after_tax) };
 }
@@ -121,7 +118,7 @@ function neverBelowZero(running: RunningTotals): RunningTotals {
   return { ...running, remaining: Decimal.max(ZERO, running.remaining) };
 }
 
-/** What remains at this place has a name of its own. */
+/** Records the amount that remains at this step in a field. */
 function note(field: 'total' | 'amount_due' | 'amount_remaining'): Step {
   return (running) => ({ ...running, [field]: running.remaining });
 }

@@ -1,17 +1,17 @@
-/** What invoices charge for usage, after coupons and before taxes and credits (docs/rules/wallets.md, "The balance in real time"). */
+/** Invoiced usage amount, after coupons and before taxes and credits (docs/rules/wallets.md, "The balance in real time"). */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { PricedItem } from './line-amount.ts';
 import type { DiscountedLines } from './plan-invoice.ts';
 
 /**
- * Usage that the wallets of the customer will be asked to pay. Credited lines lower the invoice as a whole, fees included. Prepaid credits that
- * return with credited usage pay usage first.
+ * Usage amount that the customer's wallets will pay. Credit lines lower the invoice as a whole, fees included. Prepaid credits that return
+ * with credited usage pay usage first.
  */
 export function usageNet<Item extends PricedItem>(invoice: DiscountedLines<Item>): Decimal {
   return totalUsageNet([invoice]);
 }
 
-/** Sums up invoices that follow one another. Credits beyond the charges of an invoice lower the next one. */
+/** Sums up consecutive invoices. Credits beyond the charges of an invoice lower the next one. */
 export function totalUsageNet<Item extends PricedItem>(invoices: readonly DiscountedLines<Item>[]): Decimal {
   let net = ZERO;
   let credited = ZERO;

@@ -1,15 +1,15 @@
-/** Usage as the money that it costs (docs/rules/entitlements.md, "Grants"): each portion what it adds to the charge in which it lies. */
+/** Values usage in money (docs/rules/entitlements.md, "Grants"): each portion has the amount that it adds to its charge. */
 import { type Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { OrderedUsage, type UsagePortion } from '../entitlement/ordered-usage.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { Milliseconds } from '../time/instant.ts';
 
-/** A price, and from when on it charges: its tiers begin there. */
+/** A price and the start of its validity: its tiers begin there. */
 export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
 
 /**
- * In steps, one a portion. `before`: so many units were used of the charge before all of it. What lies before the first tariff is valued by itself: its
- * tiers are those of a charge before it.
+ * Yields after each portion. `before`: units that the charge used before the first portion. Usage before the first tariff is valued
+ * separately: its tiers are those of an earlier charge.
  */
 export function* valueUsage(
   usage: OrderedUsage,
@@ -36,7 +36,7 @@ export function* valueUsage(
   return new OrderedUsage(portions);
 }
 
-/** What so many units more would add. */
+/** Amount that additional units would add. */
 export function computeAddedValue(units: Decimal, { used, price }: { used: Decimal; price: PriceTerms }): Decimal {
   return computeCost(used.plus(units), price).minus(computeCost(used, price));
 }

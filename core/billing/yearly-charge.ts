@@ -1,9 +1,9 @@
-/** What fixed charges of several lengths come to in a year, so that they can be compared and added up. */
+/** Yearly amount of fixed charges, so that charges with different periods can be compared and added up. */
 import { type Decimal, sumDecimals } from '../decimal.ts';
 import { chargeParts } from '../pricing/charge.ts';
 import type { PricedItem } from './line-amount.ts';
 
-/** How many of its periods a year has. */
+/** Periods per year. */
 const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
 
 export function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {

@@ -1,4 +1,4 @@
-/** What an invoice line and the analytics say of a commitment, as it stood for this charge. */
+/** Commitment of one charge, as invoice lines and analytics show it. */
 import { z } from 'zod';
 import type { Decimal } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -10,23 +10,27 @@ import type { CommittedCharge } from './pool.ts';
 
 export const CommitmentInfo = z
   .object({
-    type: z.enum(COMMITMENT_TYPES).meta({ description: 'Whether money or units are committed to.' }),
+    type: z.enum(COMMITMENT_TYPES).meta({ description: 'Whether money or units are committed.' }),
     amount: decimalText.meta({
-      description: 'The committed money as it stood for this charge, units priced; of a windowed one that of a window.',
+      description:
+        'Committed amount of money for this charge; committed units are priced. With a windowed commitment, the amount for each window.',
     }),
-    quantity: decimalText.nullable().meta({ description: 'The committed units; null where money is committed to.' }),
-    duration: z.enum(RECURRING_PERIODS).nullable().meta({ description: 'The term; null is the billing period.' }),
-    overage_factor: decimalText.nullable().meta({ description: 'What is above costs so many times as much.' }),
-    true_up_enabled: z.boolean().meta({ description: 'Whether what is lacking is charged.' }),
-    is_windowed: z.boolean().meta({ description: 'Whether each window of the meter has the commitment.' }),
-    computed_true_up_amount: decimalText.meta({ description: 'Charged because it was lacking.' }),
-    computed_overage_amount: decimalText.meta({ description: 'Charged above the commitment, after the factor.' }),
-    computed_commitment_utilized_amount: decimalText.meta({ description: 'Paid out of the commitment.' }),
+    quantity: decimalText.nullable().meta({ description: 'Committed units; null if money is committed.' }),
+    duration: z
+      .enum(RECURRING_PERIODS)
+      .nullable()
+      .meta({ description: 'Term of the commitment; null is the billing period.' }),
+    overage_factor: decimalText.nullable().meta({ description: 'Factor on the cost of usage above the commitment.' }),
+    true_up_enabled: z.boolean().meta({ description: 'Whether the shortfall is charged.' }),
+    is_windowed: z.boolean().meta({ description: 'Whether the commitment applies to each window of the meter.' }),
+    computed_true_up_amount: decimalText.meta({ description: 'Charged shortfall.' }),
+    computed_overage_amount: decimalText.meta({ description: 'Charge above the commitment, after the factor.' }),
+    computed_commitment_utilized_amount: decimalText.meta({ description: 'Charge that the commitment covers.' }),
   })
   .meta({ id: 'CommitmentInfo' });
 export type CommitmentInfo = z.output<typeof CommitmentInfo>;
 
-/** `charged` is rounded, as the line is. */
+/** `charged` is rounded like the line. */
 export function commitmentInfo(
   { type, value, duration, overage_factor, true_up, windows }: LineCommitment,
   { amount, charged, currency }: { amount: Decimal; charged: CommittedCharge; currency: string },

@@ -1,6 +1,6 @@
 /**
- * Which commitments a line item may have (docs/rules/commitments.md, "What can be stated"), and how they are kept on it: money
- * or units, not both, of a USAGE price, for one billing period, a longer term, or each window of its meter.
+ * Validates the commitment of a line item and converts it to its stored form (docs/rules/commitments.md, "What can be stated"). A
+ * commitment is in money or in units, not both, on a USAGE price, for one billing period, a longer term, or each window of its meter.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -14,23 +14,31 @@ import type { LineCommitment } from './line.ts';
 import { compareDuration } from './term.ts';
 
 const FIELDS = {
-  commitment_amount: orNull(decimalText).meta({ description: 'Money, in units of the currency; this or units.' }),
-  commitment_quantity: orNull(decimalText).meta({ description: 'Units of the meter; this or money.' }),
+  commitment_amount: orNull(decimalText).meta({
+    description: 'Committed amount of money, in units of the currency. Refused together with commitment_quantity.',
+  }),
+  commitment_quantity: orNull(decimalText).meta({
+    description: 'Committed units of the meter. Refused together with commitment_amount.',
+  }),
   commitment_type: orNull(anyCase(COMMITMENT_TYPES)).meta({
-    description: 'amount or quantity, as is stated beside it.',
+    description: '`amount` or `quantity`, matching the committed field. Default: that of the field.',
   }),
   commitment_duration: orNull(anyCase(RECURRING_PERIODS)).meta({
-    description: 'Over how long it is used up, not shorter than a billing period; the billing period when absent.',
+    description:
+      'Term in which the commitment is used up; not shorter than a billing period. Default: the billing period.',
   }),
   commitment_time_buckets: orNull(timeBucketsShape).meta({
-    description: 'Times of day with a commitment of their own, of a windowed one; kept on a price of the line.',
+    description:
+      'Times of day with a commitment of their own; stored on a price of the line. Requires a commitment for each window.',
   }),
 };
-const FACTOR = { description: 'What is above costs so many times as much: 1 or more, and 1 when absent.' };
-const TRUE_UP = { description: 'Whether what is lacking is charged at the end; it is not when absent.' };
-const WINDOWED = { description: 'Whether each window of the meter has the commitment by itself.' };
+const FACTOR = { description: 'Factor on the cost of usage above the commitment. At least 1; default: 1.' };
+const TRUE_UP = { description: 'Whether the shortfall is charged at the end. Default: false.' };
+const WINDOWED = {
+  description: 'Whether the commitment applies to each window of the meter. Requires a meter with a bucket_size.',
+};
 
-/** On a line that a request adds. */
+/** Fields of a line that a request adds. */
 export const lineCommitmentFields = {
   ...FIELDS,
   commitment_overage_factor: orNull(decimalText).meta(FACTOR),
@@ -38,7 +46,7 @@ export const lineCommitmentFields = {
   commitment_windowed: orNull(z.boolean()).meta(WINDOWED),
 };
 
-/** Of the line of a price that a plan or an add-on brings. */
+/** Commitment of a line with a price of the plan or an add-on. */
 export const lineItemCommitmentShape = z
   .object({
     ...FIELDS,
@@ -53,7 +61,6 @@ export type RequestedCommitment = {
   readonly [Field in keyof typeof lineCommitmentFields]: z.output<(typeof lineCommitmentFields)[Field]>;
 };
 
-/** The same by the names that a line has. */
 export function toRequestedCommitment({
   overage_factor,
   enable_true_up,
@@ -68,7 +75,6 @@ export function toRequestedCommitment({
   };
 }
 
-/** What of a commitment a line item keeps. */
 export type StoredCommitment = {
   commitment_amount?: string | null | undefined;
   commitment_quantity?: string | null | undefined;
@@ -88,13 +94,13 @@ export type CommittedPrice = {
 };
 export type LineCommitmentInput = {
   readonly price: CommittedPrice;
-  /** Of the meter; null where it has no windows. */
+  /** Window size of the meter; null if it has no windows. */
   readonly bucket_size: WindowSize | null;
-  /** Where the request has it, with the point behind it. */
+  /** Path of the fields in the request, with the trailing point. */
   readonly prefix?: string;
 };
 
-/** A price with times of day has a commitment in each window, also where the request says nothing. */
+/** A price with times of day has a commitment in each window, also if the request has none. */
 export function emptyCommitment({
   commitment_time_buckets,
 }: Pick<CommittedPrice, 'commitment_time_buckets'>): StoredCommitment {
@@ -110,7 +116,7 @@ export function emptyCommitment({
   };
 }
 
-/** Zeros, like empty values, ask for nothing. */
+/** Zeros and empty values mean no commitment. */
 export function hasCommitment(requested: RequestedCommitment): boolean {
   return COMMITMENT_FIELDS.some((field) => {
     const value = requested[field];
@@ -121,7 +127,7 @@ export function hasCommitment(requested: RequestedCommitment): boolean {
 
 const COMMITMENT_FIELDS = Object.keys(lineCommitmentFields) as (keyof RequestedCommitment)[];
 
-/** The commitment as the line keeps it, every rule checked; `price` has the times of day already. */
+/** Validates a requested commitment and returns its stored form; `price` has the times of day already. */
 export function toStoredCommitment(requested: RequestedCommitment, input: LineCommitmentInput): StoredCommitment {
   const { price } = input;
   if (!hasCommitment(requested)) return emptyCommitment(price);
@@ -165,7 +171,7 @@ function checkValue(
     throw invalid(`${prefix}commitment_quantity`, 'cannot be combined with commitment_amount');
   const value = amount ?? quantity;
   if (value === null) {
-    // Times of day have commitments of their own.
+    // Times of day have their own commitments, so the line needs no value.
     if (price.commitment_time_buckets?.length && type === null) return null;
     throw invalid(`${prefix}commitment_${type ?? 'amount'}`, 'is required');
   }
@@ -184,7 +190,7 @@ function checkWindows(requested: RequestedCommitment, { bucket_size, price, pref
     throw invalid(`${prefix}commitment_time_buckets`, 'needs commitment_windowed');
 }
 
-/** Null where it is the billing period itself. */
+/** Null if none is requested, or if the price is one-time. */
 function checkDuration(
   requested: RequestedCommitment,
   { price, prefix = '' }: LineCommitmentInput,
@@ -199,7 +205,7 @@ function checkDuration(
   return duration;
 }
 
-/** What a kept line is committed to, in the terms of billing; null without a commitment. */
+/** Commitment of a stored line in billing terms; null without a commitment. */
 export function lineCommitment(
   line: StoredCommitment & RecurringLine,
   grid: { bucket_size: WindowSize | null; timezone: string; billing_anchor: string },
@@ -228,8 +234,8 @@ function isLonger(duration: RecurringPeriod, line: RecurringLine): boolean {
 }
 
 /**
- * What a line is committed to that is there, once a request has stated another commitment: all of it, or 0 for none. Null where it
- * states nothing, or what the line has.
+ * Commitment of an existing line after a request that changes it. A request replaces the whole commitment, and zeros remove it. Null if the
+ * request has no commitment fields, or equals the commitment of the line.
  */
 export function changedCommitment(
   requested: RequestedCommitment,

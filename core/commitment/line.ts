@@ -1,6 +1,6 @@
 /**
- * The commitment of a line item (docs/rules/commitments.md): in money or in units, for each billing period, for a longer term,
- * or for each window of its meter. Units are priced first: what they cost is the committed amount.
+ * The commitment of a line item (docs/rules/commitments.md): in money or in units, for each billing period, for a longer term, or for each
+ * window of its meter. Units are priced first: their cost is the committed amount.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -14,42 +14,41 @@ import { roundedCharge } from './rounded.ts';
 
 export type LineCommitment = {
   readonly type: 'amount' | 'quantity';
-  /** Null where times of day alone have a commitment. */
+  /** Null if only times of day have a commitment. */
   readonly value: Decimal | null;
   readonly overage_factor: Decimal;
   readonly true_up: boolean;
   /** Longer than the billing period of the line; null is one billing period, or one window. */
   readonly duration: RecurringPeriod | null;
-  /** Of a windowed one: the windows of the meter. */
+  /** Windows of the meter; null if the commitment is not windowed. */
   readonly windows: (WindowGrid & { readonly size: WindowSize }) | null;
   readonly time_buckets: readonly TimeBucket[];
 };
 
-/** Which part of a commitment a charge is about. */
 export type CommitmentPart = {
-  /** Of the committed amount: less than 1 of a period that is cut, more of several periods together. */
+  /** Share of the committed amount: less than 1 for a period that is cut, more than 1 for several periods. */
   readonly share: Decimal;
-  /** What was drawn in the term before. */
+  /** Amount drawn earlier in the term or period. */
   readonly used: Decimal;
-  /** Whether what is lacking is charged now: at the end of the term, or with the last line of the period. */
+  /** Whether the shortfall is charged now: at the end of the term, or with the last line of the period. */
   readonly is_last: boolean;
-  /** When the term began, where it is one of several periods. */
+  /** Start of the term, if the period is one of several. */
   readonly since?: Milliseconds;
-  /** Of a term; else what others have used before in the period is not committed to any more. */
+  /** True for a term. Otherwise `used` of earlier lines in the period lowers the committed amount. */
   readonly is_term: boolean;
 };
 
 export const WHOLE_COMMITMENT: CommitmentPart = { share: new Decimal(1), used: ZERO, is_last: true, is_term: false };
 
 /**
- * What a period's usage, priced already, costs under the commitment: the amount that it is committed to, and whether what lacks is
- * charged. Lines of one period say what those before them have left of it, as these were charged.
+ * Charges the priced usage of a period under the commitment. `amount` is the committed amount that applies: for lines of one period, the
+ * rest that earlier lines left, rounded like their charges. `is_trued_up`: whether the shortfall is charged.
  */
 export function committedCharge(
   usage: Decimal,
   { commitment, price, part }: { commitment: LineCommitment; price: PriceTerms; part: CommitmentPart },
 ): {
-  /** Before it is rounded. */
+  /** Before rounding. */
   readonly charged: CommittedCharge;
   readonly rounded: CommittedCharge;
   readonly amount: Decimal;

@@ -1,7 +1,7 @@
 /**
- * Which part of its commitment a charge is about (docs/rules/commitments.md, "Shorter periods" and "Over several periods"): one
- * of a billing period has the share of it that an advance charge would have, and is one of all lines that follow one another in it;
- * one of a longer term is not cut, and goes on from what the term's earlier charges have drawn.
+ * Computes the part of a commitment that applies to a charge (docs/rules/commitments.md, "Shorter periods" and "Over several periods"). A
+ * commitment for one billing period has the share of an advance charge; all consecutive lines in the period have it in common. A commitment
+ * for a longer term is never reduced, and continues from the draws of the term's earlier charges.
  */
 import {
   type BilledItem,
@@ -15,34 +15,33 @@ import type { Period } from '../time/period.ts';
 import type { CommitmentPart, LineCommitment } from './line.ts';
 import { computeTerm } from './term.ts';
 
-/** A usage charge that stands on an invoice. */
+/** A usage charge on an invoice. */
 export type RecordedUsage = {
   readonly item_id: string;
   readonly service: Period;
-  /** Before a commitment. */
+  /** Amount before the commitment. */
   readonly base_amount: Decimal;
 };
 
 export type CommitmentPartInput = {
   readonly subscription: BilledSubscription;
   readonly recorded: readonly RecordedUsage[];
-  /** Where the subscription is ended by what is computed; null where it goes on. */
+  /** End of the subscription by the computed cancellation; null if it continues. */
   readonly ends_at?: Milliseconds | null;
 };
 
-/** Lines that follow one another under one commitment: its terms are theirs together. */
+/** Consecutive lines under one commitment, which have its terms in common. */
 export type CommittedLines = {
   readonly since: Milliseconds;
-  /** Where the last of them ends; null is open. */
+  /** End of the last line; null is open. */
   readonly end_ms: Milliseconds | null;
   readonly item_ids: readonly string[];
-  /** From when to when each of them lives. */
   readonly active_intervals: readonly Pick<BilledItem, 'start_ms' | 'end_ms'>[];
 };
 
 type CommittedItem = BilledItem & {
   readonly commitment?: LineCommitment | null;
-  /** Where other lines share its terms. */
+  /** Set if other lines share its terms. */
   readonly committed_lines?: CommittedLines | null;
 };
 
@@ -50,7 +49,7 @@ export function toCommittedLines({ committed_lines, id, start_ms, end_ms }: Comm
   return committed_lines ?? { since: start_ms, end_ms, item_ids: [id], active_intervals: [{ start_ms, end_ms }] };
 }
 
-/** Whether a commitment over several periods goes on where a line follows another: as long as its terms are as long. */
+/** Whether a commitment over several periods continues on the succeeding line: its terms must have the same length. */
 export function isTermContinued(
   before: LineCommitment | null | undefined,
   after: LineCommitment | null | undefined,
@@ -58,7 +57,7 @@ export function isTermContinued(
   return Boolean(before?.duration) && before?.duration === after?.duration;
 }
 
-/** Whether lines that follow one another inside a billing period have one commitment: as long as it is the same. */
+/** Whether consecutive lines inside a billing period have one commitment: it must be the same. */
 export function isOneCommitment(before: LineCommitment | null | undefined, after: LineCommitment | null | undefined) {
   if (!before || !after || before.windows || after.windows || before.duration || after.duration) return false;
   return (
@@ -69,10 +68,10 @@ export function isOneCommitment(before: LineCommitment | null | undefined, after
   );
 }
 
-/** The time in which charges draw from one amount, and how much of that is committed to in it. */
+/** Interval in which charges draw from one amount, and the share of the commitment that applies in it. */
 export type DrawPeriod = Period & { readonly share: Decimal; readonly is_term: boolean };
 
-/** A term, or a billing period in which several lines follow one another; null where a charge draws from an amount of its own. */
+/** A term, or a billing period with several consecutive lines; null if the charge draws from an amount of its own. */
 export function deriveDrawPeriod(
   item: CommittedItem,
   service: Period,
@@ -92,14 +91,14 @@ export function deriveDrawPeriod(
     siblings: activeIntervals,
     subscription: ended,
   });
-  // A question about any other stretch of time has the share of that.
+  // A query for any other interval has the share of that interval.
   const isOne = services.some(({ start, end }) => start === service.start && end === service.end);
   if (services.length < 2 || !isOne) return null;
   const [starts, ends] = [services.map(({ start }) => start), services.map(({ end }) => end)];
   return { start: Math.min(...starts), end: Math.max(...ends), share, is_term: false };
 }
 
-/** The share is that of each of the item's periods that lies in the time, so that two whole periods have the amount twice. */
+/** The share sums up the item's periods in the interval, so that two whole periods have the amount twice. */
 export function commitmentPart(item: CommittedItem, service: Period, input: CommitmentPartInput): CommitmentPart {
   const { subscription, recorded, ends_at } = input;
   const shared = deriveDrawPeriod(item, service, input);
@@ -125,8 +124,8 @@ export function commitmentPart(item: CommittedItem, service: Period, input: Comm
 }
 
 /**
- * What is charged together, each after what was used before it: what lines under one commitment draw in one period, they draw one
- * after the other. The answers are in the order of the charges.
+ * Prices charges in order of time, each after the draws of the earlier ones: lines under one commitment draw from it in sequence within a
+ * period. Results are in the order of `charges`.
  */
 export function drawInOrder<One extends { readonly item: CommittedItem; readonly service: Period }, Line>(
   charges: readonly One[],

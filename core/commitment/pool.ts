@@ -1,12 +1,11 @@
 /**
- * What a commitment makes of usage (docs/rules/commitments.md, "What is paid"): usage costs what it costs until the committed
- * amount is used up, and what is above so many times as much; with a true-up what is lacking is charged. A pool is the
- * committed amount of one term with what was drawn from it so far, so that a commitment over several periods bills in each of
- * them what that period adds. Nothing is rounded here.
+ * Applies a commitment to usage (docs/rules/commitments.md, "What is paid"). Usage has its normal cost until the committed amount is used
+ * up; the cost above it is multiplied by the factor. With a true-up the shortfall is charged. A pool is the committed amount of one term
+ * with its draws so far, so that each period of the term pays its addition. Nothing is rounded here.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 
-/** One committed amount, and what is above it. */
+/** A committed amount with its terms for overage and shortfall. */
 export type CommittedAmount = {
   readonly amount: Decimal;
   readonly overage_factor: Decimal;
@@ -14,23 +13,23 @@ export type CommittedAmount = {
 };
 
 export type CommitmentPool = Omit<CommittedAmount, 'true_up'> & {
-  /** Charges of usage, before the commitment, that were drawn from it. */
+  /** Usage charges drawn from it so far, before the commitment. */
   readonly used: Decimal;
-  /** What was lacking is paid: usage that comes late and lies within costs nothing more. */
+  /** The shortfall is paid: late usage within the commitment adds no charge. */
   readonly is_trued_up: boolean;
 };
 
 export type PoolDraw = {
-  /** Paid out of the committed amount. */
+  /** Covered by the committed amount. */
   readonly utilized: Decimal;
-  /** Above it, before the factor. */
+  /** Overage before the factor. */
   readonly above: Decimal;
-  /** Above it, after the factor. */
+  /** Overage after the factor. */
   readonly overage: Decimal;
   readonly left: CommitmentPool;
 };
 
-/** What so much usage adds to what is paid; less than nothing where usage is taken back. */
+/** Amounts that usage adds to the charge; negative if usage is revoked. */
 export function drawFrom(pool: CommitmentPool, usage: Decimal): PoolDraw {
   const used = pool.used.plus(usage);
   const above = computeAbove(pool, used).minus(computeAbove(pool, pool.used));
@@ -42,7 +41,6 @@ export function drawFrom(pool: CommitmentPool, usage: Decimal): PoolDraw {
   };
 }
 
-/** What is lacking to the committed amount. */
 export function lackingAmount({ amount, used }: CommitmentPool): Decimal {
   return Decimal.max(ZERO, amount.minus(used));
 }
@@ -60,7 +58,7 @@ export type CommittedCharge = {
 
 export const NOTHING: CommittedCharge = { charge: ZERO, utilized: ZERO, overage: ZERO, true_up: ZERO };
 
-/** What usage costs under a commitment of which `used` was drawn before. */
+/** Charge of usage under a commitment of which `used` was drawn before. */
 export function applyCommitment(usage: Decimal, committed: CommittedAmount, used: Decimal = ZERO): CommittedCharge {
   const { utilized, overage, left } = drawFrom({ ...committed, used, is_trued_up: false }, usage);
   const true_up = committed.true_up ? lackingAmount(left) : ZERO;

@@ -1,6 +1,6 @@
 /**
- * The commitments of a new subscription (docs/rules/commitments.md, "What can be stated"): of lines that the plan brings, by
- * the price, or of the subscription as a whole. Not both: what is committed twice would be charged twice.
+ * Validates the commitments of a new subscription (docs/rules/commitments.md, "What can be stated"): on lines of the plan, by price, or on
+ * the subscription as a whole. Both together are refused, because the usage would be charged twice.
  */
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -15,7 +15,7 @@ import {
 } from './line-item-commitment.ts';
 import { compareDuration } from './term.ts';
 
-/** By the plan price whose line has it. */
+/** Requested line commitments by plan price. */
 export function commitmentsByPrice(
   request: CreateSubscription,
   prices: readonly Price[],
@@ -30,11 +30,11 @@ export function commitmentsByPrice(
 type RequestedCommitmentsInput = {
   readonly prices: readonly Pick<Price, 'id'>[];
   readonly seller: 'plan' | 'add-on';
-  /** Whether the subscription as a whole is committed already. */
+  /** Whether the subscription as a whole has a commitment. */
   readonly own: boolean;
 };
 
-/** By the price of the plan or add-on whose line has it. */
+/** Requested line commitments by price of the plan or add-on. */
 export function buildCommitments(
   requested: Readonly<Record<string, LineItemCommitment>> | null,
   { prices, seller, own }: RequestedCommitmentsInput,
@@ -59,7 +59,7 @@ function checkOtherLines(request: CreateSubscription, prices: readonly Price[]):
   checkUntimed(prices, 'commitment_amount');
 }
 
-/** Prices with times of day commit each of their lines: they do not go with a commitment of the subscription. */
+/** Prices with times of day commit each of their lines, so they are refused with a commitment of the subscription. */
 export function checkUntimed(
   prices: readonly Pick<Price, 'id' | 'commitment_time_buckets'>[],
   field: 'commitment_amount' | 'addon_id' | 'price' | 'price_id',
@@ -81,7 +81,7 @@ function checkUncommitted(
       throw invalid(`${prefix}override_line_items[${index}].commitment_time_buckets`, BOTH);
 }
 
-/** Of a line that comes later. */
+/** Checks a line that is added later. */
 export function checkOneLevel(
   subscription: { readonly commitment_amount?: string | null | undefined },
   line: RequestedCommitment,
@@ -89,7 +89,7 @@ export function checkOneLevel(
   if (isCommitted(subscription) && hasCommitment(line)) throw invalid('commitment_amount', BOTH);
 }
 
-/** Whether the subscription as a whole is committed to something. */
+/** Whether the subscription as a whole has a commitment. */
 export function isCommitted({
   commitment_amount,
 }: {
@@ -98,7 +98,7 @@ export function isCommitted({
   return Boolean(commitment_amount) && !new Decimal(commitment_amount!).isZero();
 }
 
-/** As the subscription keeps it. */
+/** Commitment fields as stored on the subscription. */
 export function ownCommitment(request: CreateSubscription) {
   const { commitment_amount, commitment_duration, overage_factor, enable_true_up } = request;
   if (!isCommitted(request))
@@ -128,7 +128,7 @@ function checkOwnCommitment(request: CreateSubscription): void {
     throw invalid('commitment_duration', 'must not be shorter than the billing period');
 }
 
-/** The plan's prices that are overridden, those with times of day of a commitment among them. */
+/** Price overrides of the plan, including those for times of day of a commitment. */
 export function withTimeBuckets(
   overrides: ReadonlyMap<string, PriceOverride>,
   commitments: ReadonlyMap<string, RequestedCommitment>,

@@ -1,7 +1,7 @@
 /**
- * The parts of a committed charge in whole minor units (docs/rules/commitments.md, "What is paid"): each part is the rounded amount
- * up to its end less the rounded amount up to its beginning. So the parts add up to the line, and the true-up is the commitment
- * less the rounded use. The periods of a term are parts in the same way, so they add up to the term.
+ * Rounds the parts of a committed charge to minor units (docs/rules/commitments.md, "What is paid"). Each part is the rounded amount up to
+ * its end, less the rounded amount up to its start. So the parts add up to the line, and the true-up is the commitment less the rounded
+ * use. The periods of a term are rounded in the same way, so they add up to the term.
  */
 import type { Decimal } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -33,7 +33,7 @@ export function roundedCharge(
   };
 }
 
-/** Rounded amount that late usage adds to a pool; less than 0 where usage is taken back. */
+/** Rounded amount that late usage adds to a pool; negative if usage is revoked. */
 export function roundedAddition(pool: CommitmentPool, usage: Decimal, currency: string): Decimal {
   const { used, is_trued_up } = pool;
   const { utilized, overage } = roundedCharge(usage, { ...pool, true_up: false }, { used, currency });

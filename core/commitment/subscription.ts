@@ -1,7 +1,7 @@
 /**
- * The commitment of a subscription as a whole (docs/rules/commitments.md, "Of a subscription"): what its usage lines cost is
- * drawn from one committed amount, and what is above is a line of its own beside each. Of one billing period the lines draw in
- * their order; of a longer term each has its share of what is left. What is lacking at the end is a line of its own.
+ * The commitment of a subscription as a whole (docs/rules/commitments.md, "Of a subscription"). The cost of its usage lines draws from one
+ * committed amount, and the overage of each is a separate line. For one billing period, lines draw in their order; for a longer term, each
+ * has its share of the rest. The shortfall at the end is a separate line.
  */
 import {
   type BilledItem,
@@ -31,13 +31,13 @@ export type SubscriptionCommitment = {
 export type PoolFacts = {
   readonly subscription: BilledSubscription;
   readonly commitment: SubscriptionCommitment;
-  /** Usage charges on invoices, of services that have ended by the period that is computed. */
+  /** Usage charges on invoices, for services that end by the end of the computed period. */
   readonly recorded: readonly RecordedUsage[];
-  /** Services whose lacking amount was charged. */
+  /** Service periods whose true-up was charged. */
   readonly true_ups: readonly Period[];
 };
 
-/** Where a term lies that a service is drawn from: the one in which it is billed. */
+/** Term from which a service draws: the one in which it is billed. */
 export function deriveServiceTerm(
   service: Period,
   { subscription, commitment }: Omit<PoolFacts, 'recorded' | 'true_ups'>,
@@ -46,14 +46,14 @@ export function deriveServiceTerm(
   const { duration } = commitment;
   const then = applyPeriodGridAt(subscription, at);
   const billed = periodContaining(at, then.start_ms, { ...periodRule(then), subscription_end: null })!;
-  // What began anew inside a period cut it.
+  // A restart of the subscription's periods cuts the current one.
   if (duration === null)
     return { start: billed.start, end: Math.min(billed.end, periodGridEnd(subscription, at) ?? billed.end) };
-  // A term ends with the billing period in which its duration is over, also where the two do not begin at one instant.
+  // A term ends with the billing period in which its duration ends, also if the two do not begin at one instant.
   return computeTerm(billed.start, { since: serviceStart(subscription), duration, timezone: subscription.timezone });
 }
 
-/** The committed amount of a term with what was drawn from it so far. */
+/** The committed amount of a term with its draws so far. */
 export function computePool(term: Period, facts: PoolFacts): CommitmentPool {
   const { subscription, commitment, recorded, true_ups } = facts;
   const isIn = (service: Period) => deriveServiceTerm(service, facts).start === term.start;
@@ -65,7 +65,7 @@ export function computePool(term: Period, facts: PoolFacts): CommitmentPool {
   };
 }
 
-/** What is committed to in a stretch of time: its share of each billing period. */
+/** Committed amount for an interval: its share of each billing period. */
 export function computeAmountIn(
   interval: Period,
   subscription: BilledSubscription,
@@ -77,7 +77,7 @@ export function computeAmountIn(
   return amount.times(sumDecimals(shares));
 }
 
-/** As an advance charge would be: nothing is committed to in a trial. */
+/** Item with the subscription's periods, for computing shares. It starts after the trial, in which nothing is committed. */
 function asItem(subscription: BilledSubscription): BilledItem {
   const start_ms = serviceStart(subscription);
   return {
@@ -91,19 +91,22 @@ function asItem(subscription: BilledSubscription): BilledItem {
   };
 }
 
-/** Of one line's charge: what lies within the commitment, and what above costs, before and after the factor. */
+/** Charge of one line within the commitment, and above it, before and after the factor. */
 export type PoolShare = { readonly within: Decimal; readonly above: Decimal; readonly overage: Decimal };
 
 export type PoolShares = { readonly shares: readonly PoolShare[]; readonly left: CommitmentPool };
 
-/** Rounded amounts of lines, each drawn from the pool: no part of one is below 0 or above it (docs/rules/numbers.md, "Spreading an amount"). */
+/**
+ * Rounded amounts of lines, each drawn from the pool: every part is between 0 and the amount of its line (docs/rules/numbers.md, "Spreading
+ * an amount").
+ */
 export function shareOut(
   amounts: readonly Decimal[],
   pool: CommitmentPool,
   { currency, in_order }: { currency: string; in_order: boolean },
 ): PoolShares {
   const amount = roundMoney(pool.amount, currency);
-  // A correction that was given back in part has drawn a fraction of a minor unit.
+  // A correction that was credited in part has drawn a fraction of a minor unit.
   const rounded = { ...pool, amount, used: roundMoney(pool.used, currency) };
   const total = drawFrom(rounded, sumDecimals(amounts));
   const within = in_order
@@ -128,7 +131,7 @@ function drawInSequence(amounts: readonly Decimal[], pool: CommitmentPool): Deci
   });
 }
 
-/** What is lacking at the end of a term; null where nothing is charged for it. */
+/** Shortfall at the end of a term; null if none is charged. */
 export function computeTrueUp(
   pool: CommitmentPool,
   { true_up }: SubscriptionCommitment,
@@ -139,7 +142,7 @@ export function computeTrueUp(
   return lacking.isZero() ? null : lacking;
 }
 
-/** Whether the term is over with a period, or the subscription with both. */
+/** Whether the term, or the subscription, ends by the end of a period. */
 export function endsWith(term: Period, period: Period, ends: readonly (Milliseconds | null | undefined)[]): boolean {
   return Math.min(term.end, ...ends.map((end) => end ?? Infinity)) <= period.end;
 }

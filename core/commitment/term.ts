@@ -1,6 +1,6 @@
 /**
- * Commitments over several billing periods (docs/rules/commitments.md, "Over several periods"): a term begins where the
- * commitment does, ends with the billing period in which its duration is over, and is followed by another.
+ * Commitments over several billing periods (docs/rules/commitments.md, "Over several periods"): a term begins with the commitment and ends
+ * with the billing period in which its duration ends. Another term follows.
  */
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining, type RecurringPeriod } from '../time/period.ts';
@@ -11,13 +11,13 @@ export type TermRule = {
   readonly timezone: string;
 };
 
-/** The term, by its nominal dates, of what begins at this instant. */
+/** The term, by its nominal dates, of a service that begins at this instant. */
 export function computeTerm(at: Milliseconds, { since, duration, timezone }: TermRule): Period {
   const rule = { billing_anchor: since, billing_period: duration, billing_period_count: 1, timezone };
   return periodContaining(Math.max(at, since), since, rule)!;
 }
 
-/** Months of a period, days as parts of one: to compare which is longer. */
+/** Length in months, with days as fractions; only for comparison. */
 const LENGTHS: Record<RecurringPeriod, number> = {
   DAILY: 1 / 31,
   WEEKLY: 7 / 31,
@@ -29,7 +29,7 @@ const LENGTHS: Record<RecurringPeriod, number> = {
 
 type Length = { readonly billing_period: RecurringPeriod; readonly billing_period_count: number };
 
-/** Less than 0 where the duration is shorter than the billing period, 0 where it is the same. */
+/** Negative if the duration is shorter than the billing period, 0 if it is the same. */
 export function compareDuration(duration: RecurringPeriod, { billing_period, billing_period_count }: Length): number {
   const isSame = duration === billing_period && billing_period_count === 1;
   return isSame ? 0 : LENGTHS[duration] - LENGTHS[billing_period] * billing_period_count;

@@ -1,8 +1,8 @@
 /**
- * A commitment of each window of a meter, with times of day that have one of their own (docs/rules/commitments.md, "Windows and
- * times of day"). A window belongs to the time of day in which it begins, by the clock of the subscription; outside of them the
- * line's own commitment holds, and where it has none the price alone. Windows without usage count where what is lacking is
- * charged, as soon as they are over. One that the charge holds in part has that part of its commitment.
+ * A commitment for each window of a meter, with times of day that have their own (docs/rules/commitments.md, "Windows and times of day"). A
+ * window belongs to the time of day in which it begins, by the clock of the subscription. Outside of them the commitment of the line
+ * applies; without one, usage has its normal cost. With a true-up, windows without usage count as soon as they are over. A window that the
+ * charge covers in part has that part of its commitment.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { TimeBucket } from '../price/time-buckets.ts';
@@ -18,20 +18,19 @@ import { addCharged, applyCommitment, type CommittedAmount, type CommittedCharge
 export type WindowedChargeInput = {
   readonly commitment: LineCommitment & { readonly windows: NonNullable<LineCommitment['windows']> };
   readonly price: PriceTerms;
-  /** The time that is charged. */
   readonly range: Period;
   /** Windows that end later are not over yet. */
   readonly over_until: Milliseconds;
-  /** Of each window with usage: an instant of it, and the value of each group. */
+  /** For each window with usage: an instant in it, and the value of each group. */
   readonly used: readonly { readonly at: Milliseconds; readonly values: readonly Decimal[] }[];
 };
 
 export type WindowedCharge = CommittedCharge & {
-  /** What the usage costs before any commitment. */
+  /** Cost of the usage before any commitment. */
   readonly base: Decimal;
-  /** By the time of day whose price it is; null is the line's own. */
+  /** Charge parts with the id of the time of day whose price applies; null for the line's own price. */
   readonly parts: readonly { readonly time_bucket: string | null; readonly part: ChargePart }[];
-  /** The same of each time of day in which something was used or lacking; of null where none holds. */
+  /** Charge by time of day, for those with usage or shortfall; under null outside of all times of day. */
   readonly by_time: ReadonlyMap<TimeBucket | null, TimeOfDayCharge>;
 };
 
@@ -103,7 +102,7 @@ function* emptyWindows(
   }
 }
 
-/** What holds in the window that begins at an instant. */
+/** Returns a lookup of the terms for the window that begins at an instant. */
 function buildTermsLookup({ commitment, price }: WindowedChargeInput): (at: Milliseconds) => WindowTerms {
   const { type, value, overage_factor, true_up, time_buckets, windows } = commitment;
   const amount = value === null ? null : committedAmount(type, value, price);

@@ -1,9 +1,12 @@
-/** A connection: where else something goes, and with which credentials (docs/rules/exports.md, "Connections"). Its secret is in no answer. */
+/**
+ * A connection is a destination outside the service, with its credentials (docs/rules/exports.md, "Connections"). No response contains its
+ * secret.
+ */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
 import { anyCase, baseFields, metadata, orNull, requiredName } from '../record.ts';
 
-/** All that the interface knows. */
+/** Enum values of the API. */
 export const PROVIDER_TYPES = [
   'flexprice',
   'stripe',
@@ -24,37 +27,41 @@ export const PROVIDER_TYPES = [
   'directory',
 ] as const;
 export type ProviderType = (typeof PROVIDER_TYPES)[number];
-/** Those that there are. */
+/** Supported providers. */
 const CONNECTED = ['s3', 'directory'] as const;
 export type ConnectedProvider = (typeof CONNECTED)[number];
 
 const secretText = z.string().min(1).max(4_000);
 
 export const s3Secrets = z.object({
-  aws_access_key_id: secretText.meta({ description: 'The id of the key.' }),
-  aws_secret_access_key: secretText.meta({ description: 'The key itself; it is never shown.' }),
-  aws_session_token: orNull(secretText).meta({ description: 'Of credentials that end; null of those that do not.' }),
+  aws_access_key_id: secretText.meta({ description: 'Access key id.' }),
+  aws_secret_access_key: secretText.meta({ description: 'Secret access key; it is never shown.' }),
+  aws_session_token: orNull(secretText).meta({
+    description: 'Session token of temporary credentials; null for permanent ones.',
+  }),
 });
 export type S3Secrets = z.output<typeof s3Secrets>;
 
 export const connectionSecrets = z.object({
-  s3: orNull(s3Secrets).meta({ description: 'The credentials of S3, or of what speaks S3.' }),
+  s3: orNull(s3Secrets).meta({
+    description: 'Credentials of S3 or a compatible service; required for `s3`, refused for `directory`.',
+  }),
 });
 export type ConnectionSecrets = z.output<typeof connectionSecrets>;
 
 export const connectionShape = z.object({
   id: z.string(),
-  name: requiredName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'Display name of the connection.' }),
   provider_type: anyCase(PROVIDER_TYPES).meta({
-    description: 's3 is S3 and whatever speaks S3; directory is one of the service. The others are not there yet.',
+    description:
+      'Provider: `s3` is S3 or a compatible service, `directory` is a directory of this service. Other providers are refused.',
   }),
   metadata,
-  sync_config: z.null().default(null).meta({ description: 'Nothing is synchronised yet: null.' }),
+  sync_config: z.null().default(null).meta({ description: 'Not supported yet: must be null.' }),
   ...baseFields,
 });
 export type Connection = z.output<typeof connectionShape>;
 
-/** Refused of a provider that is not there yet, and without what it needs. */
 export function checkConnection(provider_type: ProviderType, secrets: ConnectionSecrets | null): void {
   if (!isConnected(provider_type))
     throw invalid('provider_type', `${provider_type} is not there yet`, { allowed: CONNECTED });

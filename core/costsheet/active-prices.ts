@@ -1,6 +1,6 @@
 /**
- * When a price of a cost sheet holds: until its end, and from its start where it follows another. The first of a line holds for what
- * was used before, too: what something costs is often written down later than it is used (docs/rules/costs.md, "Which price").
+ * Active interval of each price of a cost sheet: until its end, and from its start if it follows another price. The first price of a line
+ * also applies to earlier usage, because costs are often recorded after the usage (docs/rules/costs.md, "Which price").
  */
 import { groupBy } from '../group-by.ts';
 import { type Microseconds, toInstant, toUs } from '../time/instant.ts';
@@ -32,7 +32,7 @@ function toRootPriceId({ id, parent_price_id }: DatedPrice): string {
   return parent_price_id || id;
 }
 
-/** The prices that follow one another, of which it is one. */
+/** Prices of the same line as `price`, including it. */
 export function listPriceLineage<P extends DatedPrice>(price: DatedPrice, prices: readonly P[]): P[] {
   return prices.filter((other) => toRootPriceId(other) === toRootPriceId(price));
 }

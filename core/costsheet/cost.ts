@@ -1,6 +1,6 @@
 /**
- * What usage costs by a price of the cost sheet: what an invoice of just this usage would say, by the same rating, and not rounded,
- * because nobody is invoiced (docs/rules/costs.md, "Priced as an invoice").
+ * Cost of usage by a price of the cost sheet: the amount that an invoice of just this usage would have, by the same rating. It is not
+ * rounded, because no one is invoiced (docs/rules/costs.md, "Priced as an invoice").
  */
 import { type MeasuredUsage, type PricedItem, usageCharge } from '../billing/line-amount.ts';
 import { Decimal, ZERO } from '../decimal.ts';
@@ -23,7 +23,7 @@ export function computeUsageCost(price: CostPrice, { quantity, event_count, buck
   return { cost: exact!, quantity, event_count };
 }
 
-/** What a price of a cost sheet is as a line: without a commitment, and nothing of it is free. */
+/** A cost sheet price as a priced line: no commitment, no free units. */
 function toPricedItem(price: CostPrice): PricedItem {
   return {
     id: price.id,
@@ -41,12 +41,12 @@ function toPricedItem(price: CostPrice): PricedItem {
   };
 }
 
-/** As many digits as usage is measured with. */
+/** Decimal places, as in measured usage. */
 const SHARE_DIGITS = 24;
 
 /**
- * A cost among those who used it, by their usage; where none of it is above zero by their events. The shares add up to it, so the last
- * one takes what division leaves (docs/rules/costs.md, "By source and properties").
+ * Splits a cost in proportion to usage, or to events if no part has usage above 0. The shares sum to the cost, so the last one takes the
+ * rest of the division (docs/rules/costs.md, "By source and properties").
  */
 export function shareCost<Part extends { readonly usage: Decimal; readonly event_count: number }>(
   cost: Decimal,

@@ -1,6 +1,6 @@
 /**
- * What a FIXED price of a cost sheet costs in a range of time: its charge for each of its billing periods, evenly over the time of the
- * period, and not rounded (docs/rules/costs.md, "What costs whether or not it is used"). Ranges side by side add up.
+ * Cost of a FIXED price of a cost sheet in a range of time: its charge per billing period, spread evenly over the period and not rounded
+ * (docs/rules/costs.md, "What costs whether or not it is used"). Consecutive ranges sum to the whole.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { defaultQuantity } from '../price/quantity.ts';
@@ -31,12 +31,15 @@ export type FixedPrice = Pick<
 >;
 type CostRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
-/** A FIXED price while it holds within a range, with all of its periods that meet it; one without length is charged at its instant. */
+/**
+ * Active interval of a FIXED price within a range, with all of its periods that overlap it. A period without length is charged at its
+ * instant.
+ */
 export type FixedLine<P extends FixedPrice> = ActivePrice<P> & { readonly periods: readonly Period[] };
 
 export function planFixedLines<P extends FixedPrice>(prices: readonly P[], range: CostRange): FixedLine<P>[] {
   return computeActivePrices(prices, range).flatMap((life) => {
-    // Unlike a price of usage it costs nothing before it begins: there is no end to that.
+    // A FIXED price does not apply before its start, unlike a usage price: the earlier cost would have no bound.
     const start_us = Math.max(life.start_us, toUs(toPriceStart(life.price)));
     if (start_us >= life.end_us) return [];
     const anchor = Math.min(...listPriceLineage(life.price, prices).map(toPriceStart));
@@ -45,7 +48,7 @@ export function planFixedLines<P extends FixedPrice>(prices: readonly P[], range
   });
 }
 
-/** Refused is one whose first period would never end. */
+/** Throws if the first period would never end. */
 export function checkFixedPeriods(
   price: Pick<FixedPrice, 'billing_period' | 'billing_period_count'>,
   at: string,
@@ -63,7 +66,7 @@ function toPriceStart({ start_date, created_at }: FixedPrice): Milliseconds {
 
 function listPeriodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
   const { billing_period, billing_period_count } = price;
-  // One that follows a ONETIME price finds it charged.
+  // A price that follows a ONETIME price is not charged: its predecessor was.
   if (billing_period === 'ONETIME') return within.start <= anchor ? [{ start: anchor, end: anchor }] : [];
   const rule = { billing_anchor: anchor, billing_period, billing_period_count, timezone: 'UTC' };
   const periods: Period[] = [];
@@ -77,7 +80,10 @@ function listPeriodsWithin(price: FixedPrice, anchor: Milliseconds, within: Peri
 const DAY_MS = 86_400_000;
 const DAYS: { readonly [Each in BillingPeriod]?: number } = { DAILY: 1, WEEKLY: 7 };
 
-/** The start of a period not after the instant: days have one length in UTC, so those of many years need not be walked through. */
+/**
+ * Start of a period at or before the instant; the anchor if the instant is earlier. Days have one length in UTC, so the periods of many
+ * years are skipped by division.
+ */
 function findFirstPeriodStart(
   { billing_anchor, billing_period, billing_period_count }: FixedPeriodRule,
   instant: Milliseconds,
@@ -91,10 +97,10 @@ type FixedPeriodRule = Pick<FixedPrice, 'billing_period' | 'billing_period_count
   readonly billing_anchor: Milliseconds;
 };
 
-/** As many digits as usage is measured with. */
+/** Decimal places, as in measured usage. */
 const DIGITS = 24;
 
-/** Its quantity is how much of a period it is for, times the units of the price. */
+/** The quantity is the number of periods, in fractions, times the units of the price. */
 export function computeFixedCost<P extends FixedPrice>(
   { price, periods, ...life }: FixedLine<P>,
   range: CostRange,
@@ -116,7 +122,7 @@ type CostInterval = { readonly from: Microseconds; readonly to: Microseconds };
 function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterval): Decimal {
   const [start, end] = [toUs(period.start), toUs(period.end)];
   if (start === end) return from <= start && start < to ? whole : ZERO;
-  // Rounded is what it comes to up to an instant, so that nothing is lost between two of them.
+  // The cumulative value is rounded, so that rounding loses nothing between two instants.
   const until = (at: Microseconds) =>
     at === end
       ? whole
@@ -128,7 +134,7 @@ function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterva
   return begin < stop ? until(stop).minus(until(begin)) : ZERO;
 }
 
-/** By windows of the clock of UTC, those in which it costs something or is there; they add up to its cost of the range. */
+/** Costs by UTC window, without windows that have no quantity. They sum to the cost of the range. */
 export function computeFixedCostsByWindow<P extends FixedPrice>(
   size: WindowSize,
   line: FixedLine<P>,

@@ -1,13 +1,13 @@
-/** What is left of revenue after costs, and what that is for each unit of either (docs/rules/costs.md, "Margin and return"). */
+/** Margin of revenue over cost, and its ratio to each (docs/rules/costs.md, "Margin and return"). */
 import { type Decimal, ZERO } from '../decimal.ts';
 import { MAX_FRACTION_DIGITS } from '../money.ts';
 
 export type Margin = {
-  /** Revenue − cost. */
+  /** Revenue minus cost. */
   readonly margin: Decimal;
-  /** Of the revenue, in percent; 0 where there is none. */
+  /** Percent of the revenue; 0 if the revenue is 0. */
   readonly margin_percent: Decimal;
-  /** Margin for each unit of cost; 0 where there is none. */
+  /** Margin per unit of cost; 0 if the cost is 0. */
   readonly roi: Decimal;
   readonly roi_percent: Decimal;
 };
@@ -22,7 +22,7 @@ export function computeMargin(revenue: Decimal, cost: Decimal): Margin {
   };
 }
 
-/** Nothing can be divided by 0: the answer is 0, and the documentation says so. */
+/** A ratio to 0 is documented as 0. */
 function computeRatio(dividend: Decimal, divisor: Decimal): Decimal {
   return divisor.isZero() ? ZERO : dividend.dividedBy(divisor).toDecimalPlaces(MAX_FRACTION_DIGITS);
 }

@@ -1,11 +1,13 @@
-/** A cost sheet: a name under which the prices stand that something costs its seller (docs/rules/pricing.md, "Cost sheets"). */
+/** A cost sheet groups prices that state costs of the seller (docs/rules/pricing.md, "Cost sheets"). */
 import { z } from 'zod';
 import { baseFields, description, metadata, optionalKey, requiredName } from '../record.ts';
 
-/** What a client states of a new cost sheet, as it is stored. */
+/** Fields of a request that creates a cost sheet, as they are stored. */
 export const costsheetFields = z.object({
-  name: requiredName.meta({ description: 'What people call it; of one published cost sheet.' }),
-  lookup_key: optionalKey.default(null).meta({ description: 'A name of your own, of one published cost sheet.' }),
+  name: requiredName.meta({ description: 'Display name; unique among published cost sheets.' }),
+  lookup_key: optionalKey
+    .default(null)
+    .meta({ description: 'Your own key of the cost sheet; unique among published cost sheets. Default: null.' }),
   description,
   metadata,
 });

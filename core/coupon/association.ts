@@ -1,4 +1,4 @@
-/** Which subscription, or which line or phase of it, has a coupon, and from when to when (docs/rules/coupons.md, "Associations"). */
+/** A coupon of a subscription, or of one of its lines or phases, in an interval (docs/rules/coupons.md, "Associations"). */
 import { z } from 'zod';
 import { alreadyExists, invalid } from '../error.ts';
 import { baseFields, metadata, orNull, timestampText } from '../record.ts';
@@ -7,14 +7,16 @@ import { toInstant } from '../time/instant.ts';
 
 export const couponAssociationShape = z.object({
   id: z.string(),
-  coupon_id: z.string().meta({ description: 'The coupon that was redeemed.' }),
-  subscription_id: z.string().meta({ description: 'For which subscription.' }),
+  coupon_id: z.string().meta({ description: 'Id of the redeemed coupon.' }),
+  subscription_id: z.string().meta({ description: 'Id of the subscription.' }),
   subscription_line_item_id: orNull(z.string()).meta({
-    description: 'The line that it takes from; null where it takes from the invoice.',
+    description: 'Discounted line; null if the coupon discounts the invoice.',
   }),
-  subscription_phase_id: orNull(z.string()).meta({ description: 'The phase of the subscription that it belongs to.' }),
-  start_date: timestampText.meta({ description: 'From when on it works.' }),
-  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when null.' }),
+  subscription_phase_id: orNull(z.string()).meta({
+    description: 'Phase of the subscription to which the coupon belongs; null without one.',
+  }),
+  start_date: timestampText.meta({ description: 'Start of the interval in which the coupon applies.' }),
+  end_date: orNull(timestampText).meta({ description: 'End of the interval, exclusive; null is open.' }),
   metadata,
   ...baseFields,
 });
@@ -22,7 +24,7 @@ export type CouponAssociation = z.output<typeof couponAssociationShape>;
 
 type CouponTarget = Pick<CouponAssociation, 'coupon_id' | 'subscription_line_item_id' | 'start_date' | 'end_date'>;
 
-/** What has a coupon has it once at a time: twice at once it would take off twice. */
+/** A target has a coupon once at a time; overlapping redemptions would discount it twice. */
 export function checkRedeemedOnce(
   added: CouponTarget,
   associations: readonly (CouponTarget & { readonly id: string })[],
@@ -38,7 +40,7 @@ export function checkRedeemedOnce(
     throw alreadyExists(`coupon ${added.coupon_id} is there already, as ${twice.id}`, { field: 'coupon_code' });
 }
 
-/** On the invoice of a parent only coupons of lines work: one of the whole would be redeemed for nothing. */
+/** Only line coupons apply on the invoice of a parent: redeeming an invoice coupon would have no effect. */
 export function checkDiscountable(
   { subscription_type }: Pick<Subscription, 'subscription_type'>,
   { field, line_id }: { readonly field: string; readonly line_id: string | null },

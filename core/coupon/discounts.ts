@@ -1,7 +1,7 @@
 /**
- * What coupons take off the lines of an invoice (docs/rules/coupons.md, "On an invoice"): first those of a line, each by what the
- * line costs and together never more than that; then those of the invoice, in the order in which they were attached, each by what
- * the ones before it left, spread over the lines.
+ * Applies coupons to the lines of an invoice (docs/rules/coupons.md, "On an invoice"). Coupons of a line come first: each is computed from
+ * the price of the line, and together they take at most that. Coupons of the invoice follow in order of attachment: each takes from the
+ * remainder of the previous ones, spread over the lines.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
@@ -15,50 +15,49 @@ export type CouponInForce = {
   readonly coupon: Coupon;
   readonly coupon_association_id: string | null;
   readonly subscription_id: string | null;
-  /** The key of the lines that it takes from; null where it takes from the invoice. */
+  /** Key of the lines that the coupon discounts; null if it discounts the invoice. */
   readonly line: string | null;
-  /** Of those that go on for that line. */
+  /** Keys of the lines that succeed that line. */
   readonly followers?: ReadonlySet<string>;
-  /** From when on and until when it works; open where null. */
+  /** Interval in which the coupon applies, from `start_ms` until `end_ms`, exclusive; null is open. */
   readonly start_ms: Milliseconds | null;
   readonly end_ms: Milliseconds | null;
-  /** On how many other invoices it has taken something off; not counted where it works for ever. */
+  /** Number of other invoices that the coupon discounted; not counted for `forever`. */
   readonly uses?: number;
-  /** It takes off again what this invoice gives back of it, and no more. */
+  /** The coupon applies again for the part of its discount that this invoice credits, and no more. */
   readonly is_returning?: boolean;
 };
 
 export type DiscountableLine = {
   readonly amount: Decimal;
-  /** What a coupon names it by. */
+  /** Key by which coupons name the line. */
   readonly key: string | null;
-  /** Its place on an invoice, by which coupons name it that are stated by hand. */
+  /** Index of the line on an invoice, by which coupons of a manual invoice name it. */
   readonly place?: string | undefined;
-  /** When it is charged; null where it is charged at any time. */
+  /** Instant of the charge; null if it matches every coupon's interval. */
   readonly charged_ms: Milliseconds | null;
-  /** Of what is given back: the discounts that go with it. No coupon works on it. */
+  /** Set for a credited line: the discounts credited with it. No coupon applies to it. */
   readonly credit_adjustments?: LineDiscounts | undefined;
-  /** What coupons took off it before. */
+  /** Earlier discounts on the line. */
   readonly discounted?: LineDiscounts | undefined;
-  /** Lines that are parts of one charge: a coupon takes off them what it would take off the whole. */
+  /** Lines with one `chain` are parts of one charge: a coupon discounts them like the whole. */
   readonly chain?: string | undefined;
 };
 
-/** What the coupon of one association took off a line, or what a line gives back of it. */
+/** Discount on a line by the coupon of one association, or the part of it that a line credits. */
 export type DiscountShare = { readonly coupon_association_id: string; readonly discount_amount: Decimal };
-/** The same as it is stored. */
 export type LineDiscount = { readonly coupon_association_id: string; readonly discount_amount: string };
 
 export type LineDiscounts = {
   readonly line_item_discount: Decimal;
   readonly invoice_level_discount: Decimal;
-  /** How much of both is of which coupon of a subscription; not known where absent. */
+  /** Both discounts by coupon of a subscription; absent if unknown. */
   readonly shares?: readonly DiscountShare[] | undefined;
 };
 
 export type AppliedCoupon = {
   readonly by: CouponInForce;
-  /** The index of its line; null where it was taken off the invoice. */
+  /** Index of the discounted line; null if the invoice was discounted. */
   readonly line: number | null;
   readonly original_price: Decimal;
   readonly discounted_amount: Decimal;
@@ -68,7 +67,7 @@ export type InvoiceDiscounts = { readonly lines: readonly LineDiscounts[]; reado
 
 type DiscountTerms = Pick<Coupon, 'type' | 'amount_off' | 'percentage_off'>;
 
-/** What it takes off an amount: rounded, and never more than that is. */
+/** Discount on an amount: rounded, and at most the amount. */
 export function computeDiscount(
   { type, amount_off, percentage_off }: DiscountTerms,
   amount: Decimal,
@@ -79,7 +78,7 @@ export function computeDiscount(
   return Decimal.min(amount, roundMoney(off, currency));
 }
 
-/** Whether it works once more, after it has worked on so many invoices. */
+/** Whether the coupon applies once more after `uses` invoices. */
 export function isUsableAgain(
   { cadence, duration_in_periods }: Pick<Coupon, 'cadence' | 'duration_in_periods'>,
   uses: number,
@@ -119,7 +118,7 @@ export function applyCoupons(
   return { lines: taken, applied: taking.applied };
 }
 
-/** A fixed amount is one for all lines of what the coupon is for. */
+/** A fixed amount is one amount for all lines of the coupon's target. */
 function applyToLines(by: CouponInForce, taking: DiscountState): void {
   const { coupon } = by;
   let room = computeDiscountLimit(by, taking);
@@ -138,8 +137,8 @@ function applyToLines(by: CouponInForce, taking: DiscountState): void {
 }
 
 /**
- * By its place, what comes off a part of one charge: what comes off all parts up to it less what came off before, and never more than comes
- * off the whole. So the parts have the discount of the whole, also where one of them is below 0.
+ * Discount of a part of a chain, by its index: the discount of all parts up to it, at most that of the whole, less the discounts of the
+ * earlier parts. So the parts have the discount of the whole, also if one of them is below 0.
  */
 function computeChainDiscounts(by: CouponInForce, { lines, currency }: DiscountState): (index: number) => Decimal {
   const isDiscounted = (line: DiscountableLine) => isTargeted(by, line) && isApplicable(by, line);
@@ -195,13 +194,13 @@ function isApplicable(
   return (start_ms === null || start_ms <= charged_ms) && (end_ms === null || charged_ms < end_ms);
 }
 
-/** What coupons left of a line so far; negative of a line that lowers the invoice. */
+/** Amount of a line after the discounts so far; negative for a line that lowers the invoice. */
 function computeUndiscounted(index: number, { lines, taken }: DiscountState): Decimal {
   const { line_item_discount, invoice_level_discount } = taken[index]!;
   return lines[index]!.amount.minus(line_item_discount).minus(invoice_level_discount);
 }
 
-/** What a fixed coupon may take at most in all; null where its own amount alone limits it. */
+/** Maximum of all discounts by a fixed coupon; null for a percentage coupon. */
 function computeDiscountLimit(by: CouponInForce, { taken, currency }: DiscountState): Decimal | null {
   const { coupon, is_returning } = by;
   if (coupon.type !== 'fixed') return null;
@@ -211,14 +210,14 @@ function computeDiscountLimit(by: CouponInForce, { taken, currency }: DiscountSt
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));
 }
 
-/** Of what another coupon gave nothing comes back to this one. Where it is not known whose it was, it may be. */
+/** Discount of the coupon on a line. Discounts of other coupons do not count; if shares are unknown, all of the discount counts. */
 function computeTakenByCoupon({ coupon_association_id }: CouponInForce, line: LineDiscountState): Decimal {
   if (!line.shares) return line.line_item_discount.plus(line.invoice_level_discount);
   const own = line.shares.filter((share) => share.coupon_association_id === coupon_association_id);
   return sumDecimals(own.map(({ discount_amount }) => discount_amount));
 }
 
-/** As it is stored, in all by each. */
+/** Stored form of the shares, summed up by coupon. */
 export function toLineDiscounts(shares: readonly DiscountShare[] | undefined): LineDiscount[] | null {
   if (!shares || shares.length === 0) return null;
   return mergeShares(shares).map((share) => ({ ...share, discount_amount: share.discount_amount.toFixed() }));

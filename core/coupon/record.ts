@@ -1,6 +1,6 @@
 /**
- * A coupon: what is taken off, for how many periods, and until when and how often it may be redeemed
- * (docs/rules/coupons.md). Which fields go together, and why a coupon cannot be redeemed, are decided here.
+ * A coupon with its discount, its number of periods and its redemption limits (docs/rules/coupons.md). This file validates the combination
+ * of fields and decides whether a coupon can be redeemed.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -24,33 +24,39 @@ const COUPON_CADENCES = ['once', 'repeated', 'forever'] as const;
 const MAX_REDEMPTIONS = 1_000_000;
 const MAX_PERCENTAGE = 100;
 
-/** What a client states of a new coupon, as it is stored. */
+/** Fields of a request for a new coupon, in stored form. */
 export const couponFields = z.object({
-  name: requiredName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'Name for people.' }),
   coupon_code: optionalKey.default(null).meta({
-    description: 'What is typed to redeem it, in any case of its letters; of one published coupon.',
+    description: 'Code that redeems the coupon: case-insensitive, unique among published coupons. Default: none.',
   }),
-  type: anyCase(COUPON_TYPES).meta({ description: 'fixed takes off `amount_off`, percentage `percentage_off`.' }),
+  type: anyCase(COUPON_TYPES).meta({
+    description: '`fixed` takes off `amount_off`, `percentage` takes off `percentage_off`.',
+  }),
   amount_off: orNull(decimalText).meta({
-    description: 'Of a fixed coupon: how much, in units of the currency; greater than 0.',
+    description:
+      'Discount of a fixed coupon, in units of the currency; greater than 0. Refused for a percentage coupon.',
   }),
   percentage_off: orNull(decimalText).meta({
-    description: 'Of a percentage coupon: how many percent, greater than 0 and at most 100.',
+    description: 'Discount of a percentage coupon; greater than 0 and at most 100. Refused for a fixed coupon.',
   }),
   currency: orNull(z.string()).meta({
-    description: 'Of a fixed coupon: the currency that its amount is in, which is that of what it is redeemed for.',
+    description:
+      "Currency of a fixed coupon's amount (ISO 4217). It must be the currency of the subscription or invoice that redeems the coupon.",
   }),
   cadence: anyCase(COUPON_CADENCES).meta({
-    description: 'once: in one period; repeated: in `duration_in_periods` of them; forever: in all.',
+    description: '`once` applies in one period, `repeated` in `duration_in_periods` of them, `forever` in all.',
   }),
-  duration_in_periods: orNull(int32).meta({ description: 'Of a repeated coupon: in how many periods it works.' }),
-  redeem_after: orNull(timestampText).meta({ description: 'From when on it may be redeemed; at once when absent.' }),
-  redeem_before: orNull(timestampText).meta({ description: 'Until when, inclusive; without an end when absent.' }),
+  duration_in_periods: orNull(int32).meta({
+    description: 'Number of periods in which a repeated coupon applies; at least 1.',
+  }),
+  redeem_after: orNull(timestampText).meta({ description: 'Start of redemption. Default: redeemable at once.' }),
+  redeem_before: orNull(timestampText).meta({ description: 'End of redemption, inclusive. Default: no end.' }),
   max_redemptions: orNull(int32).meta({
-    description: 'How often it may be redeemed in all, from 1 to 1,000,000; without a limit when absent.',
+    description: 'Maximum number of redemptions, from 1 to 1,000,000. Default: no limit.',
   }),
   rules: orNull(z.record(z.string(), z.unknown())).meta({
-    description: 'An object of your own, kept and answered; nothing here goes by it.',
+    description: 'Object for your own use. It is stored and returned, and has no effect.',
   }),
   metadata,
 });
@@ -58,12 +64,12 @@ export type CouponFields = z.output<typeof couponFields>;
 
 export const couponShape = couponFields.extend({
   id: z.string(),
-  total_redemptions: z.int().meta({ description: 'How often it was redeemed.' }),
+  total_redemptions: z.int().meta({ description: 'Number of redemptions.' }),
   ...baseFields,
 });
 export type Coupon = z.output<typeof couponShape>;
 
-/** The coupon that a request asks for, when its fields go together. */
+/** Validates the fields of a requested coupon and their combination. */
 export function defineCoupon(input: CouponFields): CouponFields {
   checkDiscountFields(input);
   checkDuration(input);
@@ -95,7 +101,7 @@ function checkDuration({ cadence, duration_in_periods }: CouponFields): void {
     if (duration_in_periods < 1) throw invalid(duration, 'must be greater than 0');
     return;
   }
-  // One period is what `once` says already.
+  // `once` means one period already.
   if (cadence === 'once' && duration_in_periods === 1) return;
   if (duration_in_periods !== null) throw invalid(duration, `is not allowed for a coupon that works ${cadence}`);
 }
@@ -110,7 +116,7 @@ function checkRedemption({ redeem_after, redeem_before, max_redemptions }: Coupo
 export type CouponRedemption = { readonly now: Milliseconds; readonly currency?: string };
 export type CouponRefusal = { readonly field: string; readonly reason: string; readonly why: string };
 
-/** Why the coupon cannot be redeemed now, of something in this currency where one is named; null when it can. */
+/** Reason why the coupon cannot be redeemed now, in `currency` if given; null if it can. */
 export function findCouponRefusal(coupon: Coupon, { now, currency }: CouponRedemption): CouponRefusal | null {
   const toRefusal = (field: string, reason: string, why: string) => ({ field, reason, why });
   const { status, redeem_after, redeem_before, max_redemptions, total_redemptions } = coupon;

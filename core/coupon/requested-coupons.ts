@@ -1,23 +1,28 @@
-/** Coupons that are stated with a new subscription, or with one of its phases (docs/rules/coupons.md, "Stated with a subscription"). */
+/** Coupons in a request for a subscription or one of its phases (docs/rules/coupons.md, "Stated with a subscription"). */
 import { z } from 'zod';
 import { keyText, orNull, timestampText } from '../record.ts';
 
 const name = keyText.min(1);
 const subscriptionCoupon = z.object({
-  coupon_code: name.meta({ description: 'The code, in any case of its letters.' }),
-  start_date: orNull(timestampText).meta({ description: 'From when on it works; from the start when absent.' }),
-  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
-  price_id: orNull(name).meta({ description: 'The price whose line it takes from; from the invoice when absent.' }),
+  coupon_code: name.meta({ description: 'Code of the coupon, case-insensitive.' }),
+  start_date: orNull(timestampText).meta({
+    description: 'Start of the interval in which the coupon applies. Default: the start of the subscription or phase.',
+  }),
+  end_date: orNull(timestampText).meta({ description: 'End of that interval, exclusive. Default: open.' }),
+  price_id: orNull(name).meta({
+    description: 'Price whose line the coupon discounts. Default: the coupon discounts the invoice.',
+  }),
 });
 
-/** Fields of a new subscription and of a phase. */
 export const subscriptionCouponFields = {
   subscription_coupons: orNull(z.array(subscriptionCoupon).max(100)).meta({
-    description: 'Coupons that it redeems, with dates and prices of their own.',
+    description: 'Coupons to redeem, with their own dates and prices; at most 100.',
   }),
-  coupons: orNull(z.array(name).max(100)).meta({ description: 'The same by ids or codes, for the whole of it.' }),
+  coupons: orNull(z.array(name).max(100)).meta({
+    description: 'Coupons to redeem for the whole subscription or phase, by id or code; at most 100.',
+  }),
   line_item_coupons: orNull(z.record(name, z.array(name).max(100))).meta({
-    description: 'The same by the id of the price whose line they take from.',
+    description: 'Coupons to redeem by the id of the price whose line they discount; at most 100 for each price.',
   }),
 };
 
@@ -25,16 +30,16 @@ const terms = z.object(subscriptionCouponFields);
 type SubscriptionCouponTerms = z.output<typeof terms>;
 
 export type RequestedCoupon = {
-  /** Where the request states it. */
+  /** Path of the coupon in the request. */
   readonly field: string;
-  /** An id or a code. */
+  /** Id or code of the coupon. */
   readonly named: string;
   readonly price_id: string | null;
   readonly start_date: string | null;
   readonly end_date: string | null;
 };
 
-/** In the order of the request: those of subscriptions first, then those of lines. */
+/** Order: `coupons`, `subscription_coupons`, `line_item_coupons`. */
 export function listRequestedCoupons(
   { subscription_coupons, coupons, line_item_coupons }: SubscriptionCouponTerms,
   prefix = '',

@@ -1,6 +1,6 @@
 /**
- * One time that a grant gives its credits to a subscription: a record of its own, unique by grant, subscription and period, which is
- * made before it is due and is applied, put off, skipped or cancelled then (docs/rules/credits.md, "Applications").
+ * One granting of credits to a subscription, unique by grant, subscription and period. The record is created before it
+ * is due, and is then applied, postponed, skipped or cancelled (docs/rules/credits.md, "Applications").
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -18,51 +18,51 @@ export const APPLICATION_REASONS = [
 ] as const;
 export type ApplicationStatus = (typeof APPLICATION_STATUSES)[number];
 
-/** What may still be applied. */
+/** Statuses that may still become applied. */
 export const OPEN_APPLICATIONS: readonly ApplicationStatus[] = ['pending', 'failed'];
 
 export const creditGrantApplicationShape = z.object({
   id: z.string(),
-  credit_grant_id: z.string().meta({ description: 'The grant.' }),
-  subscription_id: z.string().meta({ description: 'The subscription that it is given for.' }),
+  credit_grant_id: z.string().meta({ description: 'Grant that is applied.' }),
+  subscription_id: z.string().meta({ description: 'Subscription that gets the credits.' }),
   addon_association_id: z
     .string()
     .nullish()
-    .meta({ description: 'Of the grant of an add-on: how the subscription has it.' }),
-  scheduled_for: timestampText.meta({ description: 'When it is applied, or tried again.' }),
-  applied_at: timestampText.nullish().meta({ description: 'When it was applied; null before.' }),
-  period_start: timestampText.meta({ description: 'The begin of the period for which it is given.' }),
-  period_end: timestampText.nullish().meta({ description: 'The end of that period; null of what is given once.' }),
+    .meta({ description: 'Association of the add-on whose grant this is; null for any other grant.' }),
+  scheduled_for: timestampText.meta({ description: 'Instant at which it is applied or retried.' }),
+  applied_at: timestampText.nullish().meta({ description: 'Instant at which it was applied; null before.' }),
+  period_start: timestampText.meta({ description: 'Start of the period that the credits are for.' }),
+  period_end: timestampText.nullish().meta({ description: 'End of that period; null for a ONETIME grant.' }),
   application_status: z.enum(APPLICATION_STATUSES).meta({
     description:
-      'pending and failed: it is to come; applied: the wallet has it; skipped: there was nothing left to give; cancelled: it does not come.',
+      'Status. pending, failed: still due. applied: the wallet has the credits. skipped: no credits were left to grant. cancelled: will not be applied.',
   }),
-  credits: decimalText.meta({ description: 'How many credits.' }),
+  credits: decimalText.meta({ description: 'Number of credits.' }),
   application_reason: z
     .enum(APPLICATION_REASONS)
-    .meta({ description: 'Whether it is the first of several, or the only one.' }),
+    .meta({ description: 'Position in the grant: the first of several, a later one, or the only one.' }),
   subscription_status_at_application: z
     .enum(SUBSCRIPTION_STATUSES)
     .nullish()
-    .meta({ description: 'What the subscription was when it was looked at last; null before.' }),
-  retry_count: z.int().meta({ description: 'How often it was put off, or failed.' }),
+    .meta({ description: 'Status of the subscription at the last attempt; null before.' }),
+  retry_count: z.int().meta({ description: 'Number of postponements and failures.' }),
   failure_reason: z
     .string()
     .nullish()
-    .meta({ description: 'Why it was put off, skipped or cancelled, or has failed.' }),
-  metadata: metadata.nullish().meta({ description: 'Nothing yet: null.' }),
-  idempotency_key: z
-    .string()
-    .meta({ description: 'One key is one credit; that of its wallet transaction is `farthing/grant/` and this one.' }),
+    .meta({ description: 'Reason why it was postponed, skipped or cancelled, or has failed.' }),
+  metadata: metadata.nullish().meta({ description: 'Always null at present.' }),
+  idempotency_key: z.string().meta({
+    description:
+      'Unique key of the granting. The idempotency key of its wallet transaction is `farthing/grant/` followed by this key.',
+  }),
   ...baseFields,
 });
 export type CreditGrantApplication = z.output<typeof creditGrantApplicationShape>;
 
-/** A grant as a subscription has it. */
 export type AppliedGrant = {
   readonly grant: CreditGrant;
   readonly subscription: BillingCycles & { readonly id: string; readonly plan_id: string };
-  /** Of a grant of an add-on. */
+  /** Set for a grant of an add-on only. */
   readonly association: {
     readonly id: string;
     readonly quantity: number;
@@ -84,7 +84,6 @@ type PlannedApplication = Pick<
   | 'idempotency_key'
 >;
 
-/** The first one of what begins then. */
 export function planFirstApplication(given: AppliedGrant, from: Milliseconds): PlannedApplication {
   const { grant } = given;
   if (grant.cadence === 'ONETIME')
@@ -99,7 +98,7 @@ export function planFirstApplication(given: AppliedGrant, from: Milliseconds): P
   return buildApplication(given, { ...period, credits, reason: 'first_time_recurring_credit_grant' });
 }
 
-/** The one that follows; null where the grant gives no more: a period that would end behind the end of the grant is none. */
+/** Application after `last`. Null if the grant has ended: a period that would end after the grant is not granted. */
 export function planNextApplication(
   given: AppliedGrant,
   last: Pick<CreditGrantApplication, 'period_end'>,
@@ -109,24 +108,24 @@ export function planNextApplication(
   const { period, whole } = computeGrantPeriod(given, from);
   const end = deriveGrantEnd(given);
   if (end !== null && period.end > end) return null;
-  // Whole, unless the grid has moved since: what is left until its next instant has its share.
+  // Full credits. If the grid has moved, only the share of the time until its next instant.
   const credits = computeCreditShare(computeWholeCredits(given), whole, from);
   return buildApplication(given, { ...period, credits, reason: 'recurring_credit_grant' });
 }
 
-/** Of several of an add-on each gives. */
+/** An add-on grants once per unit of its quantity. */
 function computeWholeCredits({ grant, association }: AppliedGrant): Decimal {
   return new Decimal(grant.credits).times(association?.quantity ?? 1);
 }
 
-/** Those of a plan and of an add-on lie on the grid of the subscription, those of its own on their own. */
+/** Grants of a plan or an add-on use the grid of the subscription; its own grants have their own anchor. */
 function computeGrantPeriod({ grant, subscription }: AppliedGrant, start: Milliseconds) {
   const anchor = toInstant(grant.credit_grant_anchor ?? subscription.billing_anchor);
   const { timezone } = subscription;
   return toGrantPeriod({ period: grant.period!, period_count: grant.period_count!, anchor, timezone }, start);
 }
 
-/** When it ends: by itself, with the subscription, or with the add-on. */
+/** Earliest end of the grant, the subscription and the add-on. */
 function deriveGrantEnd({ grant, subscription, association }: AppliedGrant): Milliseconds | null {
   const ends = [grant.end_date, subscription.end_date, association?.end_date].flatMap((end) =>
     end ? toInstant(end) : [],
@@ -160,7 +159,6 @@ function buildApplication(
   };
 }
 
-/** What is done with what is due, by the state of its subscription. */
 const ACTIONS: Record<SubscriptionStatus, 'apply' | 'defer' | 'cancel'> = {
   active: 'apply',
   trialing: 'apply',
@@ -177,7 +175,7 @@ export function deriveApplicationAction(status: SubscriptionStatus) {
 const DEFER_MINUTES = 30;
 const DOUBLED_MAX = 4;
 
-/** After how long what was put off, or has failed, is tried again: twice as long each time, up to eight hours. */
+/** Delay before the next attempt. It doubles each time, from 30 minutes up to eight hours. */
 export function computeDeferMinutes(retry_count: number): number {
   return DEFER_MINUTES * 2 ** Math.min(retry_count, DOUBLED_MAX);
 }
@@ -190,7 +188,10 @@ export type ApplicationOutcome =
 
 type ApplicationContext = { readonly status: SubscriptionStatus; readonly now: Milliseconds };
 
-/** What becomes of one that is due. Where it is put off nothing follows yet; where it is cancelled nothing does. */
+/**
+ * Outcome of a due application. After a deferral the next application is not planned yet; after a cancellation it never
+ * is.
+ */
 export function deriveApplicationOutcome(
   given: AppliedGrant,
   { period_start, credits }: Pick<CreditGrantApplication, 'period_start' | 'credits'>,
@@ -208,7 +209,7 @@ export function deriveApplicationOutcome(
   return { action: 'apply', expires_at };
 }
 
-/** Why a grant gives nothing for a period that begins then; null where it does. */
+/** Reason why the grant has ended for a period that begins at `period_start`; null if it has not. */
 export function findGrantEndReason(
   { grant, subscription, association }: AppliedGrant,
   period_start: Milliseconds,
@@ -221,7 +222,6 @@ export function findGrantEndReason(
   return isOver(subscription.end_date) ? 'the subscription has ended' : null;
 }
 
-/** What it is from then on when it was not applied: again after a while. */
 export function deferApplication({ retry_count }: Pick<CreditGrantApplication, 'retry_count'>, now: Milliseconds) {
   return {
     retry_count: retry_count + 1,

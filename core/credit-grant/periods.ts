@@ -1,7 +1,7 @@
 /**
- * When a grant gives its credits, how many, and until when they are good: a recurring one in every period of the grid of its anchor, where
- * a first period that is shorter than its whole gives its share (docs/rules/credits.md, "A short first period", "When credits expire").
- * Instants are milliseconds since 1970.
+ * Computes the periods, shares and expiry of granted credits. A recurring grant adds credits in every period of its
+ * anchor's grid, and a short first period adds its share (docs/rules/credits.md, "A short first period", "When credits
+ * expire"). Instants are milliseconds since 1970.
  */
 import { Decimal, type DecimalInput } from '../decimal.ts';
 import type { Subscription } from '../subscription/record.ts';
@@ -13,12 +13,12 @@ import type { CreditGrant } from './record.ts';
 export type GrantPeriods = {
   readonly period: RecurringPeriod;
   readonly period_count: number;
-  /** From where on periods are counted. */
+  /** Origin of the period grid. */
   readonly anchor: Milliseconds;
   readonly timezone: string;
 };
 
-/** The period of a recurring grant that begins then, and the whole of which it is a part. */
+/** Period of a recurring grant that begins at `period_start`, and the whole period that contains it. */
 export function toGrantPeriod(
   { period, period_count, anchor, timezone }: GrantPeriods,
   period_start: Milliseconds,
@@ -28,7 +28,7 @@ export function toGrantPeriod(
   return { period: { start: period_start, end: nextPeriodEnd({ ...rule, period_start }) }, whole };
 }
 
-/** What a period that begins then gives of the credits of the whole: the share of its time, to the millisecond. */
+/** Share of `credits` for a period that begins at `from`, in proportion to its time, to the millisecond. */
 export function computeCreditShare(credits: DecimalInput, whole: Period, from: Milliseconds): Decimal {
   if (from <= whole.start) return new Decimal(credits);
   if (from >= whole.end) return new Decimal(0);
@@ -55,7 +55,7 @@ export type BillingCycles = Pick<
   | 'timezone'
 >;
 
-/** Until when what is given for a period that begins then is good; null is for ever. */
+/** Expiry of credits for a period that begins at `period_start`; null if they never expire. */
 export function computeCreditExpiry(
   { expiration_type, expiration_duration, expiration_duration_unit }: CreditExpiration,
   period_start: Milliseconds,
@@ -72,7 +72,7 @@ export function computeCreditExpiry(
   });
 }
 
-/** The end of the billing period, or of the trial, in which an instant lies. */
+/** End of the billing period or trial that contains `at`. */
 function findCycleEnd(subscription: BillingCycles, at: Milliseconds): Milliseconds {
   const { billing_anchor, current_period_start, current_period_end, trial_start, trial_end } = subscription;
   const [running, runningEnd] = [toInstant(current_period_start), toInstant(current_period_end)];
@@ -80,7 +80,7 @@ function findCycleEnd(subscription: BillingCycles, at: Milliseconds): Millisecon
   if (trial_start && trial_end && at >= toInstant(trial_start) && at < toInstant(trial_end))
     return toInstant(trial_end);
   const last = subscription.end_date ? toInstant(subscription.end_date) : Number.POSITIVE_INFINITY;
-  // What lies behind the subscription is good as long as what its last instant gave.
+  // Credits for a period after the end of the subscription expire at that end.
   if (at >= last) return last;
   const paid = toInstant(trial_end ?? subscription.start_date);
   let start = at >= runningEnd ? runningEnd : Math.min(paid, at);

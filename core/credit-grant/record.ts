@@ -1,6 +1,6 @@
 /**
- * A credit grant: credits that a plan gives to each of its subscriptions, or that one subscription gets, once or in every
- * period, and when they expire (docs/rules/credits.md). What they do to a wallet is not decided here.
+ * A credit grant: credits for each subscription to a plan or with an add-on, or for one subscription, once or per
+ * period, with an expiry (docs/rules/credits.md). This file does not change wallets.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -23,51 +23,61 @@ import { creditPriority } from '../wallet/record.ts';
 export const creditGrantScope = anyCase(['PLAN', 'SUBSCRIPTION', 'ADDON']);
 const REFERENCES = { PLAN: 'plan_id', SUBSCRIPTION: 'subscription_id', ADDON: 'addon_id' } as const;
 
-/** What a client states of a new credit grant, as it is stored. */
 export const creditGrantFields = z.object({
-  name: requiredName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'Display name.' }),
   scope: creditGrantScope.meta({
-    description: 'PLAN: each subscription to the plan gets it; SUBSCRIPTION: this one does; ADDON: who has the add-on.',
+    description:
+      'Recipients. PLAN: each subscription to the plan. SUBSCRIPTION: this subscription. ADDON: each subscription with the add-on.',
   }),
-  plan_id: orNull(z.string()).meta({ description: 'The plan, of scope PLAN.' }),
-  subscription_id: orNull(z.string()).meta({ description: 'The subscription, of scope SUBSCRIPTION.' }),
-  addon_id: orNull(z.string()).meta({ description: 'The add-on, of scope ADDON.' }),
-  credits: decimalText.meta({ description: 'How many credits each time; greater than 0.' }),
-  cadence: anyCase(['ONETIME', 'RECURRING']).meta({ description: 'Once, or in every period.' }),
-  period: orNull(anyCase(RECURRING_PERIODS)).meta({ description: 'Of RECURRING: how long a period is.' }),
-  period_count: orNull(int32).meta({ description: 'Of RECURRING: how many of these make a period; greater than 0.' }),
+  plan_id: orNull(z.string()).meta({ description: 'Plan. Required for scope PLAN, else refused.' }),
+  subscription_id: orNull(z.string()).meta({
+    description: 'Subscription. Required for scope SUBSCRIPTION, else refused.',
+  }),
+  addon_id: orNull(z.string()).meta({ description: 'Add-on. Required for scope ADDON, else refused.' }),
+  credits: decimalText.meta({ description: 'Number of credits per granting, greater than 0.' }),
+  cadence: anyCase(['ONETIME', 'RECURRING']).meta({ description: 'Frequency: once, or in every period.' }),
+  period: orNull(anyCase(RECURRING_PERIODS)).meta({
+    description: 'Unit of the period. Required for RECURRING, refused for ONETIME.',
+  }),
+  period_count: orNull(int32).meta({
+    description: 'Number of units in a period, greater than 0. Required for RECURRING, refused for ONETIME.',
+  }),
   expiration_type: orDefault(anyCase(['NEVER', 'DURATION', 'BILLING_CYCLE']), 'NEVER').meta({
-    description: 'When the credits expire: not at all, after a duration, or with the billing period.',
+    description: 'Expiry of the credits: never, after a duration, or with the billing period. Default: NEVER.',
   }),
-  expiration_duration: orNull(int32).meta({ description: 'Of DURATION: after how many units; greater than 0.' }),
+  expiration_duration: orNull(int32).meta({
+    description: 'Number of units until expiry, greater than 0. Required for DURATION, else refused.',
+  }),
   expiration_duration_unit: orNull(anyCase(['DAY', 'WEEK', 'MONTH', 'YEAR'])).meta({
-    description: 'Of DURATION: the unit.',
+    description: 'Unit of the duration. Required for DURATION, else refused.',
   }),
   priority: creditPriority,
-  conversion_rate: orNull(decimalText).meta({ description: 'What a credit is in money; 1 when absent.' }),
+  conversion_rate: orNull(decimalText).meta({ description: 'Money value of a credit, greater than 0. Default: 1.' }),
   topup_conversion_rate: orNull(decimalText).meta({
-    description: 'What a credit that is bought is in money; the conversion rate when absent.',
+    description: 'Price of a bought credit, greater than 0. Default: the conversion rate.',
   }),
-  start_date: orNull(timestampText).meta({ description: 'Of scope SUBSCRIPTION: from when on.' }),
-  end_date: orNull(timestampText).meta({ description: 'Of scope SUBSCRIPTION: until when; open when absent.' }),
+  start_date: orNull(timestampText).meta({ description: 'Start. Required for scope SUBSCRIPTION, else refused.' }),
+  end_date: orNull(timestampText).meta({ description: 'End, for scope SUBSCRIPTION only. Default: open.' }),
   credit_grant_anchor: orNull(timestampText).meta({
-    description: 'Of scope SUBSCRIPTION: from where on periods are counted; the start when absent.',
+    description: 'Origin of the periods, for scope SUBSCRIPTION only, not before the start. Default: the start.',
   }),
   metadata,
 });
 type CreditGrantFields = z.output<typeof creditGrantFields>;
 
-/** Of a subscription that is made with it: it is of scope SUBSCRIPTION, and begins with the subscription unless it says otherwise. */
+/** Grant in a request for a new subscription. Its scope is SUBSCRIPTION, and it begins with the subscription by default. */
 export const ownCreditGrantFields = creditGrantFields.extend({
-  scope: orDefault(creditGrantScope, 'SUBSCRIPTION').meta({ description: 'SUBSCRIPTION, also when absent.' }),
-  subscription_id: orNull(z.string()).meta({ description: 'Nothing: the subscription has no id yet.' }),
+  scope: orDefault(creditGrantScope, 'SUBSCRIPTION').meta({
+    description: 'Only SUBSCRIPTION is accepted. Default: SUBSCRIPTION.',
+  }),
+  subscription_id: orNull(z.string()).meta({ description: 'Refused here, because the subscription has no id yet.' }),
   start_date: orNull(timestampText).meta({
-    description: 'From when on; from the start of the subscription when absent.',
+    description: 'Start. Default: the start of the subscription.',
   }),
 });
 export type OwnCreditGrant = z.output<typeof ownCreditGrantFields>;
 
-/** The grant of a new subscription, when its fields go together. */
+/** Validates the grant of a new subscription and adds its defaults. */
 export function defineSubscriptionGrant(
   input: OwnCreditGrant,
   subscription: SubscriptionTerm & { readonly id: string },
@@ -83,7 +93,7 @@ export function defineSubscriptionGrant(
 export const creditGrantShape = creditGrantFields.extend({ id: z.string(), ...baseFields });
 export type CreditGrant = z.output<typeof creditGrantShape>;
 
-/** The grant that a request asks for, when its fields go together. */
+/** Validates a requested grant and adds its defaults. */
 export function defineCreditGrant(input: CreditGrantFields): CreditGrantFields {
   checkReferences(input);
   checkPositive(input);
@@ -139,7 +149,7 @@ function checkExpiration(input: CreditGrantFields): void {
 type CreditGrantDates = Pick<CreditGrant, 'start_date' | 'end_date'>;
 type SubscriptionTerm = { readonly start_date: string; readonly end_date?: string | null | undefined };
 
-/** A grant of a subscription lies inside of it. */
+/** A grant of a subscription lies within its active interval. */
 export function checkWithinSubscription(
   { start_date, end_date }: CreditGrantDates,
   subscription: SubscriptionTerm,
@@ -160,7 +170,7 @@ export function checkCanBeGranted(subscription: { readonly id: string; readonly 
 
 type CreditGrantRates = Pick<CreditGrant, 'conversion_rate' | 'topup_conversion_rate'>;
 
-/** All grants of one plan go to one wallet, which has one rate. */
+/** All grants of a plan or add-on credit one wallet, which has one rate. */
 export function checkSameRates(grant: CreditGrantRates, others: readonly CreditGrantRates[]): void {
   const [own] = others;
   if (own === undefined) return;
@@ -173,7 +183,10 @@ export function checkSameRates(grant: CreditGrantRates, others: readonly CreditG
 const toConversionRate = ({ conversion_rate }: CreditGrantRates) => new Decimal(conversion_rate ?? 1);
 const toTopupRate = (rates: CreditGrantRates) => new Decimal(rates.topup_conversion_rate ?? toConversionRate(rates));
 
-/** From an instant on: a grant of a subscription ends then, and stays until then; a template is not used any more. */
+/**
+ * A grant of a subscription ends at `from` and stays published until then. A template has no dates and is archived at
+ * once.
+ */
 export function planGrantArchive(
   grant: Pick<CreditGrant, 'scope' | 'start_date' | 'end_date'>,
   from: number,

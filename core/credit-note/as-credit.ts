@@ -1,6 +1,6 @@
 /**
- * What came back of a charge, as the line of a change would say it: before its discounts, with the discounts and the tax that
- * went with it (docs/rules/credit-notes.md, "No more than was charged").
+ * Converts returned amounts to the form of a change's credit line: the amount before discounts, with its discounts and
+ * tax (docs/rules/credit-notes.md, "No more than was charged").
  */
 import type { LineDiscount } from '../coupon/discounts.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
@@ -18,7 +18,7 @@ export type CreditedCharge = {
   readonly taxes?: readonly LineTax[] | null;
 };
 
-/** `returned` is to the minor unit what the line of the change comes to, after its discounts, and in tax that is added. */
+/** The amount after discounts, and the added tax, equal `returned` to the minor unit. */
 export function toCredit<Charge extends CreditedCharge>(
   charge: Charge,
   returned: ReturnedAmount,
@@ -45,7 +45,7 @@ export function toCredit<Charge extends CreditedCharge>(
 
 type CreditSharing = { readonly toShare: (whole: string) => Decimal; readonly currency: string };
 
-/** Tax that was added comes back as it came; what is in the amount has its share of that. */
+/** Added tax returns as recorded. Included tax returns in proportion to the amount. */
 function shareTaxes(taxes: readonly LineTax[], tax: Decimal, { toShare, currency }: CreditSharing): LineTax[] {
   const added = taxes.map((one) => new Decimal(one.tax_behavior === 'exclusive' ? one.tax_amount : '0'));
   const parts = spread(Decimal.min(tax, sumDecimals(added)), added, currency);

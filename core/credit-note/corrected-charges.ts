@@ -1,7 +1,7 @@
 /**
- * What corrections gave back of usage charges, line by line (docs/rules/credit-notes.md, "No more than was charged"). A charge may
- * stand on several lines: of its period, before that was over, and of what came late; what is below 0 comes off those that
- * charged it, the newest first, as far as credit notes have left something of them.
+ * Computes the credits that corrections gave on usage charges, per line (docs/rules/credit-notes.md, "No more than was
+ * charged"). A charge may have several lines: of its period, before the period end, and for late events. A line below 0
+ * reduces the lines that charged it, the newest first, within the amount that credit notes have left.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
@@ -11,12 +11,12 @@ export type ChargeLine = {
   readonly id: string;
   readonly item_id: string;
   readonly service: Period;
-  /** After discounts; below 0 it gives back. */
+  /** After discounts. A line below 0 is a credit. */
   readonly charged: Decimal;
   readonly tax: Decimal;
-  /** Part of it that prepaid credits paid; below 0 if the line gives them back. */
+  /** Part that prepaid credits paid. Below 0 if the line returns them. */
   readonly prepaid: Decimal;
-  /** By credit notes. */
+  /** Amount that credit notes credited. */
   readonly noted: Decimal;
   readonly tax_noted: Decimal;
   readonly prepaid_noted: Decimal;
@@ -24,7 +24,7 @@ export type ChargeLine = {
 
 export type CorrectedAmount = { readonly amount: Decimal; readonly tax: Decimal; readonly prepaid: Decimal };
 
-/** `lines`: all of each charge, oldest first. */
+/** `lines`: all lines of each charge, oldest first. */
 export function computeCorrections(lines: readonly ChargeLine[]): Map<string, CorrectedAmount> {
   const charges = [...groupBy(lines, ({ item_id }) => item_id).values()].flatMap(groupByCharge);
   return new Map(charges.flatMap(correctChargeLines));
@@ -56,7 +56,10 @@ function limitToRoom(rest: Decimal, room: Decimal): Decimal {
   return Decimal.max(ZERO, Decimal.min(rest, room));
 }
 
-/** Lines whose time overlaps are of one charge: what was invoiced before a period was over lies in it. */
+/**
+ * Lines with overlapping periods belong to one charge. A line that was invoiced before the period end lies within the
+ * period.
+ */
 function groupByCharge(lines: readonly ChargeLine[]): ChargeLine[][] {
   const ordered = lines.toSorted((one, other) => one.service.start - other.service.start);
   const charges: ChargeLine[][] = [];

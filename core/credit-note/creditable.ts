@@ -1,6 +1,7 @@
 /**
- * What of an invoice may still be given back (docs/rules/credit-notes.md, "No more than was charged"): the one rule of credit notes, refunds
- * of payments and voids. Whoever asks holds the invoice, so that it stays so until what is given back is written.
+ * Amount of an invoice that can still be credited (docs/rules/credit-notes.md, "No more than was charged"). Credit
+ * notes, refunds of payments and voids use this one rule. The caller locks the invoice, so the amount does not change
+ * before the credit is written.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
@@ -10,13 +11,13 @@ type InvoicePaymentSums = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_a
 type ReturnedPrepaidCredits = Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 type RefundedSum = Pick<Invoice, 'refunded_amount'>;
 
-/** A line of the invoice: what it charged, and what was given back of it so far, in whichever way. */
+/** A line of the invoice: its charge, and all its credits so far. */
 export type CreditableLine = {
   readonly id: string;
   readonly amount: Decimal;
   readonly discount: Decimal;
   readonly tax: Decimal;
-  /** Part of it that prepaid credits paid; none if absent. */
+  /** Part that prepaid credits paid; none if absent. */
   readonly prepaid?: Decimal;
   readonly credited: Decimal;
   readonly tax_credited: Decimal;
@@ -24,17 +25,20 @@ export type CreditableLine = {
   readonly prepaid_credited?: Decimal;
 };
 
-/** An invoice was given its payments and credits of prepaid wallets. An invoice that returned more credits than it used took none. */
+/**
+ * Payments and prepaid credits that the invoice received. An invoice that returned more credits than it used received
+ * none.
+ */
 export function computePaidTotal({ amount_paid, total_prepaid_credits_applied }: InvoicePaymentSums): Decimal {
   return new Decimal(amount_paid).plus(Decimal.max(ZERO, total_prepaid_credits_applied));
 }
 
-/** Of what was given: to a wallet, by a credit note or a void. */
+/** Amount that a credit note or a void can return to a wallet. */
 export function computeRefundable(invoice: InvoicePaymentSums & RefundedSum): Decimal {
   return Decimal.max(ZERO, computePaidTotal(invoice).minus(invoice.refunded_amount));
 }
 
-/** The same, in the two ways in which it goes back: prepaid credits to their lots, the rest with its tax. */
+/** Splits the refundable amount into prepaid credits, which return to their lots, and the rest, with its tax. */
 export function splitRefundable(invoice: InvoicePaymentSums & RefundedSum & ReturnedPrepaidCredits): {
   prepaid: Decimal;
   rest: Decimal;
@@ -46,7 +50,7 @@ export function splitRefundable(invoice: InvoicePaymentSums & RefundedSum & Retu
   return { prepaid, rest: left.minus(prepaid) };
 }
 
-/** Answers the rest of a line after its discounts, the part of it that prepaid credits paid, and the rest of its tax. */
+/** Rest of a line after discounts and credits, the part of it that prepaid credits paid, and the rest of its tax. */
 export function computeLineRemainder(line: Omit<CreditableLine, 'id'>) {
   const { amount, discount, tax, credited, tax_credited, prepaid = ZERO, prepaid_credited = ZERO } = line;
   const left = Decimal.max(ZERO, amount.minus(discount).minus(credited));
@@ -57,7 +61,7 @@ export function computeLineRemainder(line: Omit<CreditableLine, 'id'>) {
   };
 }
 
-/** Money, or credits that include tax, paid this rest of a line: its net and its tax. */
+/** Rest of a line that money or credits with tax paid: its net amount and its tax. */
 export function computePaidRemainder(line: Omit<CreditableLine, 'id'>): { amount: Decimal; tax: Decimal } {
   const { amount, prepaid, tax } = computeLineRemainder(line);
   return { amount: amount.minus(prepaid), tax };
@@ -65,21 +69,22 @@ export function computePaidRemainder(line: Omit<CreditableLine, 'id'>): { amount
 
 type PaidSums = RefundedSum & Pick<Invoice, 'amount_paid' | 'amount_due'>;
 
-/** Of its charges and what was paid too much, by refunds of payments; `by_notes` is what of `refunded_amount` credit notes gave. */
+/**
+ * Amount that refunds of payments can return: charges and overpayment. `by_notes`: part of `refunded_amount` that
+ * credit notes returned.
+ */
 export function computeRefundableCharges(
   invoice: PaidSums,
   { lines, by_notes }: { lines: readonly Omit<CreditableLine, 'id'>[]; by_notes: Decimal },
 ): Decimal {
   const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
-  // Of a part: it is owed again.
+  // A refund of a partial payment makes the amount due again.
   if (over.isNegative()) return new Decimal(invoice.amount_paid);
   const left = lines.map(computePaidRemainder).flatMap(({ amount, tax }) => [amount, tax]);
   return sumDecimals(left).plus(over).minus(computeRefundedByPayments(invoice, by_notes));
 }
 
-/**
- * A payment is refunded up to this amount, by the provider that took it or by hand. Credits that returned to prepaid lots were no money.
- */
+/** Largest refund of a payment, by its provider or by hand. Credits that returned to prepaid lots are not money. */
 export function computeRefundablePayment(
   payment: { readonly amount: string; readonly refunded_amount: string },
   invoice: PaidSums & InvoicePaymentSums & ReturnedPrepaidCredits,
@@ -93,7 +98,10 @@ export function computeRefundablePayment(
   );
 }
 
-/** Of what was charged: not what credit notes gave back, nor what had been paid too much, or in part, which lowers what was paid. */
+/**
+ * Charges that refunds of payments returned. Credit notes do not count, nor do refunds of an overpaid or partial
+ * payment, which lower `amount_paid` instead.
+ */
 export function computeRefundedByPayments({ refunded_amount }: RefundedSum, by_notes: Decimal): Decimal {
   return Decimal.max(ZERO, new Decimal(refunded_amount).minus(by_notes));
 }

@@ -1,4 +1,4 @@
-/** What a credit note makes of its invoice, when it becomes final and when it is voided (docs/rules/credit-notes.md). */
+/** Changes of an invoice by a credit note, at its finalization and when it is voided (docs/rules/credit-notes.md). */
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { derivePaymentStatus } from '../invoice/payment-status.ts';
@@ -40,12 +40,12 @@ function planAdjustedInvoice(invoice: Invoice, note: NoteAmounts, now: Date): In
     ...back,
     ...(back.prepaid_credits_returned ? { refunded_amount: addAmounts(invoice.refunded_amount, credits) } : {}),
   };
-  // A charge that is on its way has not ended yet.
+  // A charge in progress has no result yet.
   if (!new Decimal(amounts.amount_remaining).isZero() || invoice.payment_status === 'PROCESSING') return amounts;
   return { ...amounts, payment_status: 'SUCCEEDED', paid_at: invoice.paid_at ?? now.toISOString() };
 }
 
-/** What is in a wallet may have been spent. */
+/** A final note that credited a wallet cannot be voided, because the amount may be spent. */
 export function checkCanVoidNote({
   credit_note_status,
   credit_note_type,
@@ -68,7 +68,7 @@ export function checkCanVoidNote({
     );
 }
 
-/** What an adjustment had taken off is due again. */
+/** The amount of the adjustment becomes due again. */
 export function planUncreditedInvoice(invoice: Invoice, { total_amount }: NoteAmounts): InvoiceChanges {
   if (invoice.invoice_status !== 'FINALIZED')
     throw notAllowed(`the invoice is ${invoice.invoice_status}: its credit notes stay as they are`);
@@ -83,7 +83,7 @@ export function planUncreditedInvoice(invoice: Invoice, { total_amount }: NoteAm
   return { ...paid, payment_status: 'PENDING', paid_at: null };
 }
 
-/** What was refunded cannot be asked for again. */
+/** A refunded amount cannot become due again. */
 const TO_BE_PAID: readonly PaymentStatus[] = ['PENDING', 'PROCESSING', 'FAILED', 'SUCCEEDED', 'OVERPAID'];
 
 function applyAdjustment(invoice: Invoice, adjustment: Decimal) {

@@ -1,13 +1,13 @@
 /**
- * Which open invoices the left-over credit of a change lowers, and by how much (docs/rules/credit-notes.md, "Adjustments of changes"):
- * first the invoices that charged what is credited, then the others, oldest first. Only the rest was paid.
+ * Offsets the excess credit of a change against open invoices (docs/rules/credit-notes.md, "Adjustments of changes"):
+ * first the invoices with the credited charges, then the others, oldest first. Only the rest was paid.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import { spread } from '../spread.ts';
 
 export type OpenInvoice = Pick<Invoice, 'id' | 'amount_remaining'>;
-/** Credit of a line of an invoice, after its discounts, and the tax of it. */
+/** Credit of an invoice line after its discounts, with its tax. */
 export type CreditedLine = {
   readonly invoice_id: string;
   readonly line_id: string;
@@ -40,18 +40,18 @@ export function planOffsets(
   return { offsets, rest: left };
 }
 
-/** With its tax. */
+/** Includes tax. */
 export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
   return sumDecimals(
     credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)),
   );
 }
 
-/** A line of an invoice that is lowered: what it charged after discounts and prepaid credits, and its tax. */
+/** A line of an invoice that is lowered: its charge after discounts and prepaid credits, and its tax. */
 export type ReducedLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
 export type OffsetLine = ReducedLine;
 
-/** The lines of the note: first what is credited of each line of the invoice, then in proportion to what the lines charged. */
+/** Lines of the note: first the credited amount of each line, then the rest in proportion to the charges. */
 export function planOffsetLines(
   { invoice_id, amount }: CreditOffset,
   {
@@ -85,8 +85,8 @@ type CreditedLineAmounts = {
 };
 
 /**
- * Answers the credit of a line that gives back: its amount after discounts, without the part that returns to prepaid lots, and its tax.
- * Both are not negative.
+ * Credit of a credit line: its amount after discounts, without the part that returns to prepaid lots, and its tax. Both
+ * are not negative.
  */
 export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal; tax: Decimal } {
   const discounted = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
@@ -94,10 +94,10 @@ export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal;
   return { amount: amount.negated(), tax: new Decimal(line.tax_amount).negated() };
 }
 
-/** A charge of usage, newest first where several lines charged it. */
+/** A charge of usage. If several lines charged it, the newest comes first. */
 export type ChargedUsageLine = ReducedLine & { readonly invoice_id: string };
 
-/** A credit of usage that several lines charged comes off the newest first, each with its tax. */
+/** A credit of usage that several lines charged reduces the newest first, each with its tax. */
 export function splitUsageCredit(
   credit: { readonly amount: Decimal; readonly tax: Decimal },
   charged: readonly ChargedUsageLine[],

@@ -1,6 +1,7 @@
 /**
- * What a credit note gives back, and in which way (docs/rules/credit-notes.md, "Adjustment or refund", "No more than was
- * charged", "Tax"). Whoever asks holds the invoice, so that what is left of its lines stays so until the note is written.
+ * Plans the amounts and the type of a credit note (docs/rules/credit-notes.md, "Adjustment or refund", "No more than
+ * was charged", "Tax"). The caller locks the invoice, so the rest of its lines does not change before the note is
+ * written.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -18,7 +19,7 @@ const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
   PARTIALLY_REFUNDED: 'REFUND',
 };
 
-/** An invoice of these payment statuses is still to be paid, so that notes adjust it. */
+/** An invoice with one of these payment statuses is unpaid, so a note adjusts it. */
 export const TO_ADJUST = (Object.keys(TYPE_BY_PAYMENT) as PaymentStatus[]).filter(
   (status) => TYPE_BY_PAYMENT[status] === 'ADJUSTMENT',
 );
@@ -39,7 +40,7 @@ export type CreditedInvoice = Pick<
 export type CreditNoteLineInput = { readonly invoice_line_item_id: string; readonly amount: string };
 export type CreditNotePlan = {
   readonly credit_note_type: CreditNoteType;
-  /** In the order of what was asked. */
+  /** In the order of the request. */
   readonly lines: readonly CreditedPart[];
   readonly subtotal: Decimal;
   readonly total_tax: Decimal;
@@ -72,7 +73,7 @@ export function planCreditNote(
   return { credit_note_type, lines: planned, subtotal, total_tax, total, total_prepaid };
 }
 
-/** No more is refunded with its tax than was paid: what is beyond that was given by prepaid credits. */
+/** A refund with tax is at most the payments. Prepaid credits paid the amount beyond them. */
 function computeRefundPrepaid(invoice: CreditedInvoice, total: Decimal, lots: Decimal): Decimal {
   return Decimal.max(lots, total.minus(splitRefundable(invoice).rest));
 }
@@ -89,8 +90,8 @@ function deriveCreditNoteType({ invoice_status, payment_status }: CreditedInvoic
 }
 
 /**
- * An adjustment gives at most the unpaid rest of the total, and the prepaid credits that return to their lots beside it. A refund gives at
- * most the payments and credits of the invoice that did not come back yet.
+ * An adjustment credits at most the unpaid rest of the total, and the prepaid credits that return to their lots. A
+ * refund credits at most the payments and prepaid credits that were not returned yet.
  */
 function computeCreditLimit(invoice: CreditedInvoice, type: CreditNoteType, lots: Decimal): Decimal {
   if (type === 'REFUND') return computeRefundable(invoice);
@@ -98,7 +99,7 @@ function computeCreditLimit(invoice: CreditedInvoice, type: CreditNoteType, lots
   return Decimal.max(ZERO, new Decimal(total).minus(adjustment_amount).minus(amount_paid)).plus(lots);
 }
 
-/** One after the other: a line that is named twice has less left the second time. */
+/** Sequential, because a line that is named twice has a smaller rest the second time. */
 function planCreditLines(
   lines: readonly CreditableLine[],
   requested: readonly CreditNoteLineInput[],
@@ -125,7 +126,7 @@ function planCreditLines(
   });
 }
 
-/** `charged`, `charged_prepaid` and `charged_tax` are those of the whole line. */
+/** `charged`, `charged_prepaid` and `charged_tax` are amounts of the whole line. */
 type CreditableRemainder = CreditedPart & {
   readonly charged: Decimal;
   readonly charged_prepaid: Decimal;
@@ -149,15 +150,15 @@ function parseCreditAmount(
   return amount;
 }
 
-/** The share of the line's tax, never more than is left of it; what credits all that is left takes all its tax. */
+/** Share of the line's tax, at most its rest. A credit of the whole rest takes the whole rest of the tax. */
 function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (amount.eq(left.amount)) return left.tax;
   return Decimal.min(left.tax, roundMoney(left.charged_tax.times(amount).dividedBy(left.charged), currency));
 }
 
 /**
- * The share of the line that prepaid credits paid, never more than is left of that. What was paid otherwise may be gone already, by a refund of
- * its payment: then more of what is left is credits.
+ * Share of the amount that prepaid credits paid, at most their rest. A refund of the payment may have returned the part
+ * paid in money. The share of prepaid credits is then larger.
  */
 function computeCreditedPrepaid(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (left.prepaid.isZero()) return ZERO;

@@ -1,7 +1,8 @@
 /**
- * What refunds of payments gave back of an invoice, line by line (docs/rules/credit-notes.md, "No more than was charged"). A refund
- * names no line: what was paid of each line beside prepaid credits, and its tax, has its share of it, and the shares add up to it (docs/rules/numbers.md,
- * "Spreading an amount"). What was given back of a line otherwise was not refunded: that falls to the others.
+ * Refunds of payments, spread over the lines of an invoice (docs/rules/credit-notes.md, "No more than was charged"). A
+ * refund names no line. It is spread over the part of each line that prepaid credits did not pay, and over its tax; the
+ * shares add up to the refund (docs/rules/numbers.md, "Spreading an amount"). No line gets more than its rest after
+ * other credits; the excess goes to the other lines.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
@@ -9,10 +10,10 @@ import { spread } from '../spread.ts';
 import { type CreditableLine, computePaidRemainder, computeRefundedByPayments } from './creditable.ts';
 
 type RefundedInvoice = Pick<Invoice, 'refunded_amount' | 'currency'>;
-/** After discounts and without tax, as a credit note says it, what of that prepaid credits had paid, and the tax that came back with it. */
+/** Amount after discounts and without tax, the part of it that prepaid credits had paid, and the returned tax. */
 export type ReturnedAmount = { readonly amount: Decimal; readonly prepaid?: Decimal; readonly tax: Decimal };
 
-/** `by_notes` is what of `refunded_amount` credit notes gave. */
+/** `by_notes`: part of `refunded_amount` that credit notes returned. */
 export function computeRefundedLines(
   invoice: RefundedInvoice,
   { lines, by_notes }: { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal },

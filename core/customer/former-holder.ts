@@ -1,6 +1,6 @@
 /**
- * Usage is recorded under external ids. Where a customer that was charged had this one before, what came until it gave it up
- * is not charged to the next one (docs/rules/identity.md, "Who an external id is").
+ * Usage is recorded under external ids. If a charged customer had this id earlier, usage until its release is not charged to the next
+ * customer (docs/rules/identity.md, "Who an external id is").
  */
 import { invalid } from '../error.ts';
 import { toInstant } from '../time/instant.ts';

@@ -1,14 +1,14 @@
 /**
- * A customer: who is billed, known to the client by its own `external_id`. The lengths of its texts are limited, the
- * country is a code of two letters, and the timezone, UTC unless stated, is that of its new subscriptions
- * (docs/rules/subscriptions.md, "What is taken over from the plan"). Texts that are not set are "".
+ * A customer is the party that is billed; clients know it by its own `external_id`. Its texts have maximum lengths, and its country is a
+ * two-letter code. Its timezone, by default UTC, is that of its new subscriptions (docs/rules/subscriptions.md, "What is taken over from
+ * the plan"). Texts that are not set are "".
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
 import { anyCase, baseFields, keyText, metadata, optionalKey, requiredKey } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
 
-/** ISO 3166-1 alpha-2, as assigned. */
+/** Assigned codes of ISO 3166-1 alpha-2. */
 const COUNTRIES = new Set(
   `AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC
   CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD
@@ -21,7 +21,7 @@ const COUNTRIES = new Set(
 
 const EMAIL = z.email();
 
-/** A text that a client may leave out or clear; "" stands for not set. */
+/** A text that a client may omit or clear; "" means not set. */
 const clearable = (text: z.ZodString) =>
   text
     .nullable()
@@ -30,22 +30,22 @@ const clearable = (text: z.ZodString) =>
 
 export const TAX_EXEMPTIONS = ['none', 'exempt', 'reverse'] as const;
 const taxId = z.object({
-  type: keyText.min(1).meta({ description: 'Which number it is, such as eu_vat.' }),
-  value: keyText.min(1).meta({ description: 'The number.' }),
+  type: keyText.min(1).meta({ description: 'Type of the tax number, such as eu_vat.' }),
+  value: keyText.min(1).meta({ description: 'Tax number.' }),
 });
 
 export const customerShape = z.object({
   id: z.string(),
   external_id: requiredKey.meta({
-    description: 'The id that the events of the customer name; of one published customer.',
+    description: 'Your own id of the customer, as in its events; unique among published customers.',
   }),
-  name: z.string().max(255).meta({ description: 'The external id where none is given.' }),
+  name: z.string().max(255).meta({ description: 'Display name, at most 255 characters. Default: the external id.' }),
   email: clearable(
     z
       .string()
       .max(320)
       .refine((text) => text === '' || EMAIL.safeParse(text).success, { error: 'must be an email address' }),
-  ).meta({ description: 'An address for invoices.' }),
+  ).meta({ description: 'Email address for invoices, at most 320 characters.' }),
   contact: clearable(z.string().max(20)),
   address_line1: clearable(z.string().max(255)),
   address_line2: clearable(z.string().max(255)),
@@ -56,27 +56,27 @@ export const customerShape = z.object({
     z.string().refine((text) => text === '' || COUNTRIES.has(text), {
       error: 'must be an ISO 3166-1 alpha-2 code such as US',
     }),
-  ).meta({ description: 'Two letters of ISO 3166-1, such as US.' }),
+  ).meta({ description: 'Country code (ISO 3166-1 alpha-2), such as US.' }),
   timezone: z
     .string()
     .refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })
-    .meta({ description: 'An IANA name; the clock of new subscriptions that state none. UTC when absent.' }),
+    .meta({ description: 'IANA timezone; new subscriptions without a timezone use it. Default: UTC.' }),
   tax_exempt: anyCase(TAX_EXEMPTIONS).meta({
     description:
-      'none; exempt from tax; or reverse, where the customer owes it to the state. Nothing but `none` is taxed. none when absent.',
+      'Tax status: `none`, `exempt`, or `reverse` if the customer owes the tax to the state. Only customers with `none` are taxed. Default: none.',
   }),
   tax_ids: z.array(taxId).max(20).nullable().meta({
-    description: 'Numbers under which the state knows the customer, such as a VAT number; an invoice shows them.',
+    description: 'Tax numbers of the customer, such as a VAT number, at most 20; invoices show them.',
   }),
   metadata: metadata.unwrap(),
   ...baseFields,
   parent_customer_id: optionalKey.meta({
-    description: 'The customer that it belongs to, which belongs to none itself; null is none.',
+    description: 'Parent customer, which must not have a parent itself; null if none.',
   }),
 });
 export type Customer = z.output<typeof customerShape>;
 
-/** What a client states about a customer; the rest of the record is ours. */
+/** Fields of a customer that a client sets. */
 export const customerFields = customerShape.omit({
   id: true,
   tenant_id: true,
@@ -97,7 +97,7 @@ type NewCustomerInput = Partial<Omit<CustomerFields, 'external_id' | 'name' | 't
   tax_exempt?: CustomerFields['tax_exempt'] | null | undefined;
 };
 
-/** A new customer: a name that is not given is the external id, a timezone that is not given is UTC. */
+/** A missing name defaults to the external id, a missing timezone to UTC. */
 export function buildCustomer(given: NewCustomerInput): CustomerFields {
   return {
     email: '',
@@ -118,8 +118,8 @@ export function buildCustomer(given: NewCustomerInput): CustomerFields {
 }
 
 /**
- * There are two levels (docs/rules/records.md, "Customers"): who has a parent is nobody's parent. So no chain can be closed to
- * a ring, whoever changes the other end of it meanwhile.
+ * The hierarchy has two levels (docs/rules/records.md, "Customers"): a customer with a parent is not a parent. So no cycle can arise, even
+ * if both ends change at the same time.
  */
 export function checkParent(
   child: { id: string; has_children: boolean },

@@ -1,32 +1,32 @@
-/** What a customer is made of, whether a request says it or a row of a file. */
+/** Fields of a customer in a request or in a row of an imported file. */
 import { z } from 'zod';
 import { optionalKey, withoutEffect } from '../record.ts';
 import { taxOverrides } from '../tax/overrides.ts';
 import { customerFields, customerShape } from './record.ts';
 
-/** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
+/** Parts of a request without a resource here. A non-empty value is refused, never silently dropped. */
 const notYet = (what: string) =>
   z
     .array(z.unknown())
     .max(0, { error: `${what} are not supported` })
     .nullish()
-    .meta({ description: 'Not there yet: refused when it says something.' });
+    .meta({ description: 'Not supported yet: a non-empty list is refused.' });
 
 const taxParts = {
-  tax_rate_overrides: taxOverrides.optional().meta({ description: 'Tax rates that it begins with.' }),
+  tax_rate_overrides: taxOverrides.optional().meta({ description: 'Tax rates that the new customer starts with.' }),
 };
 export const absentParts = {
   integration_entity_mapping: notYet('integration mappings'),
 };
 
-/** Which customer it belongs to, by either of its ids. */
+/** The parent customer, by either of its ids. */
 export const parentParts = {
   parent_customer_id: optionalKey.optional().meta(customerShape.shape.parent_customer_id.meta()!),
   parent_customer_external_id: optionalKey
     .optional()
-    .meta({ description: 'The same by the id that the events of the parent name.' }),
+    .meta({ description: 'Your own id of the parent customer. An alternative to `parent_customer_id`.' }),
 };
-/** No customer is led through a workflow when it comes. */
+/** There are no onboarding workflows, so these keys have no effect. */
 const workflowParts = { skip_onboarding_workflow: withoutEffect, onboarding_workflow_name: withoutEffect };
 
 const { external_id, name, timezone } = customerFields.shape;
@@ -64,7 +64,6 @@ type ParentReference = {
 
 const NON_RECORD_FIELDS = Object.keys({ ...taxParts, ...absentParts, ...parentParts, ...workflowParts });
 
-/** What a request says of the parent. */
 export function toParentReference({
   parent_customer_id,
   parent_customer_external_id,
@@ -72,7 +71,7 @@ export function toParentReference({
   return { parent_customer_id, parent_customer_external_id };
 }
 
-/** What a request says of the record itself. */
+/** Fields of the request that belong to the record itself. */
 export function toRecordFields<Body extends object>(body: Body): Omit<Body, NonRecordField> {
   return Object.fromEntries(Object.entries(body).filter(([key]) => !NON_RECORD_FIELDS.includes(key))) as Omit<
     Body,

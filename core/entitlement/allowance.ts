@@ -1,9 +1,9 @@
 /**
- * What entitlements make free (docs/rules/entitlements.md, "What is free"). In each reset period the first units, up to the
- * limit, are free, in the order in which they were used; the price is for the rest. What a charge pays is what the units
- * above the limit grew by between its beginning and its end, so that it does not matter how many charges share a reset period,
- * nor how many reset periods lie in one charge. Limits of different reset periods hold beside each other (beside.ts). What is granted
- * bit by bit (grants.ts) is a limit of stretches of time that usage itself begins.
+ * Computes the usage that entitlements make free (docs/rules/entitlements.md, "What is free"). In each reset period the
+ * first units up to the limit are free, in the order of usage; the price applies to the rest. A charge pays the growth
+ * of the units above the limit between its start and its end. So it does not matter how many charges share a reset
+ * period, or how many reset periods one charge contains. Limits of different reset periods are independent
+ * (independent-limits.ts). Usage-ordered grants (grants.ts) are limits of intervals that usage itself begins.
  */
 import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -13,29 +13,32 @@ import { computeAboveAnyLimit, type UsageInterval } from './independent-limits.t
 import type { OrderedUsage } from './ordered-usage.ts';
 import type { UsageResetPeriod } from './record.ts';
 
-/** All sources of one reset period together; no limit is unlimited. */
+/** Sum of all sources of one reset period. A null limit is unlimited. */
 export type LimitAllowance = { readonly limit: Decimal | null; readonly usage_reset_period: UsageResetPeriod | null };
-/** What is granted bit by bit, of one measure. */
+/** Usage-ordered grants of one measure. */
 export type GrantedAllowance = Pick<Granting, 'measure' | 'groups'>;
 export type Allowance = LimitAllowance | GrantedAllowance;
 
-/** One reset period that a charge meets: what was used in it until the charge begins, and until the charge or it ends. */
+/**
+ * A reset period that overlaps a charge. `before` is its usage until the charge begins, `after` its usage until the
+ * charge or the window ends.
+ */
 export type AllowedWindow = {
   readonly start: Milliseconds;
   readonly end: Milliseconds;
   readonly before: Decimal;
   readonly after: Decimal;
-  /** Of a short first period; that of the allowance when absent. */
+  /** Limit of a short first period. Default: the limit of the allowance. */
   readonly limit?: Decimal;
 };
 export type MeasuredAllowance = {
   readonly limit: Decimal | null;
   readonly windows: readonly AllowedWindow[];
-  /** The grants that it is made of; of an amount the limit, and what was used, are money. */
+  /** Terms of the grants, if the allowance comes from grants. For the measure amount, limit and usage are money. */
   readonly granting?: Granting;
 };
 
-/** What a charge meets of what grants make free. */
+/** Windows of grants that overlap a charge, with their usage. */
 export function measureGrants(
   { limit, windows }: FreeWindows,
   { usage, charge, granting }: { usage: OrderedUsage; charge: Period; granting: Granting },
@@ -54,12 +57,12 @@ type AllowanceUsage = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
-  /** Where several of them hold beside each other, and cut the charge. */
+  /** Intervals of the charge between the bounds of several independent limits. */
   readonly parts?: readonly UsageInterval[];
 };
 
 export type BillableUsage = Pick<AllowanceUsage, 'quantity' | 'buckets'> & {
-  /** Units that are not charged; null where nothing is granted. */
+  /** Units that are not charged; null without an entitlement. */
   readonly free: Decimal | null;
 };
 
@@ -82,7 +85,7 @@ export function filterUnitAllowances(allowances: readonly MeasuredAllowance[]): 
   return allowances.filter((one) => !isAmountAllowance(one));
 }
 
-/** What of the money that usage costs is above what grants of an amount make free; null without any. */
+/** Part of the usage cost (money) above the grants of the measure amount; null without such grants. */
 export function computeAmountAbove(allowances: readonly MeasuredAllowance[] = []): Decimal | null {
   const above = allowances.filter(isAmountAllowance).map((allowance) => computeAboveLimit(allowance));
   return above.length === 0 ? null : Decimal.max(ZERO, ...above);
@@ -103,7 +106,7 @@ function computeExcess(used: DecimalInput, free: Decimal): Decimal {
   return Decimal.max(ZERO, new Decimal(used).minus(free));
 }
 
-/** Of a meter with windows the first of them are free. */
+/** For a meter with windows, the first units across the windows are free. */
 function computeBillableBuckets(
   buckets: readonly (readonly Decimal[])[],
   starts: readonly Milliseconds[],

@@ -1,4 +1,7 @@
-/** What a line keeps of what entitlements made free, and how that is understood again (docs/rules/invoices.md, "What a line was computed from"). */
+/**
+ * Formats and parses the allowances that an invoice line stores (docs/rules/invoices.md, "What a line was computed
+ * from").
+ */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { decimalText, timestampText } from '../record.ts';
@@ -64,7 +67,7 @@ const recorded = z.object({
     .optional(),
 });
 
-/** A limit with the stretches in which it holds; or grants, whose stretches are made of usage each time. */
+/** A limit with the intervals in which it applies, or grants, whose intervals are recomputed from usage. */
 export type RecordedAllowance = (Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null }) | Granting;
 
 export function parseAllowances(texts: readonly Record<string, unknown>[]): RecordedAllowance[] {

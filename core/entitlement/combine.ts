@@ -1,9 +1,8 @@
 /**
- * What a customer may use of a feature, all sources together (docs/rules/entitlements.md, "How sources add up"): limits add
- * up, times the quantity of their add-on, and one without a limit makes all unlimited; a limit is soft where one of them is;
- * a boolean feature is on where one turns it on; static and config values are listed, equal ones once. What is not enabled
- * grants nothing. Limits of different reset periods hold beside each other and are not added up; one source without a limit
- * makes them all unlimited.
+ * Combines all sources of a customer's feature (docs/rules/entitlements.md, "How sources add up"). Limits add up, times
+ * the quantity of their add-on. A limit is soft if one source is soft. A boolean feature is on if one source enables
+ * it. Static and config values are listed, equal ones once. A disabled source grants nothing. Limits of different reset
+ * periods are independent and are not added up. One source without a limit makes all of them unlimited.
  */
 import { Decimal, sumDecimals } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
@@ -15,22 +14,22 @@ export type EntitlementGrant = Pick<
   Entitlement,
   'is_enabled' | 'usage_limit' | 'is_soft_limit' | 'static_value' | 'config_value'
 > & {
-  /** Of what is granted bit by bit: the limit of each grant. */
+  /** Quota of each usage-ordered grant. */
   grant_quota?: Entitlement['grant_quota'];
-  /** How often it is held. */
+  /** Number of attachments of the add-on; multiplies the limit. */
   quantity: number;
 };
 
 export type CombinedEntitlement = {
   is_enabled: boolean;
   is_soft_limit: boolean;
-  /** Null is unlimited, and of a feature that is not metered. */
+  /** Null if unlimited, or if the feature is not metered. */
   usage_limit: Decimal | null;
   static_values: string[];
   config_values: Record<string, unknown>[];
 };
 
-/** `of_feature`: all grants of the feature, also those whose limits hold beside these and are not added to them. */
+/** `of_feature`: all grants of the feature, including those with independent limits, which are not added up here. */
 export function combineGrants(
   feature_type: Entitlement['feature_type'],
   grants: readonly EntitlementGrant[],
@@ -49,7 +48,7 @@ export function combineGrants(
 
 const isEnabled = (grant: EntitlementGrant) => grant.is_enabled;
 
-/** Of none at all it is 0: what nobody grants is not unlimited. */
+/** Without any enabled grant the sum is 0, not unlimited. */
 function sumLimits(grants: readonly EntitlementGrant[], of_feature: readonly EntitlementGrant[]): Decimal | null {
   if (grants.length > 0 && of_feature.some((grant) => toGrantLimit(grant) === null)) return null;
   return sumDecimals(grants.map((grant) => new Decimal(toGrantLimit(grant)!).times(String(grant.quantity))));
@@ -63,7 +62,7 @@ function listDistinct<Value>(values: readonly Value[]): Value[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
-/** Where entitlements come from: the plan of a subscription, each of its add-ons, the subscription itself. */
+/** Owner of entitlements: the plan of a subscription, one of its add-ons, or the subscription itself. */
 export type EntitlementHolding = {
   subscription_id: string;
   entity_type: 'plan' | 'addon' | 'subscription';
@@ -72,7 +71,6 @@ export type EntitlementHolding = {
   quantity: number;
 };
 
-/** One entitlement by one holding. */
 export type EntitlementSource = EntitlementHolding &
   EntitlementGrant &
   Pick<Entitlement, 'feature_id' | 'feature_type' | 'usage_reset_period' | keyof typeof grantShape> & {
@@ -80,8 +78,8 @@ export type EntitlementSource = EntitlementHolding &
   };
 
 /**
- * What is in force at the instant, by every holding of it. One of a subscription takes the place of the one that it names,
- * however often that is held there.
+ * Lists the entitlements that are in force at `now`, once per holding. An entitlement of a subscription replaces its
+ * parent entitlement in all holdings of that subscription.
  */
 export function listEntitlementSources(
   holdings: readonly EntitlementHolding[],

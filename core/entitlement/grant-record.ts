@@ -1,7 +1,4 @@
-/**
- * The terms of an entitlement that is granted bit by bit: a quota for each stretch of time, which begins when something is used
- * (docs/rules/entitlements.md, "Grants").
- */
+/** Terms of a usage-ordered grant: a quota per interval that usage begins (docs/rules/entitlements.md, "Grants"). */
 import { z } from 'zod';
 import { checkGrantLevels } from '../alert/grant.ts';
 import { invalid } from '../error.ts';
@@ -14,9 +11,9 @@ export const GRANT_DURATION_UNITS = ['hour', 'day', 'week', 'subscription_period
 export const GRANT_ALLOCATIONS = ['first_usage', 'unit_start'] as const;
 export const AGGREGATION_MODES = ['additive', 'parallel'] as const;
 
-/** So few that sums of thousands of them are exact as JSON numbers. */
+/** Sums of thousands of quotas with at most 12 digits are exact as JSON numbers. */
 const QUOTA_DIGITS_MAX = 12;
-/** So long that no billing period is longer. */
+/** Exceeds every billing period. */
 const DURATION_MAX = 100_000;
 
 const grantQuota = decimalText.refine(isQuota, {
@@ -26,36 +23,34 @@ const grantQuota = decimalText.refine(isQuota, {
 export const grantShape = {
   grant_measure: anyCase(GRANT_MEASURES).nullable().meta({
     description:
-      'What a grant is of: units of the meter, or money that its usage costs. Null grants nothing bit by bit.',
+      'Measure of the quota: units of the meter, or money that its usage costs. Null if the entitlement has no grants.',
   }),
-  grant_quota: grantQuota
-    .nullable()
-    .meta({ description: 'How much each grant makes free, in what `grant_measure` says.' }),
-  grant_duration_value: z
-    .int()
-    .min(1)
-    .max(DURATION_MAX)
-    .nullable()
-    .meta({ description: 'How many `grant_duration_unit` a grant lasts; none of a subscription period.' }),
+  grant_quota: grantQuota.nullable().meta({
+    description: 'Free usage per grant, in the unit of `grant_measure`. It is above 0 and has at most 12 digits.',
+  }),
+  grant_duration_value: z.int().min(1).max(DURATION_MAX).nullable().meta({
+    description:
+      'Number of `grant_duration_unit` that a grant lasts, 1 to 100,000. It is refused for a subscription_period.',
+  }),
   grant_duration_unit: anyCase(GRANT_DURATION_UNITS).nullable().meta({
     description:
-      'How long a grant lasts, at the longest until the billing period ends; days and weeks by the clock of the subscription.',
+      'Unit of the duration of a grant. A grant ends with the billing period at the latest. Days and weeks end at the same local time of the subscription.',
   }),
   grant_allocation_behavior: anyCase(GRANT_ALLOCATIONS).nullable().meta({
     description:
-      'Where a grant begins: with the usage that opens it, which null is too, or with the hour, day or week of that.',
+      'Start of a grant: the usage that opens it (first_usage), or the start of its hour, day or week (unit_start). Null is first_usage.',
   }),
   aggregation_mode: anyCase(AGGREGATION_MODES).nullable().meta({
-    description: 'Whether grants of several entitlements add up, which null is too, or each holds beside the others.',
+    description:
+      'Combination of the grants of several entitlements: they add up (additive), or each applies independently (parallel). Null is additive.',
   }),
   alert_settings: alertSettings.nullable().meta({
     description:
-      'Levels of what has been used of a grant, as a part of its quota: 0.8 is reached where four fifths are. All of them above; null tells only that nothing is left.',
+      'Alert thresholds of a grant’s usage, as fractions of its quota: 0.8 is reached at 80 percent. Each is above 0 and at most 1, with the condition above. With null only exhaustion triggers an alert.',
   }),
 };
 type GrantRecord = z.output<z.ZodObject<typeof grantShape>>;
 
-/** What has none. */
 export const NO_GRANTS: { readonly [Field in keyof GrantRecord]: null } = {
   grant_measure: null,
   grant_quota: null,
@@ -72,7 +67,7 @@ export function hasGrants({ grant_quota }: Pick<GrantRecord, 'grant_quota'>): bo
 
 type GrantTermsInput = GrantRecord & { readonly usage_limit: unknown; readonly usage_reset_period: unknown };
 
-/** All of them or none: what only some of them say would never be looked at. */
+/** The terms are complete or absent. Incomplete terms would have no effect. */
 export function checkGrantTerms(terms: GrantTermsInput): void {
   if (!GRANT_FIELDS.some((field) => terms[field] !== null)) {
     if (terms.aggregation_mode === 'parallel')

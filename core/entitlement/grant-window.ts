@@ -1,11 +1,11 @@
-/** From when until when a grant lasts (docs/rules/entitlements.md, "Grants"). */
+/** Computes when a grant begins and ends (docs/rules/entitlements.md, "Grants"). */
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { windowStart } from '../time/window.ts';
 import { instantAt, toLocalMs } from '../time/zone.ts';
 import type { GRANT_ALLOCATIONS, GRANT_DURATION_UNITS } from './grant-record.ts';
 
-/** A grant lasts the whole billing period, or so many hours, days or weeks of it. */
+/** A grant lasts the whole billing period, or a number of hours, days or weeks within it. */
 export type GrantDuration =
   | { readonly unit: 'subscription_period' }
   | {
@@ -14,10 +14,10 @@ export type GrantDuration =
       readonly allocation: (typeof GRANT_ALLOCATIONS)[number];
     };
 
-/** `cycle` is the billing period, `free_from` where the grant before it has ended, or the cycle begins. */
+/** `cycle` is the billing period. `free_from` is the end of the preceding grant, or the start of the cycle. */
 type GrantOpening = { readonly cycle: Period; readonly free_from: Milliseconds; readonly timezone: string };
 
-/** The grant that usage at an instant opens, where none lasts. */
+/** Window of the grant that usage at `at` opens if no grant is open. */
 export function computeGrantWindow(
   at: Milliseconds,
   duration: GrantDuration,
@@ -35,7 +35,7 @@ const SIZES = { hour: 'HOUR', day: 'DAY', week: 'WEEK' } as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Hours pass; days and weeks end at the same time of day by the clock, also where that is changed between. */
+/** Hours are elapsed time. Days and weeks end at the same local time, also across a clock change. */
 function addGrantDuration(
   start: Milliseconds,
   { unit, value }: Exclude<GrantDuration, { unit: 'subscription_period' }>,

@@ -1,7 +1,7 @@
 /**
- * What entitlements make free that are granted bit by bit (docs/rules/entitlements.md, "Grants"). Usage opens a grant where none
- * lasts, and uses it up in the order in which it happens; what is used while nothing is left is charged. Grants that add up are one
- * pool of several: first is drawn from the one that ends first. Those that hold beside each other leave free what all leave free.
+ * Computes the usage that usage-ordered grants make free (docs/rules/entitlements.md, "Grants"). Usage opens a grant if
+ * none is open and draws from it in the order of usage. Usage above the quota is charged. Additive grants are one pool,
+ * and the grant that ends first is used first. With parallel grants, usage is free if every grant leaves it free.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
@@ -14,10 +14,10 @@ import type { Entitlement } from './record.ts';
 
 export type GrantMeasure = (typeof GRANT_MEASURES)[number];
 
-/** Grants of one length, those of all sources together. */
+/** Grants of one duration, summed over all sources. */
 export type Grants = { readonly quota: Decimal; readonly duration: GrantDuration };
 
-/** Groups hold beside each other; the grants of one add up. `cycles` are whole billing periods, one after the other. */
+/** Groups are independent; the grants within a group add up. `cycles` are consecutive whole billing periods. */
 export type Granting = {
   readonly measure: GrantMeasure;
   readonly groups: readonly (readonly Grants[])[];
@@ -25,7 +25,7 @@ export type Granting = {
   readonly timezone: string;
 };
 
-/** What is free up to a limit in each of some stretches of time. */
+/** Intervals in each of which usage up to a limit is free. */
 export type FreeWindows = {
   readonly limit: Decimal;
   readonly windows: readonly (Period & { readonly limit?: Decimal })[];
@@ -41,19 +41,19 @@ type GrantSourceTerms = Pick<
   | 'aggregation_mode'
 > & { readonly entitlement_id: string; readonly quantity: number };
 
-/** Sources with the same are one group: what holds beside others is one by itself, as often as it is held. */
+/** Sources with an equal key are one group. A parallel entitlement is a group by itself, with all its holdings. */
 export function deriveGrantGroup({ aggregation_mode, grant_measure, entitlement_id }: GrantSourceTerms): string {
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }
 
-/** Those of one length together, in the order of the grants that they are. */
+/** One entry per duration, in the order of the grants. */
 export function groupGrantsByDuration<Source extends GrantSourceTerms>(
   sources: readonly Source[],
 ): [Source, ...Source[]][] {
   return [...groupBy(sources, (source) => JSON.stringify(toGrantDuration(source))).values()];
 }
 
-/** Of the sources of one group. */
+/** Grants of one group, one per duration. */
 export function sumGrants(sources: readonly GrantSourceTerms[]): Grants[] {
   return groupGrantsByDuration(sources).map((of) => ({
     duration: toGrantDuration(of[0]),
@@ -70,31 +70,33 @@ function toGrantDuration({
   return { unit: unit!, value: grant_duration_value!, allocation: grant_allocation_behavior ?? 'first_usage' };
 }
 
-/** A grant that was opened, with what was drawn from it. */
 type OpenedGrant = Period & { used: Decimal };
-/** From where nothing is left until one of the grants ends; `limit` of what is used in its first instant was free still. */
+/**
+ * Interval in which the pool is exhausted, until one of its grants ends. `limit` units of the exhausting event were
+ * still free.
+ */
 type ExhaustedInterval = Period & {
   readonly limit: Decimal;
-  /** Of a history that goes on: what was used of it before. */
+  /** Usage of this interval before a continued history begins. */
   readonly before?: Decimal;
 };
-/** What became of the grants of a group, in the order in which they are stated; those of each in order of time. */
+/** History of one group. `opened` has one list per grant, in the order of the group; each list is in order of time. */
 type GrantGroupHistory = {
   readonly opened: readonly (readonly OpenedGrant[])[];
   readonly used_up: readonly ExhaustedInterval[];
 };
 
-/** How a group stands at an instant of its cycle: all of it that what comes later goes by. */
+/** State of a group at an instant of its cycle. It suffices to continue the history. */
 export type GrantHistoryState = {
   readonly at: Milliseconds;
-  /** The last grants that were opened; null where none was. */
+  /** Last opened grant of each duration; null without one. */
   readonly last: readonly (OpenedGrant | null)[];
   readonly over: ExhaustedInterval | null;
-  /** In the cycle. */
+  /** Usage of the cycle up to `at`. */
   readonly used: Decimal;
 };
 
-/** Where the usage of a history ends at an instant. */
+/** State from which a history of usage up to `at` continues. */
 export function toHistoryState(
   at: Milliseconds,
   { history, usage, before }: { history: GrantGroupHistory; usage: OrderedUsage; before: GrantHistoryState | null },
@@ -114,8 +116,8 @@ function sumUsedWhile(over: ExhaustedInterval, usage: OrderedUsage): Decimal {
 }
 
 /**
- * In steps, one a portion: there may be a million, and whoever counts them lets others have their turn. Behind what is known of a cycle it goes on, with
- * the usage from there.
+ * Yields after each portion: there may be a million, and the caller's time slicer lets other tasks run. `before`
+ * continues a known state of the cycle with later usage only.
  */
 export function* computeGrantHistory(
   group: readonly Grants[],
@@ -131,7 +133,7 @@ export function* computeGrantHistory(
     for (let place = usage.findIndex(cycle.start); place < usage.portions.length; place++) {
       const portion = usage.portions[place]!;
       if (portion.at >= cycle.end) break;
-      // An event of nothing is no use.
+      // An event of 0 units opens no grant.
       if (portion.used.isZero()) continue;
       for (const [index, { duration }] of group.entries()) {
         const last = running[index];
@@ -149,7 +151,7 @@ export function* computeGrantHistory(
   return { opened, used_up };
 }
 
-/** It is drawn from. */
+/** Copied, because drawing changes the grant. */
 function copyGrant(grant: OpenedGrant | null): OpenedGrant | null {
   return grant && { ...grant };
 }
@@ -160,9 +162,9 @@ type GrantDrawing = {
   readonly last: ExhaustedInterval | undefined;
 };
 
-/** Draws what there is; what begins where nothing is left. */
+/** Draws `used` from the open grants. Returns the interval of exhaustion that begins here, or null. */
 function drawFromGrants({ at, used }: UsagePortion, { group, running, last }: GrantDrawing): ExhaustedInterval | null {
-  // Of what grants nothing nothing is drawn; what is given back in a stretch in which nothing is left is set off against what is charged there.
+  // Without grants nothing is drawn. Inside an exhausted interval, negative usage is offset against the charged usage.
   if (running.length === 0) return null;
   if (last && at < last.end) return null;
   const byEnd = running.map((grant, index) => ({ grant, quota: group[index]!.quota })).sort(compareGrantEnds);
@@ -184,8 +186,8 @@ function compareGrantEnds(a: { readonly grant: OpenedGrant }, b: { readonly gran
 }
 
 /**
- * Up to which limits usage is free. Grants of one length alone are limits themselves; of others nothing is free where any group is
- * used up.
+ * Computes the intervals with free usage and their limits. A single group with one duration is a limit itself.
+ * Otherwise nothing is free while any group is exhausted.
  */
 export function* computeFreeWindows(
   granting: Granting,
@@ -201,7 +203,7 @@ export function* computeFreeWindows(
   return mergeExhaustedIntervals(histories.flatMap(({ used_up }) => used_up));
 }
 
-/** Stretches in which some group is used up, those that overlap as one: nothing in them is free but what the first instant had left. */
+/** Merges overlapping intervals of exhaustion. Only the remainder of the first instant is free in them. */
 export function mergeExhaustedIntervals(intervals: readonly ExhaustedInterval[]): FreeWindows {
   const windows: { start: Milliseconds; end: Milliseconds; limit: Decimal }[] = [];
   for (const { start, end, limit } of intervals.toSorted((a, b) => a.start - b.start || a.limit.comparedTo(b.limit))) {
@@ -212,7 +214,7 @@ export function mergeExhaustedIntervals(intervals: readonly ExhaustedInterval[])
   return { limit: ZERO, windows };
 }
 
-/** One of the grants of a group, as it is at an instant: opened, or waiting for usage. */
+/** State of one grant of a group: open, or waiting for usage. */
 export type GrantState = {
   readonly quota: Decimal;
   readonly used: Decimal;
@@ -220,14 +222,13 @@ export type GrantState = {
 };
 export type GrantGroupState = {
   readonly limit: Decimal;
-  /** What is charged, too. */
+  /** Includes charged usage. */
   readonly used: Decimal;
-  /** From where usage that is not in it would count, until where usage begins again from 0, at the latest. */
+  /** Interval in which further usage would count. It ends at the latest when usage resets to 0. */
   readonly window: Period;
   readonly grants: readonly GrantState[];
 };
 
-/** How a group is in its cycle. */
 export function computeGrantGroupState(
   at: Milliseconds,
   {
@@ -255,7 +256,7 @@ export function computeGrantGroupState(
     const window = running || isAlways ? { start: begins, end: ends } : null;
     return { begins, ends, now: { quota, used: running?.used ?? ZERO, window } };
   });
-  // What grants nothing is compared with all that is used.
+  // Without grants all usage of the cycle is compared with a limit of 0.
   if (placed.length === 0) {
     const used = usage.sumBetween(cycle).plus(before?.used ?? ZERO);
     return { limit: ZERO, used, window: cycle, grants: [] };

@@ -1,19 +1,23 @@
 /**
- * Limits that hold beside each other (docs/rules/entitlements.md, "Limits beside each other"): free is what all of them leave free, and
- * each counts all usage, what was charged too. In a stretch of time within which none of them begins or ends, what a limit leaves to be
- * charged is what was used last; so of several it is the most that one of them leaves, whichever instants they were reached at.
+ * Independent limits (docs/rules/entitlements.md, "Limits beside each other"). Usage is free if all limits leave it
+ * free, and each limit counts all usage, including charged usage. Within an interval in which no limit begins or ends,
+ * each limit charges the last units used. So the limit that charges the most units decides, regardless of the instants
+ * at which the limits were reached.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Period } from '../time/period.ts';
 
-/** What of a charge was used in a stretch of it. */
+/** Usage of a charge within one interval. */
 export type UsageInterval = Period & { readonly used: Decimal };
 
-/** A stretch of a limit, with what was used in it before the charge. */
+/** Interval of a limit, with its usage before the charge. */
 type LimitWindowUsage = Period & { readonly before: Decimal; readonly limit?: Decimal };
 type LimitUsage = { readonly limit: Decimal | null; readonly windows: readonly LimitWindowUsage[] };
 
-/** The stretches of a charge within which no limit begins or ends; empty where one limit is alone, and where nothing cuts the charge. */
+/**
+ * Intervals of a charge in which no limit begins or ends. Empty for a single limit, or if no bound lies inside the
+ * charge.
+ */
 export function splitAtLimits(
   allowances: readonly { readonly windows: readonly Period[] }[],
   { start, end }: Period,
@@ -26,13 +30,13 @@ export function splitAtLimits(
   return cuts.slice(1).map((until, index) => ({ start: cuts[index]!, end: until }));
 }
 
-/** What limits leave to be charged together, of the parts of a charge in order of time. */
+/** Units that the limits leave to be charged. `parts` are in order of time. */
 export function computeAboveAnyLimit(allowances: readonly LimitUsage[], parts: readonly UsageInterval[]): Decimal {
   const growths = allowances.map(buildGrowth);
   return sumDecimals(parts.map((part) => Decimal.max(...growths.map((growth) => growth(part)))));
 }
 
-/** What is above a limit grows by so much in a part, which is asked for behind those before it. */
+/** Growth of the units above a limit in one part. It has state: call it with the parts in order of time. */
 function buildGrowth({ limit, windows }: LimitUsage): (part: UsageInterval) => Decimal {
   if (limit === null) return () => ZERO;
   const used = new Map<LimitWindowUsage, Decimal>();

@@ -1,15 +1,15 @@
-/** What a meter measured, in the order in which it happened: of a meter that adds events up. */
+/** Usage of an additive meter, in the order of its events. */
 import { type Decimal, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 
-/** What was used at one instant, in units or in money. */
+/** Usage at one instant, in units or money. */
 export type UsagePortion = { readonly at: Milliseconds; readonly used: Decimal };
 
 export class OrderedUsage {
-  /** In order of time, one for each instant. */
+  /** In order of time, one portion per instant. */
   readonly portions: readonly UsagePortion[];
-  /** What was used before the portion of the same place. */
+  /** Cumulative usage before the portion with the same index. */
   readonly #before: readonly Decimal[];
 
   constructor(portions: readonly UsagePortion[]) {
@@ -19,19 +19,19 @@ export class OrderedUsage {
     this.#before = before;
   }
 
-  /** In a half-open range of time. */
+  /** The range is half-open. */
   sumBetween({ start, end }: Period): Decimal {
     if (start >= end) return ZERO;
     return this.#before[this.findIndex(end)]!.minus(this.#before[this.findIndex(start)]!);
   }
 
-  /** What was used before the instant, and from it on. */
+  /** Splits into the usage before `at` and the usage from `at` on. */
   splitAt(at: Milliseconds): [before: OrderedUsage, behind: OrderedUsage] {
     const place = this.findIndex(at);
     return [new OrderedUsage(this.portions.slice(0, place)), new OrderedUsage(this.portions.slice(place))];
   }
 
-  /** Of the first portion at the instant or behind it. */
+  /** Index of the first portion at or after the instant. */
   findIndex(at: Milliseconds): number {
     let low = 0;
     let high = this.portions.length;

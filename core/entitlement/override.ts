@@ -1,6 +1,6 @@
 /**
- * What a new subscription is granted instead of what its plan grants (docs/rules/entitlements.md, "What can grant"): an entitlement
- * of its own that replaces the one it names, and says what the request does not as that does.
+ * Entitlements that a new subscription replaces (docs/rules/entitlements.md, "What can grant"). Each is an entitlement
+ * of the subscription that names the replaced one and takes its values for fields that the request omits.
  */
 import { z } from 'zod';
 import { invalid, prefixField } from '../error.ts';
@@ -10,7 +10,7 @@ import { checkEntitlement, type Entitlement, entitlementShape } from './record.t
 const DEFAULT_NOTE = 'As the replaced one says it when absent.';
 
 export const overrideEntitlementShape = z.object({
-  entitlement_id: z.string().min(1).meta({ description: 'An entitlement of the plan, named once.' }),
+  entitlement_id: z.string().min(1).meta({ description: 'Entitlement of the plan. Each entitlement is named once.' }),
   usage_limit: orNull(entitlementShape.shape.usage_limit).meta({
     description: `Units of a metered feature in each reset period. ${DEFAULT_NOTE}`,
   }),
@@ -23,7 +23,6 @@ export type OverrideEntitlement = z.output<typeof overrideEntitlementShape>;
 type EntitlementOverrideFields = Omit<Entitlement, 'id' | 'tenant_id' | 'environment_id' | 'status' | AuditStampField>;
 type AuditStampField = 'created_at' | 'updated_at' | 'created_by' | 'updated_by';
 
-/** The entitlements of the subscription, before they have ids and an author. */
 export function planEntitlementOverrides(
   overrides: readonly OverrideEntitlement[],
   plan_entitlements: readonly Entitlement[],

@@ -1,9 +1,8 @@
 /**
- * An entitlement: what a plan, an add-on or one subscription grants of a feature. Which values belong to which type of
- * feature: docs/rules/entitlements.md, "What each type grants".
- *
- * On the wire `usage_limit` is a JSON number; we keep it as decimal text, and refuse what a JSON number could not say
- * exactly.
+ * An entitlement: a feature that a plan, an add-on or one subscription grants. The type of the feature decides which
+ * values it may have (docs/rules/entitlements.md, "What each type grants").
+ * The API sends `usage_limit` as a JSON number. It is stored as decimal text, and a value that a JSON number cannot
+ * represent exactly is refused.
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
@@ -18,7 +17,7 @@ export const ENTITLEMENT_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON'] as con
 export const USAGE_RESET_PERIODS = [...RECURRING_PERIODS, 'NEVER'] as const;
 export type UsageResetPeriod = (typeof USAGE_RESET_PERIODS)[number];
 
-/** So few that sums of thousands of them, and their multiples, are exact as JSON numbers. */
+/** Sums of thousands of limits with at most 12 digits, and their multiples, are exact as JSON numbers. */
 const LIMIT_DIGITS_MAX = 12;
 const usageLimit = decimalText
   .refine(isLimit, { error: `must be a whole number from 0 on, of at most ${LIMIT_DIGITS_MAX} digits` })
@@ -26,36 +25,43 @@ const usageLimit = decimalText
 
 export const entitlementShape = z.object({
   id: z.string(),
-  entity_type: anyCase(ENTITLEMENT_ENTITY_TYPES).meta({ description: 'What grants it.' }),
-  entity_id: z.string().meta({ description: 'The plan, add-on or subscription that grants it.' }),
-  feature_id: z.string().min(1).meta({ description: 'The feature that is granted.' }),
-  feature_type: anyCase(FEATURE_TYPES).meta({ description: 'The type of the feature.' }),
+  entity_type: anyCase(ENTITLEMENT_ENTITY_TYPES).meta({
+    description: 'Kind of owner: a plan, an add-on or a subscription.',
+  }),
+  entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants the feature.' }),
+  feature_id: z.string().min(1).meta({ description: 'Feature that is granted.' }),
+  feature_type: anyCase(FEATURE_TYPES).meta({ description: 'Type of the feature.' }),
   is_enabled: z.boolean().meta({
-    description: 'Whether it is granted. A new one is, unless the feature is boolean and the request says false.',
+    description:
+      'True if the feature is granted. A new entitlement is enabled, unless the feature is boolean and the request has false.',
   }),
-  usage_limit: usageLimit
-    .nullable()
-    .meta({ description: 'Units of a metered feature in each reset period; null is unlimited.' }),
+  usage_limit: usageLimit.nullable().meta({
+    description: 'Units of a metered feature per reset period, a whole number of at most 12 digits. Null is unlimited.',
+  }),
   usage_reset_period: anyCase(USAGE_RESET_PERIODS).nullable().meta({
-    description: 'How long usage of a metered feature adds up against the limit; null is the billing period.',
+    description: 'Period after which usage of a metered feature resets to 0. Null is the billing period.',
   }),
-  is_soft_limit: z.boolean().meta({ description: 'Whether usage beyond the limit is meant to go on.' }),
-  static_value: z.string().max(5000).nullable().meta({ description: 'The value of a static feature.' }),
-  config_value: freeMap.nullable().meta({ description: 'The values of a config feature, by their keys.' }),
+  is_soft_limit: z.boolean().meta({ description: 'True if usage may exceed the limit. No limit refuses events.' }),
+  static_value: z
+    .string()
+    .max(5000)
+    .nullable()
+    .meta({ description: 'Value of a static feature, at most 5,000 characters.' }),
+  config_value: freeMap.nullable().meta({ description: 'Values of a config feature, by key.' }),
   ...grantShape,
   display_order: z
     .int()
-    .meta({ description: 'Where it stands among those of its plan or add-on; nothing goes by it.' }),
+    .meta({ description: 'Position among the entitlements of its plan or add-on, for display only.' }),
   parent_entitlement_id: optionalKey.meta({
-    description: 'Of a subscription: the entitlement of its plan, or of an add-on of it, that this one replaces.',
+    description: 'Entitlement of the plan, or of an attached add-on, that this entitlement of a subscription replaces.',
   }),
-  start_date: timestampText.nullable().meta({ description: 'From when on it is granted; null is always.' }),
-  end_date: timestampText.nullable().meta({ description: 'Until when, exclusive; null is open.' }),
+  start_date: timestampText.nullable().meta({ description: 'Instant from which it is granted. Null is always.' }),
+  end_date: timestampText.nullable().meta({ description: 'Exclusive end; null if open.' }),
   ...baseFields,
 });
 export type Entitlement = z.output<typeof entitlementShape>;
 
-/** What is granted, and for which time: what the rules of one entitlement alone are about. */
+/** Fields that the rules of a single entitlement check. */
 export type EntitlementTerms = Pick<
   Entitlement,
   | 'feature_type'
@@ -69,7 +75,7 @@ export type EntitlementTerms = Pick<
   | keyof typeof grantShape
 >;
 
-/** What is made with a value is granted, and can be switched off later: a request that says otherwise is not done. */
+/** An entitlement with a value is created enabled and can be disabled later. A request to create it disabled is refused. */
 export function checkEnabled({ feature_type, is_enabled }: { feature_type: string; is_enabled: boolean | null }): void {
   if (is_enabled === false && feature_type !== 'boolean')
     throw invalid(
@@ -78,7 +84,7 @@ export function checkEnabled({ feature_type, is_enabled }: { feature_type: strin
     );
 }
 
-/** A value that its type of feature does not go by would be kept and never looked at: it is refused by name. */
+/** A value that has no effect for the type of the feature is refused by name. */
 export function checkEntitlement(granted: EntitlementTerms): void {
   const { feature_type: type, static_value, config_value, start_date, end_date } = granted;
   if (type === 'static' && !static_value?.trim()) throw invalid('static_value', 'is required for a static feature');
@@ -105,16 +111,13 @@ function checkConfig(config: Entitlement['config_value']): void {
   if (keys.some((key) => key.trim() === '')) throw invalid('config_value', 'must not have a blank key');
 }
 
-/**
- * The largest value of each bucket has no sum that a limit could be compared with (docs/rules/entitlements.md, "What each
- * type grants").
- */
+/** Maxima of buckets have no sum to compare with a limit (docs/rules/entitlements.md, "What each type grants"). */
 export function checkMeterOfEntitlement(aggregation: { type: string; bucket_size?: string | null | undefined }): void {
   if (aggregation.type === 'MAX' && aggregation.bucket_size)
     throw invalid('feature_id', 'a feature whose meter takes the MAX of each bucket cannot be granted with a limit');
 }
 
-/** Which unit was used first is known of what adds up event by event (docs/rules/entitlements.md, "Grants"). */
+/** The order of units is known only for meters that add events up (docs/rules/entitlements.md, "Grants"). */
 export function checkMeterOfGrants(granted: EntitlementTerms, { aggregation, reset_usage }: GrantedMeter): void {
   if (!hasGrants(granted)) return;
   if (!ADDITIVE_AGGREGATIONS.has(aggregation.type) || aggregation.bucket_size)
@@ -136,15 +139,15 @@ function isLimit(text: string): boolean {
   return limit === undefined || (limit.isInteger() && limit.gte(0) && limit.precision(true) <= LIMIT_DIGITS_MAX);
 }
 
-/** Its digits are few enough for a JSON number. */
+/** Exact, because a limit has at most 12 digits. */
 export function toLimitNumber(limit: { toString(): string } | null): number | null {
   return limit === null ? null : Number(limit.toString());
 }
 
-/** An entitlement as it is told to others, and answered without the records that it names. */
+/** An entitlement in webhooks, and in responses without its related records. */
 export const publishedEntitlementShape = entitlementShape.extend({
   usage_limit: z.number().nullable().meta(entitlementShape.shape.usage_limit.meta()!),
-  plan_id: z.string().nullable().meta({ description: 'The plan that grants it; null where none does.' }),
+  plan_id: z.string().nullable().meta({ description: 'Plan that grants it; null without one.' }),
 });
 
 export function toPublishedEntitlement<Told extends Entitlement>(entitlement: Told) {

@@ -1,7 +1,7 @@
 /**
- * When usage begins again from 0 against a limit (docs/rules/entitlements.md, "Reset periods"). A reset period counts whole
- * local days: it begins at midnight on the grid of the anchor's date. One that states none, and one that is just the billing
- * period, is the billing period to the instant, so that a limit and an invoice are about the same usage.
+ * Computes when usage resets to 0 against a limit (docs/rules/entitlements.md, "Reset periods"). A reset period counts
+ * whole local days and begins at midnight on the grid of the anchor's date. Without a reset period, or with one equal
+ * to the billing period, it is the billing period to the instant. Limit and invoice then cover equal usage.
  */
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
 import { applyPeriodGridAt, periodGridEnd } from '../billing/earlier-periods.ts';
@@ -13,14 +13,14 @@ import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../
 import { firstInstantAt, toLocalMs } from '../time/zone.ts';
 import type { UsageResetPeriod } from './record.ts';
 
-/** Half-open; without an end usage never begins again. */
+/** Half-open. Without an end usage never resets. */
 export type ResetWindow = { readonly start: Milliseconds; readonly end: Milliseconds | null };
 
 export type ResetRule = Pick<BilledSubscription, 'start_ms' | 'end_ms' | 'billing_anchor_ms' | 'timezone'> & {
   readonly usage_reset_period: UsageResetPeriod;
 };
 
-/** The stretch around `now` in which usage adds up, cut to the life of the subscription. */
+/** Interval around `now` in which usage adds up, within the active interval of the subscription. */
 export function computeResetWindow(now: Milliseconds, rule: ResetRule): ResetWindow {
   const { start_ms, end_ms, billing_anchor_ms, timezone, usage_reset_period } = rule;
   if (now < start_ms) throw invalid('now', 'lies before the start of the subscription');
@@ -37,14 +37,14 @@ export function computeResetWindow(now: Milliseconds, rule: ResetRule): ResetWin
 
 export type LimitedUsage = {
   readonly subscription: BilledSubscription;
-  /** The period of the subscription that is stored. */
+  /** Stored running period of the subscription. */
   readonly current: Period;
   readonly usage_reset_period: UsageResetPeriod | null;
-  /** A meter that never resets is counted from the start of the subscription, whatever the limit says. */
+  /** A meter that never resets counts from the start of the subscription, for any reset period. */
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER';
 };
 
-/** The stretch around `now` whose usage a limit is about. */
+/** Interval around `now` whose usage counts against a limit. */
 export function computeLimitWindow(now: Milliseconds, limited: LimitedUsage): ResetWindow {
   const { subscription, current, usage_reset_period: reset_period, reset_usage } = limited;
   if (reset_usage === 'NEVER') return computeResetWindow(now, { ...subscription, usage_reset_period: 'NEVER' });
@@ -55,12 +55,12 @@ export function computeLimitWindow(now: Milliseconds, limited: LimitedUsage): Re
   return { start: period.start, end: Math.min(period.end, findTrialEnd(now, subscription) ?? period.end) };
 }
 
-/** Where the trial ends in which an instant lies: the first paid period begins there, also inside a month of the calendar. */
+/** End of the trial that contains `at`. The first paid period begins there, also inside a calendar month. */
 function findTrialEnd(at: Milliseconds, { trial_end_ms }: BilledSubscription): Milliseconds | null {
   return typeof trial_end_ms === 'number' && at < trial_end_ms ? trial_end_ms : null;
 }
 
-/** Every stretch of a limit that shares an instant with a time, from where it begins until it or the time ends. */
+/** All intervals of a limit that overlap `range`. Each ends at the end of the range at the latest. */
 export function listLimitWindows(range: Period, limited: Omit<LimitedUsage, 'current'>): Period[] {
   const { subscription, usage_reset_period: reset_period, reset_usage } = limited;
   if (reset_usage === 'NEVER' || reset_period === 'NEVER') return [{ start: subscription.start_ms, end: range.end }];
@@ -70,7 +70,7 @@ export function listLimitWindows(range: Period, limited: Omit<LimitedUsage, 'cur
   }));
 }
 
-/** The same, each until it ends: the billing periods where no reset period is stated. */
+/** All intervals of a limit that overlap `range`, not cut at its end. Without a reset period they are billing periods. */
 export function listWholeLimitWindows(
   range: Period,
   subscription: BilledSubscription,
@@ -83,7 +83,7 @@ export function listWholeLimitWindows(
       reset_period === null || isBillingPeriod(reset_period, then)
         ? findBillingPeriod(at, then)
         : computeResetWindow(at, { ...then, end_ms: null, usage_reset_period: reset_period });
-    // What began anew inside a period cut it.
+    // A change of the billing periods cuts the interval in which it falls.
     const last = Math.min(end!, (then === subscription ? null : periodGridEnd(subscription, at)) ?? end!);
     windows.push({ start, end: last });
     at = last;
@@ -92,8 +92,8 @@ export function listWholeLimitWindows(
 }
 
 /**
- * How much is free in a stretch of a limit: of a billing period that is short at its beginning the share that an advance charge has,
- * in whole units; else all of it (docs/rules/entitlements.md, "A short first period").
+ * Free units in one interval of a limit. A billing period that begins short has the share of an advance charge, rounded
+ * to whole units; any other interval has the whole limit (docs/rules/entitlements.md, "A short first period").
  */
 export function computeLimitIn(
   limit: Decimal,
@@ -108,7 +108,7 @@ export function computeLimitIn(
   return prorate(limit, computeShare({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
 }
 
-/** Days are days in every grid. */
+/** A change of the billing periods does not affect days. */
 function selectPeriodGrid(reset_period: UsageResetPeriod | null, subscription: BilledSubscription, at: Milliseconds) {
   const then = applyPeriodGridAt(subscription, at);
   return reset_period === 'DAILY' && !isBillingPeriod(reset_period, then) ? subscription : then;
@@ -118,7 +118,7 @@ function toBillingRule(subscription: BilledSubscription): PeriodRule {
   return { ...periodRule(subscription), subscription_end: null };
 }
 
-/** The trial is the period of what lies in it; behind it the first period begins with its end. */
+/** A trial is a period of its own. The first period after it begins at its end. */
 function findBillingPeriod(at: Milliseconds, then: BilledSubscription): Period {
   const ahead = findTrialEnd(at, then);
   const first = ahead === null ? Math.max(then.start_ms, then.trial_end_ms ?? then.start_ms) : then.start_ms;
@@ -126,7 +126,7 @@ function findBillingPeriod(at: Milliseconds, then: BilledSubscription): Period {
   return { start, end: Math.min(end, ahead ?? end) };
 }
 
-/** Of periods of one unit the one around an instant is found without those before it. */
+/** For a period of one unit, the period around an instant needs no iteration over earlier periods. */
 function findPeriod(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Period {
   if (rule.billing_period_count > 1) return periodContaining(at, first, rule)!;
   const { start, end } = wholePeriod({ ...rule, period_start: at });
@@ -139,7 +139,7 @@ function isBillingPeriod(reset_period: UsageResetPeriod, own: SubscriptionPeriod
   return reset_period === own.billing_period && own.billing_period_count === 1;
 }
 
-/** Limits with the same one hold for the same stretches of a subscription. */
+/** Limits with an equal key apply to the same intervals of a subscription. */
 export function deriveResetPeriod(reset_period: UsageResetPeriod | null, own: SubscriptionPeriodTerms): string {
   if (reset_period !== null) return reset_period;
   return own.billing_period_count === 1 ? own.billing_period : `${own.billing_period_count} ${own.billing_period}`;

@@ -1,4 +1,4 @@
-/** How much of a limit is used, in percent to two places (docs/rules/entitlements.md, "Usage against limits"). */
+/** Used share of a limit, in percent with two decimals (docs/rules/entitlements.md, "Usage against limits"). */
 import { Decimal, ZERO } from '../decimal.ts';
 
 const ALL = new Decimal('100');

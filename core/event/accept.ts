@@ -1,7 +1,7 @@
 /**
- * What an event must be to be accepted (docs/rules/events.md, "What an event must have"). A bulk body is validated whole
- * (docs/rules/events.md, "A request is checked whole"). The events themselves are not changed: the log gets the bytes that
- * came in.
+ * The requirements for an accepted event (docs/rules/events.md, "What an event must have"). A bulk body is validated as a
+ * whole (docs/rules/events.md, "A request is checked whole"). The events are not changed: the log gets the bytes that
+ * were received.
  */
 import { FarthingError, invalid } from '../error.ts';
 import { ID_PREFIX } from '../id.ts';
@@ -13,7 +13,7 @@ export const TEXT_MAX = 1024;
 const HALF_CHARACTER = /\p{Surrogate}/u;
 const NUL = '\0';
 
-/** Why this event cannot be accepted, as `field: reason`; undefined when it can. */
+/** The first reason to reject the event; undefined if it is valid. */
 export function findEventFault(event: unknown): { field: string; why: string } | undefined {
   if (typeof event !== 'object' || event === null || Array.isArray(event))
     return { field: '', why: 'must be a JSON object' };
@@ -37,23 +37,24 @@ export function findEventFault(event: unknown): { field: string; why: string } |
 }
 
 /**
- * How ids of reservations begin. Until one is committed nobody sends an event under its id: it would be there first, and what is committed
- * count as nothing (docs/rules/reservations.md, "The event").
+ * Prefix of reservation ids. A sender must not use such an id for an event: before the reservation is committed that
+ * event would be the first with this id, and the committed usage would not count (docs/rules/reservations.md, "The
+ * event").
  */
 export const RESERVED_ID = `${ID_PREFIX.reservation}_`;
 
-/** The reservation that an id of an event names: that itself, or one of the events that it becomes. */
+/** The reservation in an event id: the id itself, or the part before ':' in the ids of the events that a reservation becomes. */
 export function parseReservationId(event_id: unknown): string | undefined {
   return typeof event_id === 'string' && event_id.startsWith(RESERVED_ID) ? event_id.split(':')[0] : undefined;
 }
 
-/** What a text of an event may not be; undefined where it may, or is not there. */
+/** Undefined if the text is valid or absent. */
 export function findTextFault(field: string, value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') return { field, why: 'must be a string' };
-  // Half of a character pair cannot be stored as it is, and two such ids would become one.
+  // Half of a surrogate pair cannot be stored unchanged, and two ids that differ only in it would become one.
   if (HALF_CHARACTER.test(value)) return { field, why: 'must be well-formed Unicode' };
-  // No question could name it: Postgres has no text with a NUL.
+  // Postgres text cannot contain a NUL, so no query could name the value.
   if (value.includes(NUL)) return { field, why: 'must not hold a NUL' };
   return value.length > TEXT_MAX ? { field, why: `must not be longer than ${TEXT_MAX} characters` } : undefined;
 }
@@ -79,7 +80,7 @@ function findPropertiesFault(value: unknown): { field: string; why: string } | u
   return undefined;
 }
 
-/** The key that stands twice in the event at these places of the text: of two names nobody knows which was meant. */
+/** Finds a key that the event at `span` has twice, because it is unknown which of the two values the sender meant. */
 export function findKeyFault(text: string, { start, end }: TextSpan): { field: string; why: string } | undefined {
   const seen = new Set<string>();
   for (const key of properties(text, start, end).keys()) {
@@ -89,7 +90,7 @@ export function findKeyFault(text: string, { start, end }: TextSpan): { field: s
   return undefined;
 }
 
-/** The events of a bulk body, or what is wrong with the body as a whole. */
+/** The events of a bulk body; throws if the body as a whole is invalid. */
 export function parseBulkEvents(body: unknown): unknown[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('body', 'must be a JSON object');
   const { events } = body as { events?: unknown };
@@ -103,7 +104,7 @@ export function tooManyEvents(field: string, count: number): FarthingError {
   return invalid(field, `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count });
 }
 
-/** The error of a bulk body with faults: names the first field by index and lists them all. */
+/** The error names the first faulty field by its index and lists all faults. */
 export function bulkFault(faults: readonly { index: number; field: string; why: string }[]): FarthingError {
   const first = faults[0]!;
   const path = `events[${first.index}]${first.field === '' ? '' : `.${first.field}`}`;

@@ -1,20 +1,24 @@
 /**
- * How much a body of events may hold where it has to be made into values (docs/rules/events.md, "A request is checked whole"). 32 MiB of
- * empty objects are short where they are packed, and take seconds in which nobody else is served; counting them takes a tenth of one.
+ * Limits the number of values in a body of events that must be parsed to objects (docs/rules/events.md, "A request is
+ * checked whole"). 32 MiB of empty objects are small if compressed, but parsing them takes seconds in which no other
+ * request is served. Counting them takes a tenth of a second.
  */
 import { invalid } from '../error.ts';
 import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/characters.ts';
 import { EVENTS_PER_REQUEST_MAX, tooManyEvents } from './accept.ts';
 
-/** Elements and members at every depth, an empty object or array counting as two: 200 of each of as many events as there may be. */
+/**
+ * Elements and members at every depth; an empty object or array counts as two. Equals 200 for each of
+ * EVENTS_PER_REQUEST_MAX events.
+ */
 export const VALUES_MAX = 200_000;
 
-/** What of the body is its events: the array that it is, or that under its key `events`. */
+/** Position of the events: the body is the array, or the array is under its key `events`. */
 export type EventsAt = 'body' | 'events';
 
-/** Throws what there is too much of. Whether it is JSON at all is left to the parser, which such a body does not reach. */
+/** Throws if there are too many values. The parser checks whether the body is JSON; a body rejected here never reaches it. */
 export function checkBodySize(bytes: Uint8Array, events_at?: EventsAt): void {
-  // Each takes a byte or more.
+  // Each value takes at least one byte.
   if (bytes.length <= VALUES_MAX) return;
   const { values, events } = countValues(bytes, events_at && DEPTH_OF_EVENTS[events_at]);
   if (values <= VALUES_MAX) return;
@@ -24,7 +28,7 @@ export function checkBodySize(bytes: Uint8Array, events_at?: EventsAt): void {
 
 const DEPTH_OF_EVENTS: Record<EventsAt, number> = { body: 1, events: 2 };
 
-/** Events are the elements of the last array at this depth. */
+/** Counts the elements of the last array at `events_depth` as events. */
 function countValues(bytes: Uint8Array, events_depth: number | undefined): { values: number; events: number } {
   let values = 0;
   let events = 0;
@@ -47,7 +51,6 @@ function countValues(bytes: Uint8Array, events_depth: number | undefined): { val
   return { values, events };
 }
 
-/** The closing quote of the string that opens at `open`. */
 function findClosingQuote(bytes: Uint8Array, open: number): number {
   let at = open + 1;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

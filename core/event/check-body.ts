@@ -1,12 +1,12 @@
 /**
- * Finds out whether a bulk body can be accepted as it stands, in one walk over its bytes and without building an object:
- * whether it is valid JSON, and each of its events what `faultOfEvent` asks for
- * (docs/rules/events.md, "A request is checked whole"). It answers where the events and their ids stand, or nothing.
- * Nothing means that the walk does not know: a fault, or something rare such as an escape in a field or a key that events do
- * not have. Then JSON.parse and `faultOfEvent` decide; so whatever is accepted here must be accepted there with the same ids, and every refusal is worded
- * there alone.
+ * Checks in one pass over the bytes of a bulk body, without building objects, whether it can be accepted unchanged. It
+ * must be valid JSON, and each event must satisfy `findEventFault` (docs/rules/events.md, "A request is checked whole").
+ * The result is the positions of the events and their ids, or undefined. Undefined means undecided: a fault, or something
+ * rare such as an escape in a field or a key that events do not have. Then the full check with JSON.parse and
+ * `findEventFault` decides. Everything accepted here must therefore be accepted there with equal ids. Only the full check
+ * creates error messages.
  *
- * The bytes must be valid UTF-8: to the other way what is not would be U+FFFD.
+ * The bytes must be valid UTF-8: the full check would read invalid bytes as U+FFFD.
  */
 
 import {
@@ -27,13 +27,13 @@ import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 import { EVENTS_PER_REQUEST_MAX, RESERVED_ID, TEXT_MAX } from './accept.ts';
 import { EventShape } from './event-shape.ts';
 
-/** Events that may be accepted; positions are offsets of the body's bytes. */
+/** Events that may be accepted; positions are byte offsets in the body. */
 export type CheckedEvents = {
   readonly count: number;
   /** The array of the events, from bracket to bracket. */
   readonly start: number;
   readonly end: number;
-  /** Of each event MARKS_PER_EVENT positions: its start and end, then those of its id without the quotes, 0 and 0 without an id. */
+  /** MARKS_PER_EVENT positions per event: its start and end, then those of its id without the quotes, 0 and 0 without an id. */
   readonly marks: Int32Array;
 };
 
@@ -43,15 +43,18 @@ export function eventSpan({ marks }: CheckedEvents, index: number): TextSpan {
   return { start: marks[MARKS_PER_EVENT * index]!, end: marks[MARKS_PER_EVENT * index + 1]! };
 }
 
-/** Its end is 0 when the event has no id. */
+/** The end is 0 if the event has no id. */
 export function idSpan({ marks }: CheckedEvents, index: number): TextSpan {
   return { start: marks[MARKS_PER_EVENT * index + 2]!, end: marks[MARKS_PER_EVENT * index + 3]! };
 }
 
-/** Of raw events it is asked that they are objects, and whether they may have a key that no event has (core/event/raw-keys.ts). */
+/**
+ * Raw events only need to be objects; `canHold` decides whether they may have a key that events do not have
+ * (core/event/raw-keys.ts).
+ */
 export type EventRules = 'events' | { readonly canHold: (key: string) => boolean };
 
-/** The body must be an object of nothing but the array `events`. */
+/** The body must be an object with the array `events` only. */
 export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents | undefined {
   const brace = skipBlanks(bytes, 0);
   const key = skipBlanks(bytes, brace + 1);
@@ -69,7 +72,7 @@ export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents |
 
 const EVENTS_KEY = toCodes('"events"');
 
-/** The fields that `faultOfEvent` looks at, as bits of those that an event was seen to have. */
+/** Bits for a set of event fields. `findEventFault` checks each of these fields. */
 const OTHER = 0;
 const EVENT_ID = 1;
 const EVENT_NAME = 2;
@@ -85,7 +88,7 @@ class BulkWalk {
   readonly marks = new Int32Array(MARKS_PER_EVENT * EVENTS_PER_REQUEST_MAX);
   private readonly bytes: Uint8Array;
   private readonly isRaw: boolean;
-  /** Of the keys that no event has: in raw events they are looked at once for each shape. */
+  /** For keys that events do not have. In raw events it is called once per shape. */
   private readonly canHold: (key: string) => boolean;
   private readonly shape: EventShape;
   private learnt = 0;
@@ -97,7 +100,7 @@ class BulkWalk {
     this.shape = new EventShape(bytes);
   }
 
-  /** Behind the array of good events that begins at `start`. */
+  /** Returns the position after the array of valid events that begins at `start`. */
   skipEvents(start: number): number {
     const { bytes, marks } = this;
     if (byteAt(bytes, start) !== OPEN_BRACKET) return UNKNOWN;
@@ -118,7 +121,7 @@ class BulkWalk {
     return UNKNOWN;
   }
 
-  /** Behind the good event at `start`, if it has the shape of one before. */
+  /** Returns the position after the valid event at `start`, if it has the learned shape. */
   private skipKnownEvent(start: number): number {
     const { shape } = this;
     const values = shape.count;
@@ -133,7 +136,7 @@ class BulkWalk {
     return shape.skipBytesBefore(values, at);
   }
 
-  /** Where no two events are alike, learning from each would only cost. */
+  /** Learning stops if events rarely repeat a shape, because it would only cost time. */
   private skipNewEvent(start: number): number {
     const end = this.skipEvent(start);
     if (end >= 0 && this.learnt <= this.count / 2 + 8) {
@@ -143,7 +146,7 @@ class BulkWalk {
     return end;
   }
 
-  /** Behind the good event that begins at `start`. */
+  /** Returns the position after the valid event at `start`. */
   private skipEvent(start: number): number {
     const { bytes, isRaw } = this;
     if (byteAt(bytes, start) !== OPEN_BRACE) return UNKNOWN;
@@ -154,9 +157,9 @@ class BulkWalk {
       const keyEnd = skipPlainString(bytes, at);
       if (keyEnd < 0) return UNKNOWN;
       const field = fieldAt(bytes, at + 1, keyEnd - 1);
-      // A key twice is refused: not here.
+      // The full check rejects a repeated key.
       if ((seen & field) !== 0) return UNKNOWN;
-      // One that no event has is refused, or let pass and told: not here.
+      // The full check rejects an unknown key, or accepts and reports it.
       if (field === OTHER && !this.canHold(this.keyAt(at + 1, keyEnd - 1))) return UNKNOWN;
       seen |= field;
       at = skipBlanks(bytes, keyEnd);
@@ -176,7 +179,7 @@ class BulkWalk {
     return TEXT.decode(this.bytes.subarray(start, end));
   }
 
-  /** Behind the value of a field that begins at `start` and is as it should be. */
+  /** Returns the position after the value of a field at `start`, if the value is valid. */
   private skipField(field: number, start: number): number {
     const { bytes } = this;
     if (field === OTHER || (this.isRaw && field !== EVENT_ID)) return skipValue(bytes, start);
@@ -186,7 +189,7 @@ class BulkWalk {
       return isAbsent ? start + NULL.length : UNKNOWN;
     }
     const end = skipPlainString(bytes, start);
-    // As many bytes are as many characters or fewer.
+    // A number of bytes is an upper bound for the number of characters.
     if (end < 0 || end - start - 2 > TEXT_MAX || field === PROPERTIES) return UNKNOWN;
     if (field === TIMESTAMP) return isTimestamp(bytes, start + 1, end - 1) ? end : UNKNOWN;
     if (field === CUSTOMER_ID || field === SOURCE) return end;
@@ -211,7 +214,6 @@ const TIMESTAMP_KEY = toCodes('timestamp');
 const SOURCE_KEY = toCodes('source');
 const PROPERTIES_KEY = toCodes('properties');
 
-/** Which field the key from `start` to `end` names. */
 function fieldAt(bytes: Uint8Array, start: number, end: number): number {
   switch (end - start) {
     case 6:
@@ -232,13 +234,13 @@ function fieldAt(bytes: Uint8Array, start: number, end: number): number {
   }
 }
 
-/** A text that begins so is not blank. The bytes listed begin white space beyond ASCII, and other characters too. */
+/** True if a text with this first byte cannot be blank. The listed bytes begin white space beyond ASCII, but also other characters. */
 function isSurelyVisible(first: number): boolean {
   return first > 32 && !BEGIN_BLANKS.includes(first);
 }
 const BEGIN_BLANKS: readonly number[] = [0xc2, 0xe1, 0xe2, 0xe3, 0xef];
 
-/** The common form in UTC is read where it stands, any other as a string; empty is absent. */
+/** The common form in UTC is checked in the bytes, any other form as a string; an empty text is absent. */
 function isTimestamp(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end || isCommonInstant(bytes, start, end)) return true;
   const instant = parseEventTime(String.fromCharCode(...bytes.subarray(start, end)));
@@ -270,7 +272,7 @@ const LETTER_T = 84;
 const LETTER_Z = 90;
 const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Far below zero when one of them is no digit. */
+/** Far below zero if one of them is not a digit. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]!;
   const ones = bytes[at + 1]!;

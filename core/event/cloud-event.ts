@@ -1,10 +1,10 @@
 /**
- * A CloudEvent (version 1.0 of the CNCF's specification) becomes an event of ours: docs/rules/events.md, "CloudEvents". Its data stay as
- * the bytes that came in, because numbers keep their exact text; the attributes are written as text of ours.
+ * Converts a CloudEvent (version 1.0 of the CNCF's specification) to an event: docs/rules/events.md, "CloudEvents". Its
+ * data keep the received bytes, because numbers keep their exact text; the attributes are written as new JSON text.
  */
 import { findEventFault } from './accept.ts';
 
-/** `data`: JSON text with one character per byte, and what it says; absent where the event has none. */
+/** `data`: JSON text with one character per byte, and its parsed value; undefined if the event has none. */
 export type CloudEvent = {
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly data: { readonly text: string; readonly value: unknown } | undefined;
@@ -18,7 +18,7 @@ export type CloudEventTranslation = { readonly text: string } | { readonly fault
 const REQUIRED = ['specversion', 'id', 'source', 'type', 'subject'] as const;
 export const CLOUD_EVENT_ATTRIBUTES = [...REQUIRED, 'time', 'datacontenttype', 'dataschema', 'data'] as const;
 
-/** Where an event of ours has what an attribute says. */
+/** The attribute that provides each field of an event. */
 const ATTRIBUTE_BY_FIELD: Readonly<Record<string, string>> = {
   event_id: 'id',
   event_name: 'type',
@@ -28,7 +28,6 @@ const ATTRIBUTE_BY_FIELD: Readonly<Record<string, string>> = {
   properties: 'data',
 };
 
-/** The event that it says, or which attribute is wrong. */
 export function fromCloudEvent({ attributes, data }: CloudEvent): CloudEventTranslation {
   const fault = findAttributesFault(attributes) ?? findDataFault(data?.value);
   if (fault) return { fault };
@@ -47,8 +46,8 @@ export function fromCloudEvent({ attributes, data }: CloudEvent): CloudEventTran
 }
 
 /**
- * What a CloudEvent is known by: its specification says that `source` and `id` together are unique, and two sources may count from 1.
- * A source has no blanks, so that no two pairs give one id.
+ * The event id of a CloudEvent. Its specification makes `source` and `id` together unique, and two sources may both count
+ * from 1. A source contains no white space, so no two pairs give one id.
  */
 export function cloudEventId(source: string, id: string): string {
   return `${source} ${id}`;
@@ -70,7 +69,7 @@ function findAttributesFault(attributes: Readonly<Record<string, unknown>>): Att
   return findNamesFault(attributes);
 }
 
-/** Attributes that are not ours are told apart from those that were meant to be. */
+/** Extension attributes are allowed; a misspelt known attribute is rejected. */
 function findNamesFault(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
   if (isSet(attributes.data_base64))
     return { field: 'data_base64', why: 'is not taken: send the data as a JSON object in data' };
@@ -83,11 +82,11 @@ function findNamesFault(attributes: Readonly<Record<string, unknown>>): Attribut
   return undefined;
 }
 
-/** What the fields of an event would be called here. */
+/** Event field names without underscores, with the attribute that a sender of such a name means. */
 const MEANT = new Map(Object.entries(ATTRIBUTE_BY_FIELD).map(([field, name]) => [field.replaceAll('_', ''), name]));
 for (const known of CLOUD_EVENT_ATTRIBUTES) MEANT.delete(known);
 
-/** The same letters in another order, one too many or one too few: a misspelt time would be an event that counts at another. */
+/** Equal letters in another order, one letter too many or one too few. A misspelt `time` would count the event at another time. */
 function isMisspelt(name: string, known: string): boolean {
   if (name === known) return false;
   if (name.length === known.length) return [...name].sort().join('') === [...known].sort().join('');
@@ -96,7 +95,7 @@ function isMisspelt(name: string, known: string): boolean {
   return [...longer].some((_letter, at) => longer.slice(0, at) + longer.slice(at + 1) === shorter);
 }
 
-/** Those that have no effect. */
+/** Attributes without an effect. */
 export function listExtensions(attributes: Readonly<Record<string, unknown>>): string[] {
   const known: readonly string[] = CLOUD_EVENT_ATTRIBUTES;
   return Object.keys(attributes).filter((name) => !known.includes(name) && isSet(attributes[name]));
@@ -110,7 +109,7 @@ function findDataFault(value: unknown): AttributeFault | undefined {
 
 function named({ field, why }: AttributeFault, source: string): AttributeFault {
   const name = ATTRIBUTE_BY_FIELD[field] ?? field;
-  // Whose id it is stands before it.
+  // The event id is the source followed by the id, so the length of the source matters.
   return name === 'id'
     ? { field: name, why: `${why}, with the source (${source.length}) before it` }
     : { field: name, why };
@@ -121,14 +120,14 @@ function isJson(value: unknown): boolean {
   return type === 'application/json' || type.endsWith('+json');
 }
 
-/** JSON says null of an attribute that is not set. */
+/** JSON may have null for an attribute that is not set. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
 const encoder = new TextEncoder();
 
-/** One for each byte. */
+/** One character per byte. */
 function characters(text: string): string {
   let all = '';
   for (const byte of encoder.encode(text)) all += String.fromCharCode(byte);

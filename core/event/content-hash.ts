@@ -1,15 +1,15 @@
 /**
- * What an event says, as two numbers of 32 bits: the CRC-32 of its own fields and its properties, and a second hash that
- * has nothing in common with it. Together they tell a duplicate from a conflict
- * (docs/rules/identity.md, "The same id with other content"): two contents that differ have both alike once in 2^64, and
- * none of what a sender could gain by looking for such a pair is worth anything (docs/decisions/0003).
+ * Represents the content of an event as two 32-bit numbers: the CRC-32 of its fields and properties, and an independent
+ * second hash. Together they distinguish a duplicate from a conflict (docs/rules/identity.md, "The same id with other
+ * content"). Two different contents have equal pairs once in 2^64. A sender who searches for such a pair gains nothing of
+ * value (docs/decisions/0003).
  *
- * Both are taken where the parts stand in the text of a batch, in one walk, without a string or a buffer per event. The CRC
- * is zlib's over all parts with a zero byte between them; the second hash takes in four characters at a time, the length of
- * each part behind it, and is never 0, which stands for events that were stored before there was one.
+ * Both are computed in the text of a batch in one pass, without a string or a buffer per event. The CRC is zlib's over
+ * all parts with a zero byte between them. The second hash takes four characters at a time and the length of each part
+ * after it. It is never 0, because 0 marks events that were stored before this hash existed.
  */
 
-/** Four tables of 256: four bytes are taken at a time. */
+/** Four tables of 256 entries, because four bytes are taken at a time. */
 const TABLES = tables();
 
 export class ContentHash {
@@ -21,13 +21,13 @@ export class ContentHash {
     this.#hash = 0x243f6a88;
   }
 
-  /** A part and what ends it. Text of single bytes: ASCII, or a body that was decoded as latin1. */
+  /** Adds a part and its terminator. The text has one character per byte: ASCII, or a body that was decoded as latin1. */
   field(text: string, start = 0, end = text.length): void {
     this.last(text, start, end);
     this.#crc = (this.#crc >>> 8) ^ TABLES[this.#crc & 255]!;
   }
 
-  /** The last part. */
+  /** Adds the last part, without a terminator. */
   last(text: string, start = 0, end = text.length): void {
     let crc = this.#crc;
     let hash = this.#hash;
@@ -68,7 +68,7 @@ export class ContentHash {
   }
 }
 
-/** What of an event is its content, in this order; `time` in microseconds, '' where the sender stated none. */
+/** The parts of an event's content, in this order; `time` in microseconds, '' if the sender sent none. */
 export type ContentParts = {
   readonly name: string;
   readonly customer: string;

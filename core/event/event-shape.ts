@@ -1,7 +1,7 @@
 /**
- * What the events of one producer have in common: the bytes between their values. An event of which these bytes are equal
- * to those of a checked one has the same keys in the same order and is valid JSON wherever its values are, so that only the
- * values are left to be checked. Comparing four bytes at once costs half of walking through them.
+ * The bytes between the values, which the events of one producer have in common. An event with the same bytes there as a
+ * checked event has the same keys in the same order. It is valid JSON except for its values, so only the values remain to
+ * be checked. Comparing four bytes at a time takes half as long as walking through them.
  */
 
 import { byteAt, skipBlanks, skipValue } from '../json/bytes.ts';
@@ -10,11 +10,10 @@ import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUO
 const VALUES_MAX = 64;
 
 export class EventShape {
-  /** How many values there are; 0 before anything was learnt. */
+  /** Number of values; 0 before anything was learned. */
   count = 0;
-  /** Which field each value is of. */
   readonly fields = new Uint8Array(VALUES_MAX);
-  /** Where the bytes before each value stand in the event that was learnt from, and how many; the last ones end the event. */
+  /** Position and length of the bytes before each value in the learned event; the last entry is the end of the event. */
   private readonly starts = new Int32Array(VALUES_MAX + 1);
   private readonly lengths = new Int32Array(VALUES_MAX + 1);
   private readonly view: DataView;
@@ -25,7 +24,7 @@ export class EventShape {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** Behind the bytes that stand before the value of this number, or end the event; -1 when there are others at `at`. */
+  /** Returns the position after the bytes that precede value number `value` or end the event; -1 if other bytes are at `at`. */
   skipBytesBefore(value: number, at: number): number {
     const { view, bytes } = this;
     const from = this.starts[value]!;
@@ -39,7 +38,7 @@ export class EventShape {
     return at + length;
   }
 
-  /** Learns from a checked event; `fieldAt` tells the field of a key of it. Nothing is learnt from one with very many values. */
+  /** Learns from a checked event; `fieldAt` returns the field of a key. An event with more than VALUES_MAX values is not learned. */
   learn(start: number, end: number, fieldAt: (keyStart: number, keyEnd: number) => number): void {
     const { bytes } = this;
     let from = start;

@@ -1,22 +1,22 @@
 /**
- * The identity of an event is (tenant_id, environment_id, event_id), for the life of the data
- * (docs/rules/identity.md, "One effect per id"). It is spread by a 64-bit hash over a fixed number of shards, once and for
- * ever; shards are mapped to partitions of the log in contiguous ranges, so that an id meets its duplicates on one
- * partition and whole ranges move when partitions are added.
+ * The identity of an event is (tenant_id, environment_id, event_id), for the life of the data (docs/rules/identity.md,
+ * "One effect per id"). A 64-bit hash assigns it permanently to one of a fixed number of shards. Shards map to partitions
+ * of the log in contiguous ranges. An id therefore meets its duplicates on one partition, and whole ranges move if
+ * partitions are added.
  */
 import type { Scope } from '../scope.ts';
 
-/** Fixed for life: part of where an id belongs. */
+/** Can never change: the assignment of ids to shards depends on it. */
 export const SHARD_COUNT = 4096;
 
 /** Two unsigned 32-bit halves; the upper 12 bits of `high` are the shard. */
 export type IdentityHash = { high: number; low: number };
 
-/** Hashes ids of one scope; the scope's own text is hashed once. */
+/** Hashes ids of one scope; the text of the scope is hashed once. */
 export class IdentityHasher {
   readonly #seedHigh: number;
   readonly #seedLow: number;
-  /** The halves of the last hash: fields instead of an object per event. */
+  /** The halves of the last hash. Fields avoid an object per event. */
   high = 0;
   low = 0;
 
@@ -33,7 +33,7 @@ export class IdentityHasher {
     this.hashRange(eventId, 0, eventId.length);
   }
 
-  /** The same for an id that stands in a longer text. */
+  /** Hashes an id inside a longer text. */
   hashRange(text: string, start: number, end: number): void {
     this.#absorb(text, start, end);
     this.#finish();
@@ -66,24 +66,22 @@ export function toShard(high: number): number {
   return high >>> 20;
 }
 
-/** The partition that a shard belongs to when the log has `partitionCount` of them. */
 export function toPartition(shard: number, partitionCount: number): number {
   return Math.floor((shard * partitionCount) / SHARD_COUNT);
 }
 
-/** The first and last shard (inclusive) of a partition. */
+/** First and last shard of the partition, both inclusive. */
 export function toShardRange(partition: number, partitionCount: number): { first: number; last: number } {
   const first = Math.ceil((partition * SHARD_COUNT) / partitionCount);
   const last = Math.ceil(((partition + 1) * SHARD_COUNT) / partitionCount) - 1;
   return { first, last };
 }
 
-/** The hash as one number for the store. */
 export function hashToBigInt(high: number, low: number): bigint {
   return (BigInt(high) << 32n) | BigInt(low);
 }
 
-/** How many hashes, and their sum modulo 2^64: the same in whatever order they come. ClickHouse's `sum` of UInt64 is this too. */
+/** Number of hashes and their sum modulo 2^64, which does not depend on the order. ClickHouse's `sum` of UInt64 gives this sum too. */
 export class HashSum {
   count = 0;
   #high = 0;
@@ -105,7 +103,7 @@ export class HashSum {
   }
 }
 
-/** Of a single id; whoever has many hashes them with one hasher. */
+/** For a single id; many hashes need one shared hasher. */
 export function hashIdentity({ event_id, ...scope }: Scope & { readonly event_id: string }): bigint {
   const hasher = new IdentityHasher(scope);
   hasher.hash(event_id);

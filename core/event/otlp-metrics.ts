@@ -1,13 +1,14 @@
 /**
- * Metrics of OpenTelemetry become events: docs/rules/opentelemetry.md. A data point of a sum or a histogram says what was used since the
- * point before it (delta temporality), and is an event. What stands for the whole time of a process (cumulative) starts again with
- * it, and differences of it lose what was used in between: it is refused by name, as is what is no usage.
+ * Converts OpenTelemetry metrics to events: docs/rules/opentelemetry.md. A data point of a sum or a histogram with delta
+ * temporality holds the usage since the previous point, and becomes an event. A cumulative value restarts with its
+ * process, and differences between such values lose usage. It is rejected by name, like a metric that is not usage.
  */
 import { z } from 'zod';
 
 /**
- * Shapes of OTLP over HTTP in JSON, in the protocol's own spelling. What it has beside them is left out, as the protocol wants it; but
- * what a value or a metric holds stays, so that two are the same where all of it is, and what is of no known kind is told.
+ * Shapes of OTLP over HTTP in JSON, in the protocol's own spelling. Other keys are dropped, as the protocol requires. A
+ * value and a metric keep all of their members: two values are equal only if all members are, and an unknown kind of
+ * metric is reported.
  */
 const Value = z.looseObject({
   stringValue: z.string().nullish(),
@@ -28,7 +29,7 @@ const Point = z.object({
   flags: z.number().nullish(),
 });
 type Point = z.output<typeof Point>;
-/** Protocol buffers spell keys otherwise, and what is left out holds usage: `name` is meant. */
+/** Rejects a key in the spelling of protocol buffers. `name` is the JSON spelling, and dropping the key would lose usage. */
 const speltAs = (name: string) => z.undefined({ error: `must be spelt ${name}` }).optional();
 const Points = z.object({
   dataPoints: z.array(Point).nullish(),
@@ -58,17 +59,17 @@ const ResourceMetrics = z.object({
   scope_metrics: speltAs('scopeMetrics'),
   instrumentationLibraryMetrics: speltAs('scopeMetrics'),
 });
-/** What else it has at the top is for whoever takes the request to refuse, or to tell. */
+/** The caller rejects or reports other top-level keys. */
 export const OtlpMetrics = z.object({
   resourceMetrics: z.array(ResourceMetrics).nullish(),
   resource_metrics: speltAs('resourceMetrics'),
 });
 export type OtlpMetrics = z.output<typeof OtlpMetrics>;
 
-/** JSON text in two parts: what all points of a resource and scope have in common is written once. */
+/** JSON text in two parts: the part common to all points of a resource and scope is written once. */
 export type Identity = { readonly common: string; readonly own: string };
 
-/** An event to be; `identity` is what no other point of the stream says, of which its id is made. */
+/** A future event; `identity` is unique to this point of the stream, and the event id is derived from it. */
 export type PointEvent = {
   readonly identity: Identity;
   readonly fields: {
@@ -77,13 +78,13 @@ export type PointEvent = {
     readonly timestamp: string;
     readonly source?: string;
   };
-  /** JSON text: numbers keep their digits. */
+  /** JSON text, so that numbers keep their digits. */
   readonly properties: string;
 };
 
 export type PointFault = { readonly metric: string; readonly why: string };
 
-/** What the points are, in order: events, or why not. Points that say that they have no value are neither. */
+/** Returns the events and the faults in the order of the points. Points flagged as having no value give neither. */
 export function fromOtlpMetrics({ resourceMetrics }: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
   const events: PointEvent[] = [];
   const faults: PointFault[] = [];
@@ -102,7 +103,7 @@ export function fromOtlpMetrics({ resourceMetrics }: OtlpMetrics): { events: Poi
   return { events, faults };
 }
 
-/** What a resource and a scope say for each of their points. */
+/** Values of a resource and a scope that apply to each of their points. */
 type Origin = {
   readonly customer: string | undefined;
   readonly source: string | undefined;
@@ -123,7 +124,7 @@ function readMetric(metric: Metric, origin: Origin, { events, faults }: OtlpRead
   }
 }
 
-/** A metric that holds no points at all is none. */
+/** Adds one fault per point; a metric without points adds none. */
 function readUnknown({ name, ...metric }: Metric, faults: PointFault[]): void {
   for (const [key, kind] of Object.entries(metric)) {
     const points = countPoints(kind);
@@ -132,7 +133,7 @@ function readUnknown({ name, ...metric }: Metric, faults: PointFault[]): void {
   }
 }
 
-/** As many as it says, in either spelling. */
+/** Counts points in either spelling of the key. */
 function countPoints(kind: unknown): number {
   const { dataPoints, data_points } = Object(kind) as Readonly<Record<string, unknown>>;
   const points = dataPoints ?? data_points;
@@ -158,7 +159,6 @@ const CUSTOMER = 'external_customer_id';
 const SERVICE = 'service.name';
 const OURS = ['value', 'count'];
 
-/** The event, or what is wrong. */
 function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent | string {
   const own = point.attributes ?? [];
   const customer = findText(own, CUSTOMER) ?? of.customer;
@@ -186,12 +186,12 @@ function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent 
 
 const member = (key: string, json: string) => `${JSON.stringify(key)}:${json}`;
 
-/** Of a histogram the sum is the value, and beside it how many were measured. */
+/** For a histogram the sum is the value, and `count` is the number of measurements. */
 function readMeasurements({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
   const isHistogram = count !== undefined && count !== null;
   const value = isHistogram ? numberText(sum) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);
   if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
-  // Of a histogram that measures less than 0 the protocol has no sum.
+  // The protocol has no sum for a histogram of measurements below 0.
   if (value.startsWith('-')) return 'a value below 0 is no usage: what only grows has none';
   if (!isHistogram) return [['value', value]];
   const measurements = wholeText(count);
@@ -207,7 +207,7 @@ function isPresent<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined;
 }
 
-/** 64 bits come as text; a number that large has lost digits on its way. */
+/** 64-bit integers arrive as text; a JSON number of that size has already lost digits. */
 function wholeText(value: string | number | null | undefined): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value).toString() : undefined;
@@ -232,17 +232,17 @@ function findText(attributes: readonly Attribute[], key: string): string | undef
   return json === undefined ? undefined : (value?.stringValue ?? json);
 }
 
-/** In an order that does not depend on the sender's. */
+/** Sorted, so that the sender's order does not matter. */
 function listed(attributes: readonly Attribute[]): string[] {
   return attributes.map(({ key, value }) => JSON.stringify([key, value])).sort();
 }
 
 const NANOSECONDS = 1_000_000_000n;
 
-/** RFC 3339 with nine digits of the second; an instant of zero is none. */
+/** RFC 3339 with nine fractional digits of the second; an instant of zero counts as absent. */
 function instantText(nano: string | number | null | undefined): string | undefined {
   const text = wholeText(nano);
-  // No sender's clock is before 1970 or behind the year 2254.
+  // A sender's clock is never before 1970 or after the year 2254.
   if (text === undefined || !/^\d{1,19}$/.test(text) || text === '0') return undefined;
   const whole = BigInt(text);
   const second = new Date(Number(whole / NANOSECONDS) * 1000).toISOString().slice(0, 19);

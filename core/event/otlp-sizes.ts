@@ -1,20 +1,21 @@
 /**
- * How much a request of OpenTelemetry may hold (docs/rules/opentelemetry.md, "With a collector"), looked at before anything is made of it: lists
- * of empty objects are short where they are packed, and each attribute of a resource is part of what every one of its points is.
+ * Limits the size of an OpenTelemetry request (docs/rules/opentelemetry.md, "With a collector") before it is parsed to
+ * its shape. Lists of empty objects are small if compressed. Each attribute of a resource is part of the identity of
+ * every one of its points.
  */
 import { invalid } from '../error.ts';
 
 export const POINTS_MAX = 10_000;
-/** Of one resource, scope or point; exporters have 128 by default. */
+/** Per resource, scope or point; exporters allow 128 by default. */
 export const ATTRIBUTES_MAX = 1_000;
-/** Resources, scopes and metrics together. */
+/** Resources, scopes and metrics in total. */
 const GROUPS_MAX = 20_000;
-/** Of all that has some. */
+/** All attributes of a request in total. */
 const ATTRIBUTES_IN_ALL_MAX = 200_000;
 
 type OtlpCounts = { points: number; groups: number; attributes: number };
 
-/** Throws what there is too much of. What is no list, or no object, is left to the shape. */
+/** Throws if a limit is exceeded. A member that is not a list or an object is left to the shape. */
 export function checkSizes(request: unknown): void {
   const counted: OtlpCounts = { points: 0, groups: 0, attributes: 0 };
   for (const of_resource of group(request, 'resourceMetrics', counted)) {
@@ -26,7 +27,7 @@ export function checkSizes(request: unknown): void {
   }
 }
 
-/** Also of kinds that there are not, and in the other spelling: each point is told. */
+/** Counts unknown kinds and the other spelling too, because each of these points is reported. */
 function countPoints(metric: unknown, counted: OtlpCounts): void {
   for (const kind of Object.values(toMembers(metric)))
     for (const points of [listIn(kind, 'dataPoints'), listIn(kind, 'data_points')]) {

@@ -1,9 +1,13 @@
 /**
- * Raw events hold what their source calls things. A key that is one of ours misspelt is no such thing: its event would count at the time of
- * its arrival, or without its properties, and nobody would know (docs/rules/events.md, "A request is checked whole").
+ * Raw events may have any key of their source except a misspelt event field. Such an event would count at the time of its
+ * arrival, or without its properties, and the error would go unnoticed (docs/rules/events.md, "A request is checked
+ * whole").
  */
 
-/** By how many letters a key may differ and still be meant; what else a source knows of a customer is called much like its id (`customer_ip`). */
+/**
+ * Number of letters by which a key may differ and still count as the misspelt field. A source may have other keys about a
+ * customer that resemble the id (`customer_ip`).
+ */
 const LETTERS_WRONG: Readonly<Record<string, number>> = {
   event_id: 1,
   event_name: 2,
@@ -16,7 +20,7 @@ const LETTERS_WRONG: Readonly<Record<string, number>> = {
 const NAMES = Object.keys(LETTERS_WRONG);
 const LONGEST = 24;
 
-/** The first key of the event that stands in the place of one of ours, and which that is. */
+/** The first key that is a misspelling of a field that the event lacks, with that field. */
 export function findMisspeltKey(event: Readonly<Record<string, unknown>>): { key: string; meant: string } | undefined {
   for (const key of Object.keys(event)) {
     const meant = meantBy(key);
@@ -25,7 +29,7 @@ export function findMisspeltKey(event: Readonly<Record<string, unknown>>): { key
   return undefined;
 }
 
-/** Whether no event need be looked at for this key, whatever else it has. */
+/** Whether an event with this key never needs a check, whatever other keys it has. */
 export function canHold(key: string): boolean {
   return meantBy(key) === undefined;
 }
@@ -42,7 +46,7 @@ function toBareKey(key: string): string {
   return key.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
 
-/** Letters that are put in, left out, changed, or in the place of their neighbours; a number above every limit where it is more than that. */
+/** Number of letters inserted, omitted, changed or swapped with a neighbour; infinite if the lengths differ by more than 2. */
 function lettersBetween(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
   let before: number[] = [];

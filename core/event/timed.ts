@@ -1,8 +1,9 @@
 /**
- * Gives an event that says no time the instant that it is in its environment, where that is not the machine's
- * (docs/rules/clock.md, "Events"): written into its text, so that whoever reads the log needs to know nothing about clocks. The rest
- * of the text stays as it came. The offset -00:00, which RFC 3339 has for a time whose place nobody stated, says that the sender did
- * not state this one: what is sent again when the clock has moved is the same event (docs/rules/identity.md).
+ * Adds the time of its environment to an event without a time, if the environment's clock is not the machine's
+ * (docs/rules/clock.md, "Events"). The time is written into the text, so readers of the log need no clock. The rest of
+ * the text is unchanged. The offset -00:00, which RFC 3339 defines for an unknown local offset, marks that the sender
+ * sent no time. An event that is sent again after the clock has moved is therefore still the same event
+ * (docs/rules/identity.md).
  */
 import { invalid } from '../error.ts';
 import { CLOSE_BRACE } from '../json/characters.ts';
@@ -31,12 +32,11 @@ function hasTime(sent: string): boolean {
 
 const UNKNOWN_OFFSET = '-00:00';
 
-/** Whether the sender stated the time. */
 export function isTimestampSent(timestamp: string): boolean {
   return !timestamp.endsWith(UNKNOWN_OFFSET);
 }
 
-/** The microseconds that an event says; undefined where it says none. */
+/** Microseconds; undefined if the event has no time. */
 export function parseEventTimestamp(text: string): number | undefined {
   if (text === '') return undefined;
   const instant = parseEventTime(text);

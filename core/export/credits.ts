@@ -1,4 +1,4 @@
-/** The columns of exported movements of credits (docs/rules/exports.md, "Credits"). */
+/** Columns of exported credit movements (docs/rules/exports.md, "Credits"). */
 import type { Microseconds } from '../time/instant.ts';
 import type { WalletTransaction } from '../wallet/record.ts';
 import { defineExportColumns } from './column.ts';

@@ -1,6 +1,6 @@
 /**
- * A line of CSV as RFC 4180 has it. A text that a spreadsheet would take for a formula is made one that it does not; numbers, ids and
- * instants stay as they are (docs/rules/exports.md, "Formulas").
+ * CSV lines in the format of RFC 4180. A text that a spreadsheet would read as a formula is escaped; numbers, ids and instants are
+ * unchanged (docs/rules/exports.md, "Formulas").
  */
 import { formatUs } from '../time/instant.ts';
 import type { ColumnHead, ExportCell } from './column.ts';
@@ -11,7 +11,6 @@ export function formatCsvHead(columns: readonly ColumnHead[]): string {
   return columns.map(({ name }) => quoteCell(escapeFormula(name))).join(',') + LINE_END;
 }
 
-/** The cells in the order of the columns. */
 export function formatCsvLine(columns: readonly ColumnHead[], cells: readonly ExportCell[]): string {
   let line = '';
   for (let at = 0; at < columns.length; at++) {
@@ -29,31 +28,31 @@ function formatCsvCell({ kind }: ColumnHead, cell: ExportCell): string {
   return PLAIN.test(text) ? text : quoteCell(escapeFormula(text));
 }
 
-/** Nearly every text: nothing in it is a formula, or has to be quoted. */
+/** Fast path for most texts: they contain no formula and need no quotes. */
 const PLAIN = /^\w[\w .:/-]*$/;
 
 /**
- * Blanks and what nobody sees (controls, byte order marks, joiners, letters that are filled with nothing) are passed over before the first sign, as spreadsheets do. So is what
- * stands behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that. Apostrophes are passed over
- * as well, so that one is set before those that a text has of its own, and `undefused` gives each text back as it was.
+ * Spreadsheets skip blanks and invisible characters (controls, byte order marks, joiners, fillers) before the first character, so the
+ * pattern does too. A formula can also follow another delimiter, because a spreadsheet that splits there begins a cell even within quotes.
+ * The pattern skips apostrophes too: a formula after apostrophes gets one more, so that `unescapeFormula` restores every text.
  */
 export function escapeFormula(text: string): string {
   const safe = OTHER_DELIMITERS.test(text) ? text.replace(INNER_FORMULA, "$1'") : text;
   return FORMULA.test(safe) ? `'${safe}` : safe;
 }
 
-/** The text of which `defused` made this one; any other as it is. */
+/** Inverse of `escapeFormula`; any other text is returned unchanged. */
 export function unescapeFormula(text: string): string {
   const whole = text.startsWith("'") && FORMULA.test(text.slice(1)) ? text.slice(1) : text;
   return OTHER_DELIMITERS.test(whole) ? whole.replace(INNER_ESCAPED_FORMULA, '$1') : whole;
 }
 
 /**
- * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
- * well: RFC 4180 quotes them.
+ * A spreadsheet that splits at these characters begins a cell after them, which could be a formula. A lone CR or LF ends a line too: RFC
+ * 4180 quotes them.
  */
 const DELIMITER = String.raw`[;\t|\r\n\u0085\u2028\u2029]`;
-/** A sign with which a formula begins, behind whatever is passed over. */
+/** A character that begins a formula, after any skipped characters. */
 const FORMULA_CHARACTER = String.raw`['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫]`;
 const OTHER_DELIMITERS = new RegExp(DELIMITER);
 const FORMULA = new RegExp(String.raw`^${FORMULA_CHARACTER}|^'*[\t\r\n]`, 'u');

@@ -1,8 +1,8 @@
-/** The columns of exported events (docs/rules/exports.md, "Events"). */
+/** Columns of exported events (docs/rules/exports.md, "Events"). */
 import type { Microseconds } from '../time/instant.ts';
 import { defineExportColumns } from './column.ts';
 
-/** As the store gives it: of ten million each name would be read ten million times. */
+/** Row as the store returns it. A tuple, because ten million events would repeat every field name ten million times. */
 export type ExportedEvent = readonly [
   event_id: string,
   event_name: string,
@@ -11,7 +11,7 @@ export type ExportedEvent = readonly [
   timestamp_us: Microseconds,
   received_at_us: Microseconds,
   source: string,
-  /** The JSON text as it was sent. */
+  /** JSON text as it was sent. */
   properties: string,
 ];
 

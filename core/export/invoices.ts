@@ -1,4 +1,4 @@
-/** The columns of exported invoices (docs/rules/exports.md, "Invoices"). */
+/** Columns of exported invoices (docs/rules/exports.md, "Invoices"). */
 import type { Invoice } from '../invoice/record.ts';
 import { type Microseconds, toInstant, toUs } from '../time/instant.ts';
 import { defineExportColumns } from './column.ts';

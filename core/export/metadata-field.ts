@@ -1,4 +1,4 @@
-/** A column that is made of the metadata of whom a record is about (docs/rules/exports.md, "Columns of your own"). */
+/** A column filled from the metadata of the customer or wallet of a record (docs/rules/exports.md, "Columns of your own"). */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
 import { anyCase, optionalKey, requiredKey } from '../record.ts';
@@ -7,15 +7,20 @@ export const METADATA_ENTITIES = ['customer', 'wallet'] as const;
 export type MetadataEntity = (typeof METADATA_ENTITIES)[number];
 
 export const metadataField = z.object({
-  entity_type: anyCase(METADATA_ENTITIES).meta({ description: 'Whose metadata it is.' }),
-  field_key: requiredKey.meta({ description: 'The key in the metadata.' }),
-  column_name: optionalKey.default(null).meta({ description: 'The name of the column; that of the key when absent.' }),
+  entity_type: anyCase(METADATA_ENTITIES).meta({
+    description:
+      'Entity whose metadata fills the column: customer or wallet. An entity that the records do not have is refused.',
+  }),
+  field_key: requiredKey.meta({ description: 'Key in the metadata.' }),
+  column_name: optionalKey
+    .default(null)
+    .meta({ description: 'Name of the column. Default: `field_key`. A name that another column has is refused.' }),
 });
 export type MetadataField = z.output<typeof metadataField>;
 
 export const METADATA_FIELDS_MAX = 50;
 
-/** Refused where the records are not about such an entity, or a column would have the name of another. */
+/** Throws if the records have no such entity, or if two columns would have the same name. */
 export function checkMetadataFields(
   fields: readonly MetadataField[],
   { about, names, field }: { about: readonly MetadataEntity[]; names: readonly string[]; field: string },

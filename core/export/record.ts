@@ -1,4 +1,4 @@
-/** What an export is asked with: of which records, in which form, packed how (docs/rules/exports.md). */
+/** Parameters of an export: entity type, format and compression (docs/rules/exports.md). */
 import { anyCase } from '../record.ts';
 
 export const EXPORT_ENTITY_TYPES = ['events', 'invoice', 'credit_topups', 'credit_usage', 'usage_analytics'] as const;
@@ -12,7 +12,7 @@ export const COMPRESSIONS = ['none', 'gzip'] as const;
 export type Compression = (typeof COMPRESSIONS)[number];
 export const compression = anyCase(COMPRESSIONS);
 
-/** Of a file, without a dot before it. */
+/** File name extensions, without the dot. */
 export const EXTENSIONS: Readonly<Record<ExportFormat, string>> = { CSV: 'csv', PARQUET: 'parquet' };
 export const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   CSV: 'text/csv; charset=utf-8',

@@ -1,4 +1,4 @@
-/** The columns of exported usage analytics (docs/rules/exports.md, "Usage analytics"). */
+/** Columns of exported usage analytics (docs/rules/exports.md, "Usage analytics"). */
 import type { Decimal } from '../decimal.ts';
 import type { Microseconds } from '../time/instant.ts';
 import { defineExportColumns } from './column.ts';

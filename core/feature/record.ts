@@ -1,9 +1,9 @@
 /**
- * A feature: what a plan entitles to. Which fields go together, the order of alert thresholds, and how a lookup key is made
- * from the name: docs/rules/records.md, "Features".
+ * A feature is something that a plan entitles to. docs/rules/records.md, "Features", has the rules across fields, the order of alert
+ * thresholds, and how the lookup key is derived from the name.
  *
- * On the wire `threshold` and `conversion_rate` are JSON numbers; we keep them as decimal text, and refuse what a JSON
- * number could not say exactly.
+ * In the API `threshold` and `conversion_rate` are JSON numbers; the service stores decimal text. It refuses a value that a JSON number
+ * does not represent exactly.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -15,17 +15,17 @@ import { anyCase, baseFields, decimalText, metadata, optionalKey, requiredName }
 export const FEATURE_TYPES = ['metered', 'boolean', 'static', 'config'] as const;
 export const ALERT_CONDITIONS = ['above', 'below'] as const;
 
-/** A double holds any 15 significant digits exactly enough to print them again. */
+/** A double represents 15 significant digits exactly enough to print them again. */
 const numberText = decimalText.refine((text) => (parseDecimal(text)?.precision() ?? 0) <= 15, {
   error: 'must have at most 15 significant digits',
 });
 
 const threshold = z.object({
-  threshold: numberText.meta({ description: 'A number of at most 15 digits.' }),
-  condition: anyCase(ALERT_CONDITIONS)
-    .nullable()
-    .default(null)
-    .meta({ description: 'The same of all thresholds: above or below.' }),
+  threshold: numberText.meta({ description: 'Threshold, a number of at most 15 significant digits.' }),
+  condition: anyCase(ALERT_CONDITIONS).nullable().default(null).meta({
+    description:
+      'Direction in which the threshold is crossed: above or below. All thresholds must have the same one. Default: null, the direction of the alert.',
+  }),
 });
 
 export const alertSettings = z.object({
@@ -34,41 +34,55 @@ export const alertSettings = z.object({
     .nullish()
     .transform((enabled) => enabled ?? false)
     .pipe(z.boolean())
-    .meta({ description: 'Needs at least one threshold.' }),
-  critical: threshold.nullable().default(null).meta({ description: 'Where it is critical; a warning needs one.' }),
-  warning: threshold.nullable().default(null).meta({ description: 'Passed before the critical one.' }),
-  info: threshold.nullable().default(null).meta({ description: 'Passed before the warning.' }),
+    .meta({ description: 'Enables the alert; default false. true needs at least one threshold.' }),
+  critical: threshold
+    .nullable()
+    .default(null)
+    .meta({ description: 'Critical threshold; required with a warning threshold.' }),
+  warning: threshold
+    .nullable()
+    .default(null)
+    .meta({ description: 'Warning threshold, which is reached before the critical one. Null if none.' }),
+  info: threshold
+    .nullable()
+    .default(null)
+    .meta({ description: 'Info threshold, which is reached before the warning one. Null if none.' }),
 });
 export type AlertSettings = z.output<typeof alertSettings>;
 
 export const reportingUnit = z.object({
-  unit_singular: requiredName.meta({ description: 'What one of it is called.' }),
-  unit_plural: requiredName.meta({ description: 'What several of it are called.' }),
+  unit_singular: requiredName.meta({ description: 'Name of one unit.' }),
+  unit_plural: requiredName.meta({ description: 'Name of several units.' }),
   conversion_rate: numberText
     .refine((text) => parseDecimal(text)?.gt(0) !== false, { error: 'must be greater than 0' })
-    .meta({ description: 'Greater than 0; kept and answered, and nothing here is computed with it.' }),
+    .meta({
+      description:
+        'Conversion rate of the unit; greater than 0, at most 15 significant digits. It is stored and returned, and no computation uses it.',
+    }),
 });
 
 export const featureShape = z.object({
   id: z.string(),
-  name: requiredName.meta({ description: 'What people call it.' }),
-  lookup_key: z
-    .string()
-    .meta({ description: 'A name of your own, of one published feature; made from its name when absent.' }),
-  description: z.string().nullable().meta({ description: 'For people.' }),
-  type: anyCase(FEATURE_TYPES).meta({ description: 'metered has a meter; the others have none.' }),
-  meter_id: optionalKey.meta({ description: 'The meter of a metered feature.' }),
+  name: requiredName.meta({ description: 'Display name of the feature.' }),
+  lookup_key: z.string().meta({
+    description: 'Your own key of the feature; unique among published features. Default: derived from the name.',
+  }),
+  description: z.string().nullable().meta({ description: 'Description for people; null if none.' }),
+  type: anyCase(FEATURE_TYPES).meta({
+    description: 'Type of the feature. A metered feature has a meter; the others have none.',
+  }),
+  meter_id: optionalKey.meta({ description: 'Meter of a metered feature; null for the other types.' }),
   metadata: metadata.unwrap(),
-  unit_singular: optionalKey.meta({ description: 'What one unit is called; with `unit_plural`, or neither.' }),
-  unit_plural: optionalKey.meta({ description: 'What several units are called.' }),
-  reporting_unit: reportingUnit.nullable().meta({ description: 'Another unit in which usage is shown.' }),
-  alert_settings: alertSettings.nullable().meta({ description: 'Thresholds for alerts.' }),
-  group_id: optionalKey.meta({ description: 'A group of features that it belongs to.' }),
+  unit_singular: optionalKey.meta({ description: 'Name of one unit. It requires `unit_plural`.' }),
+  unit_plural: optionalKey.meta({ description: 'Name of several units. It requires `unit_singular`.' }),
+  reporting_unit: reportingUnit.nullable().meta({ description: 'Another unit in which usage is shown; null if none.' }),
+  alert_settings: alertSettings.nullable().meta({ description: 'Alert thresholds of the feature; null if none.' }),
+  group_id: optionalKey.meta({ description: 'Group of features that the feature belongs to; null if none.' }),
   ...baseFields,
 });
 export type Feature = z.output<typeof featureShape>;
 
-/** The fields whose rules concern more than one of them. */
+/** Fields with rules across several of them. */
 export type FeatureRules = Pick<Feature, 'unit_singular' | 'unit_plural' | 'alert_settings'>;
 
 export function checkFeature(feature: FeatureRules): void {
@@ -94,8 +108,8 @@ export function checkMeterOfFeature(feature: {
 }
 
 /**
- * How thresholds must be ordered (docs/rules/records.md, "Features"). Those without a condition have no direction to be
- * ordered in.
+ * Checks the order of the thresholds (docs/rules/records.md, "Features"). Thresholds without a condition have no direction, so any order is
+ * valid.
  */
 export function checkAlertSettings(settings: AlertSettings, field = 'alert_settings'): void {
   const { critical, warning, info } = settings;
@@ -114,7 +128,7 @@ export function checkAlertSettings(settings: AlertSettings, field = 'alert_setti
   }
 }
 
-/** "API calls (v2)" → "api-calls-v2". */
+/** Example: "API calls (v2)" → "api-calls-v2". */
 export function deriveLookupKey(name: string): string {
   const key = toLookupKey(name);
   if (key === null) throw invalid('lookup_key', 'cannot be made from this name, give one');

@@ -1,4 +1,4 @@
-/** What a feature is made of, whether a request says it or a row of a file. */
+/** Fields of a feature in a request or in a row of an imported file. */
 import { createMeterShape } from '../meter/record.ts';
 import { optionalKey } from '../record.ts';
 import { featureShape } from './record.ts';
@@ -20,12 +20,12 @@ const { name, type, meter_id, lookup_key } = featureShape.shape;
 export const CreateFeature = featureInputShape
   .extend({
     name,
-    type, // "" and null leave the key to be made from the name.
+    type, // "" and null mean that the key is derived from the name.
     lookup_key: optionalKey.default(null).meta(lookup_key.meta()!),
     meter_id: meter_id.optional(),
-    meter: createMeterShape
-      .nullish()
-      .meta({ description: 'A meter that is made with the feature, in the place of `meter_id`.' }),
+    meter: createMeterShape.nullish().meta({
+      description: 'Meter that is created with the feature. An alternative to `meter_id`; both together are refused.',
+    }),
   })
   .meta({
     id: 'CreateFeatureRequest',

@@ -1,15 +1,15 @@
 /**
- * The columns of a CSV file: the names of fields, `metadata.tier` for what lies within one (docs/rules/imports.md, "CSV"). A row becomes
- * the value that a request would have stated; an empty cell states nothing.
+ * The columns of a CSV file: names of fields, or `metadata.tier` for a key inside a field (docs/rules/imports.md, "CSV").
+ * A row becomes the value of the corresponding request; an empty cell is an absent value.
  */
 import { invalid } from '../error.ts';
 
-/** The path of a column. */
+/** Name of a field, followed by the key inside it if the column has one. */
 export type ImportColumn = readonly string[];
 
 export const COLUMNS_MAX = 1_000;
 
-/** What the header names; a name that is missing, twice or unknown would be values that go nowhere. */
+/** Parses the header. A name that is missing, repeated or unknown is rejected, because its values would be lost. */
 export function parseColumns(header: readonly string[], known: readonly string[]): ImportColumn[] {
   if (header.length > COLUMNS_MAX) throw invalid('header', `must not have more than ${COLUMNS_MAX} columns`);
   const names = header.map((name) => name.trim());
@@ -24,7 +24,7 @@ export function parseColumns(header: readonly string[], known: readonly string[]
   return names.map(parseColumnPath);
 }
 
-/** Spreadsheets of half the world separate columns otherwise. */
+/** Spreadsheets of many countries use another separator. */
 function checkSeparator(name: string, known: readonly string[]): void {
   for (const [character, signs] of [
     [';', 'semicolons'],
@@ -36,13 +36,13 @@ function checkSeparator(name: string, known: readonly string[]): void {
   }
 }
 
-/** A key may hold dots, so that only the first one is a step for free maps; deeper ones are written as JSON. */
+/** Only the first dot separates, because a key of a free map may contain dots; deeper values are written as JSON. */
 function parseColumnPath(name: string): string[] {
   const dot = name.indexOf('.');
   return dot <= 0 || dot === name.length - 1 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];
 }
 
-/** `metadata` and `metadata.tier` would be two ways to say one thing. */
+/** `metadata` and `metadata.tier` would set one value in two ways. */
 function checkNesting(names: readonly string[]): void {
   for (const name of names) {
     const [field, inner] = parseColumnPath(name);
@@ -50,7 +50,7 @@ function checkNesting(names: readonly string[]): void {
   }
 }
 
-/** Texts by field, those of one map together; without what is empty. */
+/** Texts by field, with the columns of one map combined; empty cells are omitted. */
 export function toCellValues(columns: readonly ImportColumn[], cells: readonly string[]): Record<string, unknown> {
   const value: Record<string, unknown> = {};
   for (const [index, [field, inner]] of columns.entries()) {

@@ -1,4 +1,4 @@
-/** A row of a file as an event (docs/rules/imports.md, "Events"): the text that goes into the log, or what is wrong with it. */
+/** Converts a row of a file to an event (docs/rules/imports.md, "Events"): returns the text for the log, or throws the fault. */
 import { FarthingError, invalid } from '../error.ts';
 import { findEventFault, findKeyFault } from '../event/accept.ts';
 import { unescapeFormula } from '../export/csv.ts';
@@ -7,14 +7,14 @@ import { parseJson } from '../json/parse.ts';
 import type { ImportRow } from './row.ts';
 
 const FIELDS = ['event_id', 'event_name', 'external_customer_id', 'customer_id', 'timestamp', 'source', 'properties'];
-/** What our own exports have beside them, and what says nothing of an event that comes in. */
+/** Columns of the service's own exports that have no effect on an imported event. */
 const WITHOUT_EFFECT = ['received_at'];
 export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
 
-/** JSON text; `event_id` where the file has one. */
+/** JSON text; `event_id` is undefined if the file has none. */
 export type ImportedEventRow = { readonly text: string; readonly event_id: string | undefined };
 
-/** Throws what is wrong, with its field. */
+/** Throws the fault with its field. */
 export function parseEventRow(row: ImportRow): ImportedEventRow {
   const { value, text } = row.text === undefined ? toEventText(row.value) : { value: row.value, text: row.text };
   const fault = findEventFault(value);
@@ -29,11 +29,14 @@ export function parseEventRow(row: ImportRow): ImportedEventRow {
 
 const ESCAPED_COLUMNS = new Set(EXPORTED_COLUMNS.filter(({ kind }) => kind === 'text').map(({ name }) => name));
 
-/** Ids and properties as they were before an export made them no formulas: another id would be another event. */
+/**
+ * Exports escape ids and properties that a spreadsheet would read as formulas. The import restores them, because another
+ * id would be another event.
+ */
 const restoreExportedCell = (name: string, cell: unknown) =>
   typeof cell === 'string' && ESCAPED_COLUMNS.has(name) ? unescapeFormula(cell) : cell;
 
-/** `properties` is JSON in one cell, kept as it stands, or a column for each: texts, which meters read as numbers. */
+/** `properties` is either JSON in one cell, which stays unchanged, or one column per property: texts, which meters read as numbers. */
 function toEventText(cells: unknown): { value: unknown; text: string } {
   const given = Object.entries(cells as Record<string, unknown>).map(([name, cell]) => [
     name,

@@ -1,9 +1,9 @@
-/** The URL of a file that is imported (docs/rules/imports.md, "Files behind a URL"). */
+/** The URL of an imported file (docs/rules/imports.md, "Files behind a URL"). */
 import { invalid } from '../error.ts';
 
 const FIELD = 'file_url';
 
-/** What is wrong with the URL itself, before anybody is asked. */
+/** Checks the URL itself, before any request is sent. */
 export function checkFileUrl(text: string, allowed_addresses: readonly string[]): URL {
   let url: URL;
   try {

@@ -1,6 +1,6 @@
 /**
- * The rows of a JSON file that comes in pieces: the elements of an array, or a value in each line. Each is cut out as its text, so
- * that numbers keep their digits and a file of any size takes the memory of one row.
+ * Reads the rows of a JSON file that arrives in pieces: the elements of an array, or one value per line. Each row is cut
+ * out as text, so numbers keep their digits. A file of any size takes the memory of one row.
  */
 import { invalid } from '../error.ts';
 
@@ -11,16 +11,16 @@ const BLANK = /\s/;
 export class JsonRows {
   #kind: 'unknown' | 'array' | 'lines' | 'ended' = 'unknown';
   #rest = '';
-  /** How far `#rest` was looked at, and what is open there. */
+  /** Scanned length of `#rest`, and the state of the scan at that position. */
   #at = 0;
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
-  /** Of an array: whether a comma stands behind the last element. */
+  /** Allowed next tokens inside an array; `element` after a comma. */
   #needs: 'element or end' | 'element' | 'comma or end' = 'element or end';
   #rows = 0;
 
-  /** The rows that end in this piece. */
+  /** Yields the rows that end in this piece. */
   *take(piece: string): Generator<string> {
     this.#rest += piece;
     if (this.#kind === 'unknown') this.#begin();
@@ -30,7 +30,7 @@ export class JsonRows {
     if (this.#rest.length > ROW_LENGTH_MAX) throw this.#wrong(`is longer than ${ROW_LENGTH_MAX} characters`);
   }
 
-  /** The last line. */
+  /** Yields the last line. */
   *end(): Generator<string> {
     if (this.#kind === 'array') throw this.#wrong('the array does not end');
     const last = this.#rest.trim();
@@ -67,7 +67,7 @@ export class JsonRows {
         if (start < 0) continue;
       }
       if (!this.#isOver(this.#rest[at]!)) continue;
-      // A number, say, ends before the sign behind it, an object with its own.
+      // A number, for example, ends before the current character; an object ends with it.
       const end = this.#depth < 0 ? at : at + 1;
       this.#depth = 0;
       yield this.#rest.slice(start, end);
@@ -80,7 +80,7 @@ export class JsonRows {
     this.#at = start < 0 ? 0 : this.#rest.length;
   }
 
-  /** Where an element begins; negative while none does. */
+  /** Returns the start of an element; negative if none begins here. */
   #beginElement(at: number): number {
     const character = this.#rest[at]!;
     if (BLANK.test(character)) return -1;
@@ -97,7 +97,7 @@ export class JsonRows {
     return at;
   }
 
-  /** Whether the element ends with this sign, or (depth below zero) before it. */
+  /** Whether the element ends with this character or, if the depth is then below zero, before it. */
   #isOver(character: string): boolean {
     if (this.#isInString) {
       if (this.#isEscaped) this.#isEscaped = false;

@@ -1,4 +1,4 @@
-/** A row of a file as the request that would make a record (docs/rules/imports.md, "Customers, features and prices"). */
+/** Converts a row of a file to the request that creates the record (docs/rules/imports.md, "Customers, features and prices"). */
 import type { z } from 'zod';
 import { invalid } from '../error.ts';
 import { findIgnoredKeys } from '../ignored-keys.ts';
@@ -8,7 +8,7 @@ import { fieldPath, parseShape } from '../shaped.ts';
 import { checkTexts } from '../texts.ts';
 import type { ImportRow } from './row.ts';
 
-/** Throws what is wrong, with its field. */
+/** Throws the fault with its field. */
 export function parseRecordRow<Shape extends z.ZodObject>(shape: Shape, row: ImportRow): z.output<Shape> {
   if (typeof row.value !== 'object' || row.value === null || Array.isArray(row.value))
     throw invalid('row', 'must be a JSON object');
@@ -20,12 +20,12 @@ export function parseRecordRow<Shape extends z.ZodObject>(shape: Shape, row: Imp
   return parseShape(shape, value, 'row');
 }
 
-/** As of a body of a request. */
+/** Applies the depth limit of a request body. */
 function checkDepth(value: unknown): void {
   if (isDeeperThan(value, DEPTH_MAX)) throw invalid('row', `is nested deeper than ${DEPTH_MAX} levels`);
 }
 
-/** A cell is a text. Where a field takes none, it is read as JSON: `true`, `[{"up_to":10,"unit_amount":"0.1"}]`. */
+/** A cell is text. If its field accepts no text, the cell is read as JSON: `true`, `[{"up_to":10,"unit_amount":"0.1"}]`. */
 function readCells(shape: z.ZodObject, cells: Record<string, unknown>): Record<string, unknown> {
   const entries = Object.entries(cells).map(([key, cell]) => {
     const field = shape.shape[key];
@@ -36,7 +36,7 @@ function readCells(shape: z.ZodObject, cells: Record<string, unknown>): Record<s
   return Object.fromEntries(entries);
 }
 
-/** Numbers stay texts: shapes take them so, and none loses a digit. */
+/** Numbers stay texts: shapes accept these, and no digit is lost. */
 function parseCellJson(cell: string): unknown {
   if (!/^\s*(?:[[{]|(?:true|false|null)\s*$)/.test(cell)) return undefined;
   try {

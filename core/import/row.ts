@@ -1,7 +1,7 @@
-/** A row of a file that is imported. */
+/** A row of an imported file. */
 
-/** `value` is what it states; `text` the JSON text, of a file in JSON. */
+/** `value` is the content of the row; `text` is its JSON text, only in a JSON file. */
 export type ImportRow = { readonly value: unknown; readonly text?: string | undefined };
 
-/** Why a row was refused (docs/rules/imports.md, "The report"). */
+/** The reason why a row was rejected (docs/rules/imports.md, "The report"). */
 export type RowFault = { readonly field: string; readonly code: string; readonly message: string };

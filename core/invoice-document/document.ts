@@ -1,7 +1,6 @@
 /**
- * An invoice as people read it: every word and number of its document, in their order, and nothing about how they look
- * (integrations/pdf lays them out). It says what is stored and computes no amount of its own
- * (docs/rules/documents.md, "What it says").
+ * Content of an invoice document: its texts and numbers in order, without layout, which integrations/pdf adds. It shows
+ * stored data and computes no amount (docs/rules/documents.md, "What it says").
  */
 import type { Customer } from '../customer/record.ts';
 import { Decimal, sumDecimals } from '../decimal.ts';
@@ -22,7 +21,7 @@ import type { Translations } from './translations.ts';
 
 export type DocumentRow = {
   readonly text: string;
-  /** Beneath it, smaller: the time that is charged, how the amount came about, what was taken off. */
+  /** Smaller text below the row: the charged period, the steps of the amount and the discounts. */
   readonly details: readonly string[];
   readonly quantity: string;
   readonly unit_price: string;
@@ -33,38 +32,41 @@ export type DocumentParty = { readonly label: string; readonly name: string; rea
 
 export type InvoiceDocument = {
   readonly title: string;
-  /** Across the page of what is no invoice yet, or none any more. */
+  /** Watermark of a draft, skipped or void invoice; null for any other. */
   readonly mark: string | null;
   readonly facts: readonly { readonly label: string; readonly value: string }[];
   readonly from: DocumentParty;
   readonly to: DocumentParty;
-  /** Heads of the columns: description, quantity, unit price, amount. */
+  /** Column headings: description, quantity, unit price, amount. */
   readonly columns: readonly [string, string, string, string];
   readonly rows: readonly DocumentRow[];
   readonly sums: readonly DocumentSum[];
   readonly notes: readonly string[];
-  /** At the foot of each page, before its number. */
+  /** Footer of each page, before the page number. */
   readonly foot: string;
   readonly page: { readonly word: string; readonly of: string };
-  /** Said where a character is in none of the fonts. */
+  /** Note for characters that no font has. */
   readonly not_shown: string;
   readonly language: Language;
   readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };
-  /** Milliseconds since 1970, for the properties of the file: what is made again has the same. */
+  /**
+   * Milliseconds since 1970, for the file properties. It is derived from the invoice, so a repeated rendering has equal
+   * bytes.
+   */
   readonly dated_ms: number;
 };
 
-/** A tax of the invoice as its document names it: "VAT 19%". What is included is in the amounts already. */
+/** A tax of the invoice with its label, such as "VAT 19%". An included tax is part of the amounts already. */
 export type DocumentTax = { readonly label: string; readonly amount: string; readonly is_included?: boolean };
 
-/** Who used what of a line, and what of its amount is for it. */
+/** Usage of one group of a line, and its share of the amount. */
 export type DocumentGroup = { readonly label: string; readonly usage: string; readonly cost: string };
 
 export type InvoiceDocumentInput = {
   readonly invoice: Invoice;
   readonly lines: readonly InvoiceLineItem[];
   readonly taxes: readonly DocumentTax[];
-  /** By the id of the line, the greatest first; nothing where the settings name no groups. */
+  /** Groups by line id, the largest first. Absent if the settings name no groups. */
   readonly groups?: ReadonlyMap<string, readonly DocumentGroup[]>;
   readonly customer: Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
     readonly tax_ids?: readonly string[];
@@ -108,7 +110,7 @@ export function buildInvoiceDocument(input: InvoiceDocumentInput): InvoiceDocume
   };
 }
 
-/** Nothing is due of it, and by no day. */
+/** A void invoice shows no amount due and no due date. */
 function isVoid({ invoice_status }: Invoice): boolean {
   return invoice_status === 'VOIDED';
 }
@@ -119,7 +121,7 @@ function deriveMark(invoice: Invoice, words: Translations): string | null {
   return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
 }
 
-/** The date that was stated takes the place of that on which it became final (docs/rules/documents.md, "The date of issue"). */
+/** `issue_date` replaces the date of finalization (docs/rules/documents.md, "The date of issue"). */
 function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): string {
   return issue_date ?? finalized_at ?? created_at;
 }
@@ -170,7 +172,7 @@ function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: 
   };
 }
 
-/** So many are told one by one: a property may have as many values as there are events. */
+/** Number of groups that are listed individually. A property may have as many values as there are events. */
 const GROUPS_SHOWN = 20;
 
 function showGroups(
@@ -189,7 +191,7 @@ function showGroups(
   return [...texts, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
 }
 
-/** Where the customer owes the tax to the state, its invoice has to say so (docs/rules/taxes.md, "Which rates"). */
+/** If the customer owes the tax to the state, the invoice must state it (docs/rules/taxes.md, "Which rates"). */
 function findReverseChargeNote({ customer, invoice, taxes, words }: DocumentContext): string | null {
   const isTaxed = taxes.length > 0 || !new Decimal(invoice.total_tax).isZero();
   return customer.tax_exempt === 'reverse' && !isTaxed ? words.reverse_charge : null;

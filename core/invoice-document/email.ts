@@ -1,4 +1,4 @@
-/** The letter that brings an invoice: which events send one, to whom, and what it says (docs/rules/documents.md, "By e-mail"). */
+/** E-mails with an invoice: the events that send one, and the text (docs/rules/documents.md, "By e-mail"). */
 import { Decimal } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import type { SystemEventName } from '../system-event/catalogue.ts';
@@ -14,12 +14,12 @@ const EMAIL_KIND_BY_EVENT: Partial<Record<SystemEventName, InvoiceEmailKind>> = 
   'invoice.payment.overdue': 'reminder',
 };
 
-/** Null where an event sends none. */
+/** Null if the event sends no e-mail. */
 export function findEmailKind(event_name: SystemEventName): InvoiceEmailKind | null {
   return EMAIL_KIND_BY_EVENT[event_name] ?? null;
 }
 
-/** What has become of an invoice since it was asked for: nobody is reminded of what is paid, nor sent what is void. */
+/** The invoice may have changed since the event. A void invoice is not sent, and a paid one needs no reminder. */
 export function isEmailDue(
   invoice: Pick<Invoice, 'invoice_status' | 'amount_remaining'>,
   kind: InvoiceEmailKind,

@@ -1,6 +1,7 @@
 /**
- * How the amount of a line came about, as its document says it: a unit price where the quantity times that is the amount, and else each
- * step of the way (docs/rules/documents.md, "How an amount came about"). What does not come to the amount is not said.
+ * Explains the amount of a line on its document (docs/rules/documents.md, "How an amount came about"). It shows a unit
+ * price if the quantity × the unit price is the amount, else each step. Steps that do not add up to the amount are not
+ * shown.
  */
 import { type ProrationShare, roundedShare } from '../billing/proration.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
@@ -10,7 +11,7 @@ import { roundMoney } from '../money.ts';
 import { type Language, showAmount, showNumber } from './language.ts';
 import type { Translations } from './translations.ts';
 
-/** A tier or a package at a time (docs/rules/invoices.md, "What a line was computed from"). */
+/** One tier or one package step of `computed_from.breakdown` (docs/rules/invoices.md, "What a line was computed from"). */
 type PriceStep = {
   readonly units: string;
   readonly unit_amount: string;
@@ -20,11 +21,11 @@ type PriceStep = {
 type TextContext = { readonly words: Translations; readonly language: Language };
 type ExplainedLine = Pick<InvoiceLineItem, 'quantity' | 'amount' | 'currency' | 'computed_from'>;
 
-/** `unit_price` is empty where there is none that says it. */
+/** `unit_price` is empty if no unit price explains the amount. */
 export function explainAmount(line: ExplainedLine, context: TextContext): { unit_price: string; steps: string[] } {
   const { computed_from: from } = line;
   const none = { unit_price: '', steps: [] };
-  // Of what was edited by hand all this says another amount.
+  // The steps of a line that was edited by hand add up to another amount.
   if (!from || from.edited) return none;
   const parts = toPriceSteps(from);
   const unit = findUnitPrice(parts, from);
@@ -47,10 +48,10 @@ function toPriceSteps(from: ComputedFrom): PriceStep[] {
   return (from.breakdown ?? []) as unknown as PriceStep[];
 }
 
-/** The price of a unit, where there is one for all. */
+/** Price of a unit, if it is equal for all units. */
 function findUnitPrice(parts: readonly PriceStep[], from: ComputedFrom): Decimal | null {
   const [part] = parts;
-  // What it says is the price of a package.
+  // The amount is the price of a package, not of a unit.
   if (findPackageSize(from) !== null) return null;
   if (part) return parts.length === 1 && computeFixedPart(part).isZero() ? new Decimal(part.unit_amount) : null;
   const { billing_model, amount } = from.price ?? {};
@@ -61,7 +62,7 @@ function computeStepAmount({ amount, units, unit_amount, flat_amount }: PriceSte
   return amount === undefined ? new Decimal(units).times(unit_amount).plus(flat_amount) : new Decimal(amount);
 }
 
-/** What is due once, as often as the tier was filled. */
+/** Part that does not depend on the units, such as a flat fee of the tier. */
 function computeFixedPart(part: PriceStep): Decimal {
   return computeStepAmount(part).minus(new Decimal(part.units).times(part.unit_amount));
 }
@@ -73,7 +74,7 @@ function toProratedShare({ share }: ComputedFrom): ProrationShare | null {
   return { part_ms, whole_ms, ...(before_ms ? { before_ms } : {}) };
 }
 
-/** What gives back says the same with a minus. */
+/** Compares absolute values, because a credit has the negative amount. */
 function isAmount(
   charge: Decimal,
   { amount, currency, computed_from: from }: ExplainedLine,
@@ -105,7 +106,7 @@ function formatStep(
     : `${words.packages} ${showNumber(of, language)}: ${units} × ${amount(part.unit_amount)}${once}`;
 }
 
-/** How many units a package has. */
+/** Units per package; null for any other billing model. */
 function findPackageSize(from: ComputedFrom | null | undefined): string | null {
   const { billing_model, transform_quantity } = from?.price ?? {};
   if (billing_model !== 'PACKAGE') return null;
@@ -115,7 +116,7 @@ function findPackageSize(from: ComputedFrom | null | undefined): string | null {
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-/** In days, or in hours or seconds where the share is not one of whole days. */
+/** In days, or in hours or seconds if the share has no whole days. */
 function formatShare(share: ProrationShare | null, { words, language }: TextContext): string[] {
   if (!share) return [];
   const units: [number, string][] = [

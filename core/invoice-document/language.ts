@@ -1,7 +1,6 @@
 /**
- * What an invoice says to people, in the languages that it speaks, with their ways to write numbers, amounts and days. They stand
- * here and are not taken from Intl, whose words change with the version of Node: a document that is made again must be the same
- * (docs/rules/documents.md, "The same bytes").
+ * Languages of invoice documents, with their number, amount and date formats. The formats of Intl change with the
+ * version of Node, and a repeated rendering must have equal bytes (docs/rules/documents.md, "The same bytes").
  */
 import { type Decimal, Decimal as Decimals } from '../decimal.ts';
 import { findNarrowSymbol, minorUnits } from '../money.ts';
@@ -26,12 +25,11 @@ export type Language = (typeof LANGUAGES)[number];
 const TRANSLATIONS: Readonly<Record<Language, Translations>> = { en, de, el, es, fr, it, nl, pl, pt, sv, uk };
 
 type LanguageFormat = {
-  /** Between the whole and its parts, and between thousands. */
+  /** Decimal point and thousands separator. */
   readonly point: string;
   readonly thousands: string;
-  /** Where the sign of a currency stands: `$1` or `1 $`. */
+  /** Position of the currency sign: `$1` or `1 $`. */
   readonly sign: 'before' | 'after';
-  /** Of day, month and year as digits. */
   readonly day: (day: string, month: string, year: string) => string;
 };
 
@@ -62,7 +60,7 @@ export function selectTranslations(language: Language): Translations {
   return TRANSLATIONS[language];
 }
 
-/** Every digit that it has, and no fewer than `least` behind the point. */
+/** Shows all digits, with at least `least` decimals. */
 export function showNumber(value: Decimal | string, language: Language, least = 0): string {
   const number = new Decimals(value);
   const { point, thousands } = LANGUAGE_FORMATS[language];
@@ -72,12 +70,12 @@ export function showNumber(value: Decimal | string, language: Language, least = 
   return `${minus}${grouped}${parts === undefined ? '' : point + parts}`;
 }
 
-/** As a column of amounts has it, whose head says the currency. */
+/** Without a currency, which is in the heading of the column. */
 export function showAmount(amount: Decimal | string, currency: string, language: Language): string {
   return showNumber(amount, language, minorUnits(currency));
 }
 
-/** With the sign of the currency, which several may share: its code stands beside it. */
+/** With the currency sign and the code, because several currencies share a sign. */
 export function showMoney(amount: Decimal | string, currency: string, language: Language): string {
   const number = showAmount(amount, currency, language);
   const code = currency.toUpperCase();
@@ -89,7 +87,7 @@ export function showMoney(amount: Decimal | string, currency: string, language: 
   return `${minus}${sign}${gap}${digits}${NO_BREAK}${code}`;
 }
 
-/** The day of the calendar on which an instant lies. */
+/** Calendar day that contains the instant. */
 export function showDay(instant: Milliseconds, timezone: string, language: Language): string {
   const [year = '', month = '', day = ''] = new Date(toLocalMs(timezone, instant))
     .toISOString()
@@ -98,7 +96,7 @@ export function showDay(instant: Milliseconds, timezone: string, language: Langu
   return LANGUAGE_FORMATS[language].day(day, month, year);
 }
 
-/** The days of a half-open time: the last one is that of its last moment. */
+/** First and last day of a half-open interval. The last day contains its last millisecond. */
 export function showPeriod(
   { start, end }: { start: Milliseconds; end: Milliseconds },
   timezone: string,

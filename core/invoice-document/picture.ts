@@ -1,8 +1,11 @@
-/** The logo of a document: a small PNG or JPEG in the text of a data URL, so that nothing is fetched when it is drawn. */
+/**
+ * Logo of a document: a small PNG or JPEG as a data URL, so that rendering needs no network (docs/rules/documents.md,
+ * "What can be set").
+ */
 
-/** About 250 KB of a picture. */
+/** Characters; about 250 KB of image data. */
 export const LOGO_TEXT_MAX = 350_000;
-/** A picture is unpacked before it is drawn: its size in points counts, not that of its file. */
+/** Pixels. Rendering unpacks the image, so its dimensions count, not the file size. */
 const POINTS_MAX = 4_000_000;
 
 export function isPicture(url: string): boolean {

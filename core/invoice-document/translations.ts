@@ -1,4 +1,4 @@
-/** The words of an invoice. A language is a file in words/ and a line in language.ts. */
+/** Texts of an invoice document. A language is a file in translations/ and an entry in language.ts. */
 
 export type Translations = {
   readonly invoice: string;
@@ -20,31 +20,31 @@ export type Translations = {
   readonly subtotal: string;
   readonly credits: string;
   readonly tax: string;
-  /** Before the name of a tax that is in the amounts already. */
+  /** Precedes the name of a tax that the amounts include. */
   readonly included: string;
-  /** Said where the customer owes the tax to the state. */
+  /** Note for an invoice whose customer owes the tax to the state. */
   readonly reverse_charge: string;
   readonly total: string;
   readonly adjusted: string;
-  /** Label of the amount that earlier invoices gave back with its tax. */
+  /** Label of the amount paid by credits that include tax. */
   readonly credits_after_tax: string;
   readonly paid: string;
   readonly to_pay: string;
   readonly refunded: string;
   readonly correction: string;
   readonly units: string;
-  /** Before the number of units that a package has. */
+  /** Precedes the number of units per package. */
   readonly packages: string;
   readonly days: string;
-  /** Of a charge what other invoices have said of it. */
+  /** Label of the amount that other invoices billed for the charge. */
   readonly invoiced_before: string;
   readonly before_commitment: string;
-  /** Groups of usage that are not told one by one. */
+  /** Follows the number of groups that are not listed individually. */
   readonly others: string;
   readonly page: string;
   readonly of: string;
   readonly not_shown: string;
-  /** Of letters that bring an invoice. `{}` is its number, `{due}` its day. */
+  /** E-mail texts. Placeholders: `{}` is the invoice number, `{amount}` the amount, `{due}` the due date. */
   readonly letter_new: string;
   readonly letter_reminder: string;
   readonly letter_pay_until: string;

@@ -1,6 +1,6 @@
 /**
- * What of a line's amount is for whom: its usage by groups, each with its share of the amount (docs/rules/invoices.md, "Who used
- * it"). The shares add up to the amount to the last minor unit, also where those who used it cannot be added up, as a maximum.
+ * Splits the amount of a line over groups of its usage (docs/rules/invoices.md, "Who used it"). The shares add up to
+ * the amount to the last minor unit. This also applies to an aggregation that does not add up, such as a maximum.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { spread } from '../spread.ts';
@@ -12,7 +12,10 @@ const PERCENT_DIGITS = 2;
 
 const toSortKey = ({ group }: { readonly group: unknown }) => JSON.stringify(group);
 
-/** The largest first. What is below zero has no share; where nothing is above it the number of events decides. */
+/**
+ * The largest group comes first. Usage below zero has no share. If no group has usage above zero, the number of events
+ * decides.
+ */
 export function breakDown<Group>(
   amount: Decimal,
   groups: readonly GroupUsage<Group>[],

@@ -1,61 +1,65 @@
-/** What the amount of a line was derived from, so that it can be derived again (docs/rules/invoices.md, "What a line was computed from"). */
+/**
+ * Inputs from which the amount of a line was computed, so that it can be derived again (docs/rules/invoices.md, "What a
+ * line was computed from").
+ */
 import { z } from 'zod';
 import { timestampText } from '../record.ts';
 
-/** Whose events a usage line counted, with the times in which they are where these are not its whole window, and by which clock. */
+/** Customers whose events a usage line counted, their intervals if these are not the whole window, and the timezone. */
 export const CountedScope = z.object({
   customers: z
     .array(
       z.object({
-        external_customer_id: z.string().meta({ description: 'As events name the customer.' }),
+        external_customer_id: z.string().meta({ description: 'External id of the customer, as in events.' }),
         times: z
           .array(
             z.object({
-              start: z.string().meta({ description: 'Events at this instant or later.' }),
-              end: z.string().meta({ description: 'Events before this instant.' }),
+              start: z.string().meta({ description: 'Inclusive start; events at this instant count.' }),
+              end: z.string().meta({ description: 'Exclusive end; events at this instant do not count.' }),
             }),
           )
           .nullable()
-          .meta({ description: 'Half-open; null is the whole window of the line.' }),
+          .meta({ description: 'Half-open intervals in which events count. Null is the whole window of the line.' }),
       }),
     )
-    .meta({ description: 'By their external ids.' }),
-  timezone: z.string().meta({ description: 'Whose clock cuts the windows of the meter.' }),
-  billing_anchor: z.string().meta({ description: 'On whose day months begin.' }),
+    .meta({ description: 'Customers by external id.' }),
+  timezone: z.string().meta({ description: 'Timezone whose clock divides the windows of the meter.' }),
+  billing_anchor: z.string().meta({ description: 'Instant on whose day months begin.' }),
 });
 export type CountedScope = z.infer<typeof CountedScope>;
 
-/** The lines with which a usage line was charged (docs/rules/proration.md, "Usage over a change"). */
+/** Lines that were charged together with a usage line (docs/rules/proration.md, "Usage over a change"). */
 const UsageLineChain = z.object({
-  version: z.int().meta({ description: 'By which version of the rule: 1.' }),
+  version: z.int().meta({ description: 'Version of the rule: 1.' }),
   rule: z.enum(['additive', 'shared', 'integral']).meta({
     description:
-      'How lines share usage: each charges its own events; all charge one number by time; all charge one integral over time.',
+      'Division of usage between lines. additive: each line charges its own events. shared: all lines charge one number, by time. integral: all lines charge one integral over time.',
   }),
-  whole_start: timestampText.meta({ description: 'The start of the whole period, also where the period is short.' }),
-  whole_end: timestampText.meta({ description: 'The end of the whole period.' }),
-  begins: timestampText.meta({ description: 'The start of the billing period.' }),
+  whole_start: timestampText.meta({ description: 'Start of the whole period, also if the charged period is short.' }),
+  whole_end: timestampText.meta({ description: 'End of the whole period.' }),
+  begins: timestampText.meta({ description: 'Start of the billing period.' }),
   level_since: timestampText.nullish().meta({
-    description: 'Of an integral: the instant since which values make the level; else not there.',
+    description: 'Instant since which values make up the level. Only for integral.',
   }),
   lines: z
     .array(
       z.object({
-        line_item_id: z.string().meta({ description: 'The line item of the subscription.' }),
-        start: timestampText.meta({ description: 'When it begins to be active in the period.' }),
-        end: timestampText.meta({ description: 'When it ends, which is not in it.' }),
+        line_item_id: z.string().meta({ description: 'Line item of the subscription.' }),
+        start: timestampText.meta({ description: 'Start of the line’s active interval in the period.' }),
+        end: timestampText.meta({ description: 'Exclusive end of that interval.' }),
       }),
     )
-    .meta({ description: 'In order of time, with this line.' }),
+    .meta({ description: 'Lines in order of time, including this one.' }),
   until_begin: z.string().meta({
-    description: 'What the lines before this one cost, not rounded, before commitments, in units of the currency.',
+    description: 'Cost of the lines before this one, unrounded, before commitments, in currency units.',
   }),
   until_end: z.string().meta({
-    description: 'The same with this line. The amount is the difference of both, each rounded.',
+    description:
+      'Cost of the lines up to and including this one. The amount is the difference of both costs, each rounded.',
   }),
 });
 
-/** What a line is when it is not the charge of its period itself; `reason` says the same to people. */
+/** Kind of a line that is not the regular charge of its period. `reason` is its human-readable text. */
 export const LINE_KINDS = [
   'overage',
   'true_up',
@@ -67,143 +71,155 @@ export const LINE_KINDS = [
 ] as const;
 
 /**
- * What a line's amount was derived from (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A
- * fixed line has only quantity and price; a usage line has all of it.
+ * Inputs of a line's amount (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A fixed line
+ * has only quantity and price; a usage line has all fields.
  */
 export const ComputedFrom = z.object({
   price: z
     .record(z.string(), z.unknown())
     .nullish()
-    .meta({ description: 'The price as it was: a later edit of the price does not change what this line says.' }),
+    .meta({ description: 'Price at the time of the computation. A later edit of the price does not change it.' }),
   meter_id: z.string().nullish(),
   meter_version: z
     .string()
     .nullish()
-    .meta({ description: 'Which version of the meter measured: 1, and one more with each change of what it counts.' }),
-  window_start: timestampText.nullish().meta({ description: 'The start of the time in which events were counted.' }),
-  window_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
-  quantity: z.string().nullish().meta({ description: 'As measured, also where it is below zero and billed as 0.' }),
-  event_count: z.int().nullish().meta({ description: 'How many events were counted.' }),
+    .meta({ description: 'Version of the meter that measured, from 1. Each change of its definition adds 1.' }),
+  window_start: timestampText.nullish().meta({ description: 'Start of the window in which events were counted.' }),
+  window_end: timestampText.nullish().meta({ description: 'Exclusive end of the window.' }),
+  quantity: z
+    .string()
+    .nullish()
+    .meta({ description: 'Measured quantity. It may be below zero, which is billed as 0.' }),
+  event_count: z.int().nullish().meta({ description: 'Number of counted events.' }),
   high_water: z.record(z.string(), z.string()).nullish().meta({
-    description: 'How far the log had been counted: of each partition the first offset that is not in the quantity.',
+    description:
+      'Position in the log up to which events were counted: per partition the first offset that is not in the quantity.',
   }),
-  as_of: z.string().nullish().meta({ description: 'Every event that was accepted before this instant is counted.' }),
-  buckets: z.array(z.record(z.string(), z.unknown())).nullish().meta({ description: 'Not kept yet: null.' }),
+  as_of: z.string().nullish().meta({ description: 'Instant before which every accepted event is counted.' }),
+  buckets: z.array(z.record(z.string(), z.unknown())).nullish().meta({ description: 'Always null at present.' }),
   breakdown: z
     .array(z.record(z.string(), z.unknown()))
     .nullish()
-    .meta({ description: 'How the amount came about, one entry for each tier or package step.' }),
-  proration: z
-    .string()
-    .nullish()
-    .meta({ description: 'The share of the period that was charged, when less than all of it.' }),
-  reason: z
-    .string()
-    .nullish()
-    .meta({ description: 'Why the line exists when it is not the charge of the period itself, such as a late event.' }),
+    .meta({ description: 'Parts of the amount, one entry per tier or package step.' }),
+  proration: z.string().nullish().meta({ description: 'Charged share of the period, if less than the whole.' }),
+  reason: z.string().nullish().meta({
+    description:
+      'Human-readable reason why the line exists, if it is not the regular charge of the period, such as a late event.',
+  }),
   kind: z
     .enum(LINE_KINDS)
     .nullish()
-    .meta({ description: 'What the line is when it is not the charge of the period itself; `reason` says why.' }),
+    .meta({ description: 'Kind of the line, if it is not the regular charge of the period. `reason` explains it.' }),
   less: z
     .object({
-      amount: z.string().meta({ description: 'In units of the currency.' }),
-      quantity: z.string().nullish().meta({ description: 'In units of the meter; null where it was not recorded.' }),
-      invoiced: z
-        .enum(['before_period_end', 'by_other_invoices'])
-        .meta({ description: 'Before the period was over, or also by corrections on later invoices.' }),
-    })
-    .nullish()
-    .meta({ description: 'What other invoices say of the charge, and this line is less; not there without.' }),
-  of_term: z
-    .object({
-      used: z.string().meta({
+      amount: z.string().meta({ description: 'Amount in currency units.' }),
+      quantity: z
+        .string()
+        .nullish()
+        .meta({ description: 'Quantity in units of the meter; null if it was not recorded.' }),
+      invoiced: z.enum(['before_period_end', 'by_other_invoices']).meta({
         description:
-          'What the usage of the term came to before this invoice, in units of the currency; of what was lacking with it.',
-      }),
-      committed: z.string().meta({ description: 'What the term was committed to.' }),
-      since: timestampText.nullish().meta({
-        description: 'When the term began; not there where an earlier version computed the line.',
-      }),
-      is_last: z.boolean().nullish().meta({
-        description: 'Of a commitment of the line: whether what is lacking is charged with it; else null.',
+          'Source of the deducted amounts: invoices before the period end only, or also corrections on later invoices.',
       }),
     })
     .nullish()
     .meta({
-      description: 'Of a commitment over several periods, or of the subscription: the term that it is drawn from.',
+      description: 'Amount of this charge on other invoices, which this line deducts; absent if there is none.',
+    }),
+  of_term: z
+    .object({
+      used: z.string().meta({
+        description:
+          'Cost of the term’s usage before this invoice, in currency units. On a true-up line it includes this invoice.',
+      }),
+      committed: z.string().meta({ description: 'Committed amount of the term, in currency units.' }),
+      since: timestampText.nullish().meta({
+        description: 'Start of the term; absent if an earlier version computed the line.',
+      }),
+      is_last: z.boolean().nullish().meta({
+        description:
+          'True if this line charges the shortfall of its commitment. Null for a commitment of the subscription.',
+      }),
+    })
+    .nullish()
+    .meta({
+      description: 'Term of a commitment that covers several periods or the whole subscription; otherwise absent.',
     }),
   base_amount: z
     .string()
     .nullish()
-    .meta({ description: 'What the usage costs before a commitment; not there without one.' }),
+    .meta({ description: 'Cost of the usage before a commitment; absent without a commitment.' }),
   window_terms: z
     .object({
       amount: z.string().nullable().meta({
-        description: 'The money committed to in each window, not rounded; null where times of day alone have some.',
+        description: 'Committed money per window, unrounded. Null if only times of day have a commitment.',
       }),
       time_buckets: z
         .array(z.record(z.string(), z.unknown()))
-        .meta({ description: 'Times of day with a commitment, and perhaps a price, of their own.' }),
+        .meta({ description: 'Times of day with their own commitment and possibly their own price.' }),
     })
     .nullish()
-    .meta({ description: 'Of a commitment of each window: its terms as they were; not there without one.' }),
+    .meta({ description: 'Terms of a commitment per window at the time of the computation; absent without one.' }),
   allowances: z.array(z.record(z.string(), z.unknown())).nullish().meta({
     description:
-      'The limits up to which usage is free, with what was used of them before this charge and with it; of grants the stretches of time that usage began, with their terms. Not there without one.',
+      'Limits up to which usage is free, with their usage before and including this charge. For grants, the intervals that usage began and their terms. Absent without entitlements.',
   }),
   allowance_parts: z
     .array(
       z.object({
-        start: z.string().meta({ description: 'Where the stretch begins.' }),
-        end: z.string().meta({ description: 'Where it ends; what is used then is in the next one.' }),
-        used: z.string().meta({ description: 'Units that were used in it.' }),
+        start: z.string().meta({ description: 'Start of the interval.' }),
+        end: z.string().meta({ description: 'Exclusive end of the interval.' }),
+        used: z.string().meta({ description: 'Units used in the interval.' }),
       }),
     )
     .nullish()
     .meta({
       description:
-        'Where several limits hold beside each other: what was used in each stretch of the charge within which none of them begins or ends. Not there where one is alone.',
+        'Usage of the charge in each interval in which no limit begins or ends. Only with several independent limits.',
     }),
   carried_amount: z.string().nullish().meta({
-    description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',
+    description: 'Overbilled amount that exceeds this invoice and is deducted from the next one.',
   }),
   counted: CountedScope.nullish().meta({
-    description: 'Whose events were counted, and by which clock; not there where an earlier version computed the line.',
+    description:
+      'Customers whose events were counted, and the timezone; absent if an earlier version computed the line.',
   }),
   share: z
     .object({
-      part_ms: z.int().meta({ description: 'Milliseconds that are charged.' }),
+      part_ms: z.int().meta({ description: 'Charged milliseconds.' }),
       whole_ms: z.int().meta({ description: 'Milliseconds of the whole period.' }),
       before_ms: z.int().nullish().meta({
         description:
-          'Milliseconds of the period that lie before: the amount is what the period costs until the end of the part less what it costs until its beginning, each rounded. Not there where an earlier version computed the line.',
+          'Milliseconds of the period before the charged part. The amount is the cost until the end of the part minus the cost until its start, each rounded. Absent if an earlier version computed the line.',
       }),
     })
     .nullish()
-    .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),
+    .meta({ description: 'Charged share of the period in milliseconds, if `proration` is set.' }),
   chain: UsageLineChain.nullish().meta({
     description:
-      'The usage lines that follow one another in the period and are charged as one. Not there where a line is charged by itself, and where an earlier version computed the line, which charged each line by itself.',
+      'Consecutive usage lines of the period that are charged as one. Absent for a line that is charged by itself, and for earlier versions, which charged each line by itself.',
   }),
   billed_before: z
     .object({
-      amount: z.string().meta({ description: 'In units of the currency.' }),
-      quantity: z.string().meta({ description: 'In units of the meter.' }),
+      amount: z.string().meta({ description: 'Amount in currency units.' }),
+      quantity: z.string().meta({ description: 'Quantity in units of the meter.' }),
     })
     .nullish()
-    .meta({ description: 'Of a correction: what other invoices have said of its charge.' }),
+    .meta({
+      description:
+        'Amount and quantity that other invoices billed for the corrected charge; absent unless the line is a correction.',
+    }),
   edited: z
     .object({
-      amount: z.string().meta({ description: 'What the line came to, in units of the currency.' }),
-      quantity: z.string().meta({ description: 'How many units it charged.' }),
+      amount: z.string().meta({ description: 'Computed amount of the line, in currency units.' }),
+      quantity: z.string().meta({ description: 'Computed number of units.' }),
     })
     .nullish()
-    .meta({ description: 'As it was computed, where somebody has changed it by hand since.' }),
+    .meta({ description: 'Computed values of a line that was edited by hand since; otherwise absent.' }),
   drawn_from: z
     .literal('subscription')
     .nullish()
-    .meta({ description: 'Where the commitment is one of the subscription as a whole.' }),
+    .meta({ description: 'Set to subscription if the commitment belongs to the subscription as a whole.' }),
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 
@@ -213,7 +229,10 @@ type ComputedCharge = {
   readonly computed_from?: Pick<ComputedFrom, 'edited'> | null | undefined;
 };
 
-/** What a charge came to by the rules: what is agreed on beside them by hand is no late event (docs/rules/invoices.md, "Edits"). */
+/**
+ * Amount and quantity of a charge as computed by the rules. A manual agreement is not corrected by late events
+ * (docs/rules/invoices.md, "Edits").
+ */
 export function toComputedCharge({ amount, quantity, computed_from }: ComputedCharge): {
   amount: string;
   quantity: string;

@@ -1,6 +1,6 @@
 /**
- * What somebody changes by hand on an invoice that is not final yet (docs/rules/invoices.md, "Edits"): its lines, each of which goes on
- * charging what it charged, and says in `computed_from.edited` what it was computed as.
+ * Manual edits of an invoice that is not final (docs/rules/invoices.md, "Edits"). A changed line still charges its
+ * original service period and has the computed values in `computed_from.edited`.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -17,32 +17,30 @@ const { invoice_coupons, line_item_coupons, prepared_tax_rates } = invoiceDiscou
 export const editInvoiceShape = z.object({
   line_items: orNull(z.array(createInvoiceLineShape)).meta({
     description:
-      'All lines that it charges from now on. One that names the `subscription_line_item_id` and the time of a line that stands there takes its place; a computed line that is left out stays with an amount of 0.',
+      'All lines of the edited invoice. A line with the `subscription_line_item_id` and the period of an existing line replaces it. A computed line that is left out stays with an amount of 0.',
   }),
-  subtotal: orNull(decimalText).meta({ description: 'The sum of the lines; refused where it is another.' }),
-  total: orNull(decimalText).meta({ description: 'The same as `subtotal`.' }),
-  amount_due: orNull(decimalText).meta({ description: 'The same as `subtotal`.' }),
+  subtotal: orNull(decimalText).meta({ description: 'Sum of the lines; any other value is refused.' }),
+  total: orNull(decimalText).meta({ description: 'Equal to `subtotal`; any other value is refused.' }),
+  amount_due: orNull(decimalText).meta({ description: 'Equal to `subtotal`; any other value is refused.' }),
   description,
-  due_date: orNull(timestampText).meta({ description: 'Until when it is to be paid; not in the past.' }),
+  due_date: orNull(timestampText).meta({ description: 'Due date; an instant in the past is refused.' }),
   invoice_coupons: invoice_coupons.meta({
-    description: 'Coupons that take something off the invoice, in the place of those that were stated before.',
+    description: 'Coupons that discount the invoice. They replace those of earlier requests.',
   }),
   line_item_coupons: line_item_coupons.meta({
-    description: 'Coupons that take something off a line, in the place of those that were stated before.',
+    description: 'Coupons that discount a line. They replace those of earlier requests.',
   }),
   prepared_tax_rates: prepared_tax_rates.meta({
-    description:
-      'Tax rates as they are answered, in the place of those that it would be taxed with; what counts is the `id`.',
+    description: 'Tax rates in the shape of a response, which replace the regular ones; only the `id` is read.',
   }),
 });
 export type EditInvoice = z.output<typeof editInvoiceShape>;
 
-/** Whether what it charges is said by hand from now on, and not computed any more. */
+/** True if the edit replaces charges, so that the invoice is no longer computed. */
 export function hasLineChanges({ line_items, invoice_coupons: ofInvoice, line_item_coupons: ofLines }: EditInvoice) {
   return line_items !== null || ofInvoice !== null || ofLines !== null;
 }
 
-/** What a line says after an edit: in the place of one that stood there, or a new one. */
 export type EditedLine =
   | { readonly kind: 'kept'; readonly before: InvoiceLineItem }
   | { readonly kind: 'changed'; readonly before: InvoiceLineItem; readonly fields: ChangedFields }
@@ -58,7 +56,10 @@ type EditedInvoice = {
   readonly line_items: readonly InvoiceLineItem[];
 };
 
-/** In the order of the request; behind them what was computed and is not named: nothing of it is charged again elsewhere. */
+/**
+ * Lines in the order of the request. Computed lines that the request omits follow with an amount of 0, so that no other
+ * invoice charges them again.
+ */
 export function planEditedLines(requested: readonly CreateInvoiceLine[], invoice: EditedInvoice): EditedLine[] {
   const computed = invoice.line_items.filter(({ computed_from }) => computed_from);
   const left = new Set(computed);
@@ -78,7 +79,7 @@ export function planEditedLines(requested: readonly CreateInvoiceLine[], invoice
   return [...named, ...Array.from(left, clearCharge)];
 }
 
-/** By what it charges, and for when; a time that is not stated is any. */
+/** Compares the charged item and its period. An absent date of the request matches any date. */
 function isSameCharge(requested: CreateInvoiceLine, line: InvoiceLineItem): boolean {
   const isSame = line.subscription_line_item_id
     ? requested.subscription_line_item_id === line.subscription_line_item_id
@@ -93,7 +94,7 @@ function isSameStatedInstant(requested: string | null, instant: string | null | 
   return requested === null || (Boolean(instant) && toInstant(requested) === toInstant(instant!));
 }
 
-/** What it gives back was charged elsewhere, and what of that is left comes off later invoices. */
+/** The credited charge is on another invoice, and the remaining credit lowers later invoices. */
 export function isCreditLine({ amount, computed_from }: InvoiceLineItem): boolean {
   return new Decimal(amount).isNegative() || Boolean(computed_from?.carried_amount);
 }

@@ -1,6 +1,7 @@
 /**
- * Invoice numbers: prefix, date token and sequence, with one counter per tenant, environment and token, so that it begins
- * anew when the token changes. Given when an invoice becomes final (docs/rules/invoices.md, "Numbers").
+ * Invoice numbers consist of prefix, date token and sequence. Each tenant, environment and token has its own counter,
+ * so the sequence restarts with a new token. An invoice gets its number at finalization (docs/rules/invoices.md,
+ * "Numbers").
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
@@ -27,7 +28,7 @@ export const DEFAULT_NUMBER_CONFIG: NumberConfig = {
   timezone: 'UTC',
 };
 
-/** The date token: it names the counter as well. */
+/** Date token of the number, which also identifies the counter. */
 export function toNumberToken(config: NumberConfig, finalizedAtMs: Milliseconds): string {
   const date = Temporal.Instant.fromEpochMilliseconds(finalizedAtMs).toZonedDateTimeISO(config.timezone).toPlainDate();
   const year = String(date.year).padStart(4, '0');
@@ -49,7 +50,7 @@ export function toNumberToken(config: NumberConfig, finalizedAtMs: Milliseconds)
   }
 }
 
-/** `nth` is 1 for the first invoice of the token. A sequence that outgrows its width is printed in full. */
+/** `nth` is 1 for the first invoice of the token. A sequence that exceeds `suffix_length` is printed in full. */
 export function formatInvoiceNumber(config: NumberConfig, token: string, nth: bigint): string {
   const sequence = (BigInt(config.start_sequence) - 1n + nth).toString().padStart(config.suffix_length, '0');
   return [config.prefix, token, sequence].join(config.separator);

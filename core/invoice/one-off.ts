@@ -1,7 +1,7 @@
 /**
- * An invoice that a client writes itself (docs/rules/invoices.md, "Invoices written by hand"). Without lines the whole
- * amount is one line, so that the totals of every invoice are the sum of its lines. Amounts are given, not computed: more
- * decimals than the currency has are refused, never rounded.
+ * A manual invoice (docs/rules/invoices.md, "Invoices written by hand"). Without lines the whole amount is one line, so
+ * the totals of every invoice are the sum of its lines. Amounts are given, not computed. An amount with more decimals
+ * than the currency is refused, not rounded.
  */
 
 import { type Totals, totalsText } from '../billing/totals.ts';
@@ -13,7 +13,7 @@ import { toInstant } from '../time/instant.ts';
 import { derivePaymentState } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
-/** Credits and commitments are applied by rules that come later; what rules make cannot be dictated. */
+/** Computed fields, such as credits and commitments, cannot be set by the client. */
 const INVOICE_NOT_YET = [
   'total_prepaid_applied',
   'force_sync_invoice',
@@ -28,7 +28,6 @@ const LINE_NOT_YET = [
 
 export type ManualInvoice = ReturnType<typeof defineManualInvoice>;
 
-/** The amounts, payment and lines of the new invoice, all checked. */
 export function defineManualInvoice(request: CreateInvoice) {
   const currency = checkCurrency(request.currency);
   refuseUsed(request, INVOICE_NOT_YET);
@@ -45,7 +44,7 @@ export function defineManualInvoice(request: CreateInvoice) {
   return { currency, lines };
 }
 
-/** What is credited is credited as it stands. */
+/** A CREDIT invoice has no discounts and no taxes. */
 const NOT_ALLOWED_ON_CREDIT = [
   'coupons',
   'invoice_coupons',
@@ -55,11 +54,10 @@ const NOT_ALLOWED_ON_CREDIT = [
   'prepared_tax_rates',
 ] as const satisfies readonly (keyof CreateInvoice)[];
 
-/** What it comes to, and what was paid of it already. */
 export function computeManualAmounts(request: CreateInvoice, currency: string, totals: Totals) {
   const isCredit = request.invoice_type === 'CREDIT';
   const { subtotal, total_discount, total_tax, total, amount_due } = totalsText(totals);
-  // The total of all others is never below 0.
+  // Only the total of a CREDIT invoice may be below 0.
   const amounts = isCredit
     ? { subtotal, total_discount, total_tax, total: subtotal, amount_due: subtotal }
     : { subtotal, total_discount, total_tax, total, amount_due };
@@ -92,7 +90,6 @@ function checkLine(
   }
 }
 
-/** What is stated of a line, on a new invoice or in an edit of one. */
 export function checkLineInput(
   line: CreateInvoiceLine,
   { currency, at, mayBeNegative }: { currency: string; at: string; mayBeNegative: boolean },
@@ -111,7 +108,7 @@ function checkAmount(amount: string, rule: { field: string; currency: string; ma
   }
 }
 
-/** All three are what the lines sum to: what comes between them and the amount due is computed here. */
+/** All three fields must equal the sum of the lines. Discounts and taxes between them and the amount due are computed. */
 export function checkSum(
   request: { readonly [Field in 'subtotal' | 'total' | 'amount_due']: string | null },
   sum: Decimal,
@@ -164,7 +161,7 @@ const NO_LINE_FIELDS: Omit<CreateInvoiceLine, 'amount' | 'quantity'> = {
 
 const OPENING_STATUSES: readonly PaymentStatus[] = ['PENDING', 'SUCCEEDED', 'OVERPAID', 'FAILED'];
 
-/** What the client says was paid already. */
+/** Payment that the client reports with a new invoice. */
 function deriveOpeningPayment(request: CreateInvoice, amount_due: string, currency: string) {
   const payment_status = request.payment_status ?? 'PENDING';
   if (!OPENING_STATUSES.includes(payment_status)) {

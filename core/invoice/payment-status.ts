@@ -1,7 +1,6 @@
 /**
- * Payment status of an invoice: which may follow which where it is set by hand, how what was paid and what remains go with it
- * (docs/rules/invoices.md, "Payment"), and what a payment, its failure and its refund make of it (docs/rules/payments.md,
- * "What becomes of the invoice").
+ * Payment status of an invoice. It has transitions by hand with their amounts (docs/rules/invoices.md, "Payment"). A
+ * payment, its failure and its refund change it as well (docs/rules/payments.md, "What becomes of the invoice").
  */
 
 import { computePaidTotal } from '../credit-note/creditable.ts';
@@ -32,7 +31,7 @@ type PayableInvoice = Pick<
 > &
   Partial<Pick<Invoice, 'total_credits_applied_after_tax'>>;
 
-/** What a change of payment status writes; `amount` is what was paid in all. */
+/** Fields that a manual change of the payment status writes. `amount` is the sum of all payments. */
 export function planPaymentChange(
   invoice: PayableInvoice,
   request: { payment_status: PaymentStatus; amount?: string | null },
@@ -56,7 +55,7 @@ export function planPaymentChange(
   };
 }
 
-/** The amounts that go with a status, checked against what is due. */
+/** Amounts that go with a status, checked against the amount due. */
 export function derivePaymentState(
   invoice: Pick<Invoice, 'amount_due' | 'currency'>,
   { payment_status, paid }: { payment_status: PaymentStatus; paid: Decimal },
@@ -77,8 +76,8 @@ export function derivePaymentState(
 }
 
 /**
- * Of what becomes final: from now on it can be paid, and what was paid before is held against what is due now. Of a credit nothing is: it
- * is settled by what it gives.
+ * Payment of an invoice at finalization. Earlier payments are compared with the amount due now. An invoice below 0 has
+ * nothing to pay and is settled by its credit.
  */
 export function deriveFinalPayment(invoice: PaymentSums, at: Date): InvoicePaymentState {
   if (new Decimal(invoice.amount_due).isNegative()) {
@@ -121,12 +120,12 @@ function derivePaidAt(invoice: PayableInvoice, status: PaymentStatus, now: Date)
 
 type PaymentSums = PaymentStatusSums & Pick<Invoice, 'currency' | 'paid_at'>;
 
-/** Money has come in on top of what was paid before: part of it, all of it, or more. */
+/** Adds a payment, which may be partial, exact or too much. */
 export function applyReceipt(invoice: PaymentSums, amount: string, at: Date): InvoicePaymentState {
   return applyTotalPaid(invoice, new Decimal(invoice.amount_paid).plus(amount), at);
 }
 
-/** As if it had never come: it was recorded by mistake. */
+/** Reverts a payment that was recorded by mistake. */
 export function revertReceipt(invoice: PaymentSums, amount: string, at: Date): InvoicePaymentState {
   return applyTotalPaid(invoice, new Decimal(invoice.amount_paid).minus(amount), at);
 }
@@ -146,22 +145,22 @@ type PaymentStatusSums = Pick<
 > &
   Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 
-/** What the sums of an invoice say, where nobody sets it by hand. */
+/** Status that follows from the sums of an invoice, without a change by hand. */
 export function derivePaymentStatus(invoice: PaymentStatusSums): PaymentStatus {
   const due = new Decimal(invoice.amount_due);
   const paid = new Decimal(invoice.amount_paid);
-  // A charge of it is on its way: until that has ended nobody else begins one.
+  // A charge is in progress, so no other one may start.
   if (paid.lt(due) && invoice.payment_status === 'PROCESSING') return 'PROCESSING';
   const refunded = new Decimal(invoice.refunded_amount);
-  // An adjustment returns prepaid credits of what is still to be paid.
+  // An adjustment returns prepaid credits of the unpaid part.
   if (paid.lt(due) && refunded.lte(invoice.prepaid_credits_returned ?? '0')) return 'PENDING';
-  // Of which something remains to be paid is not done with, however much of it was given back.
+  // An invoice with an unpaid remainder is never fully REFUNDED.
   const given = computePaidTotal(invoice);
   if (refunded.gt(0)) return refunded.gte(given) && paid.gte(due) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
   return paid.lt(due) ? 'PENDING' : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID';
 }
 
-/** What was tried has ended without money: unless nothing of the invoice remains by now, that is said. */
+/** A payment attempt ended without money. The invoice is FAILED, unless nothing remains to be paid by now. */
 export function applyDecline(invoice: PaymentSums, at: Date): Partial<InvoicePaymentState> {
   if (invoice.payment_status !== 'PROCESSING') return {};
   const ended = applyTotalPaid({ ...invoice, payment_status: 'PENDING' }, new Decimal(invoice.amount_paid), at);
@@ -169,8 +168,8 @@ export function applyDecline(invoice: PaymentSums, at: Date): Partial<InvoicePay
 }
 
 /**
- * A payment is given back. While something remains to be paid it is as if that had never come, and is owed again; of what was too much
- * first that; only beyond that something of the invoice itself is given back. A refund that was not made is taken back by its negative.
+ * Refunds a payment. While the invoice is not fully paid, the amount is owed again. An overpaid part is refunded first.
+ * Only the rest refunds the invoice itself. A negative amount reverts a refund that was not made.
  */
 export function applyRefund(
   invoice: PaymentSums,

@@ -1,6 +1,6 @@
 /**
- * An invoice and its line items: what was charged, for which period, and what each amount was computed from, so that it
- * can be derived again (docs/rules/invoices.md, "What a line was computed from"). Its verbs are in actions/.
+ * An invoice and its line items: the charges, their periods, and the inputs from which each amount can be derived again
+ * (docs/rules/invoices.md, "What a line was computed from"). The operations are in actions/.
  */
 import { z } from 'zod';
 import { CommitmentInfo } from '../commitment/info.ts';
@@ -55,58 +55,56 @@ export type BillingReason = (typeof BILLING_REASONS)[number];
 
 export const InvoiceLineItem = z.object({
   id: z.string(),
-  invoice_id: z.string().meta({ description: 'The invoice on which it stands; empty in a preview.' }),
-  customer_id: z.string().meta({ description: 'The customer to whom the invoice goes.' }),
-  subscription_id: z.string().nullish().meta({ description: 'The subscription that is charged; null without one.' }),
+  invoice_id: z.string().meta({ description: 'Invoice of the line; empty in a preview.' }),
+  customer_id: z.string().meta({ description: 'Customer who receives the invoice.' }),
+  subscription_id: z.string().nullish().meta({ description: 'Subscription that is charged; null without one.' }),
   subscription_line_item_id: z
     .string()
     .nullish()
-    .meta({ description: 'The line item of the subscription that is charged; null without one.' }),
+    .meta({ description: 'Line item of the subscription that is charged; null without one.' }),
   parent_line_item_id: z
     .string()
     .nullish()
-    .meta({ description: 'Of a correction for late events: the line that it corrects.' }),
-  entity_id: z
-    .string()
-    .nullish()
-    .meta({ description: 'The plan, the subscription or the add-on from which the price comes.' }),
-  entity_type: z.string().nullish().meta({ description: 'What `entity_id` names.' }),
-  plan_display_name: z.string().nullish().meta({ description: 'The name of the plan; null without one.' }),
+    .meta({ description: 'Line that this correction for late events corrects; null for any other line.' }),
+  entity_id: z.string().nullish().meta({ description: 'Plan, subscription or add-on that owns the price.' }),
+  entity_type: z.string().nullish().meta({ description: 'Kind of record that `entity_id` names.' }),
+  plan_display_name: z.string().nullish().meta({ description: 'Name of the plan; null without one.' }),
   price_id: z
     .string()
     .nullish()
-    .meta({ description: 'The price that was charged; null of a line that was written by hand without one.' }),
-  price_type: z.string().nullish().meta({ description: 'USAGE was measured by a meter, FIXED was stated.' }),
-  meter_id: z.string().nullish(),
-  meter_display_name: z.string().nullish().meta({ description: 'The name of the meter; null of a FIXED price.' }),
-  price_unit_id: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
-  price_unit: z.string().nullish().meta({ description: 'As it was stated by hand; null else.' }),
-  price_unit_amount: decimalText.nullish().meta({ description: 'As it was stated by hand; null else.' }),
-  display_name: z.string().nullish().meta({ description: 'What people read.' }),
-  quantity: decimalText.meta({ description: 'How many units were charged.' }),
-  amount: decimalText.meta({ description: 'What they cost, rounded to the currency.' }),
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-  period_start: timestampText
+    .meta({ description: 'Price that was charged; null for a manual line without a price.' }),
+  price_type: z
+    .string()
     .nullish()
-    .meta({ description: 'The start of the time that is charged; null without one.' }),
-  period_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
+    .meta({ description: 'Type of the price. USAGE was measured by a meter; FIXED had a given quantity.' }),
+  meter_id: z.string().nullish(),
+  meter_display_name: z.string().nullish().meta({ description: 'Name of the meter; null for a FIXED price.' }),
+  price_unit_id: z.string().nullish().meta({ description: 'Always null at present.' }),
+  price_unit: z.string().nullish().meta({ description: 'Value from the request of a manual line; else null.' }),
+  price_unit_amount: decimalText.nullish().meta({ description: 'Value from the request of a manual line; else null.' }),
+  display_name: z.string().nullish().meta({ description: 'Text on the invoice.' }),
+  quantity: decimalText.meta({ description: 'Number of charged units.' }),
+  amount: decimalText.meta({ description: 'Cost of the units before discounts and taxes, rounded to the currency.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+  period_start: timestampText.nullish().meta({ description: 'Start of the charged period; null without one.' }),
+  period_end: timestampText.nullish().meta({ description: 'Exclusive end of the charged period.' }),
   prepaid_credits_applied: decimalText.meta({
-    description: 'What prepaid credits paid of it before taxes; negative of what a line gives back.',
+    description: 'Amount that prepaid credits paid before taxes. Negative for a line that credits a charge.',
   }),
-  line_item_discount: decimalText.meta({ description: 'What coupons of the line take off it.' }),
-  invoice_level_discount: decimalText.meta({ description: 'Its share of what coupons take off the invoice.' }),
-  tax_amount: decimalText.meta({ description: 'Its share of the tax that is added to the invoice.' }),
-  included_tax_amount: decimalText.meta({ description: 'Its share of the tax that is in the amounts already.' }),
-  taxes: z.array(LineTax).nullish().meta({ description: 'The same, rate by rate; null without tax.' }),
+  line_item_discount: decimalText.meta({ description: 'Discount by coupons of the line.' }),
+  invoice_level_discount: decimalText.meta({ description: 'Share of the discount by coupons of the invoice.' }),
+  tax_amount: decimalText.meta({ description: 'Share of the tax that is added to the invoice.' }),
+  included_tax_amount: decimalText.meta({ description: 'Share of the tax that the amounts include already.' }),
+  taxes: z.array(LineTax).nullish().meta({ description: 'Taxes of the line, one entry per rate; null without tax.' }),
   adjusted_entitlement_quantity: decimalText
     .nullish()
-    .meta({ description: 'Units that were used and that entitlements make free; null where nothing is granted.' }),
+    .meta({ description: 'Used units that entitlements made free; null without an entitlement.' }),
   commitment_info: CommitmentInfo.nullish().meta({
-    description: 'What the line is committed to, and what became of it; null without a commitment.',
+    description: 'Commitment of the line and its result; null without a commitment.',
   }),
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   computed_from: ComputedFrom.nullish().meta({
-    description: 'What the amount was computed from; null of a line that was written by hand.',
+    description: 'Inputs of the amount; null for a manual line.',
   }),
   ...baseFields,
 });
@@ -114,132 +112,139 @@ export type InvoiceLineItem = z.infer<typeof InvoiceLineItem>;
 
 export const Invoice = z.object({
   id: z.string(),
-  customer_id: z.string().meta({ description: 'The customer to whom it goes.' }),
-  subscription_id: z.string().nullish().meta({ description: 'The subscription that is charged; null without one.' }),
+  customer_id: z.string().meta({ description: 'Customer who receives the invoice.' }),
+  subscription_id: z.string().nullish().meta({ description: 'Subscription that is charged; null without one.' }),
   subscription_customer_id: z
     .string()
     .nullish()
-    .meta({ description: 'Who uses, by the subscription; null of an invoice that was written by hand.' }),
+    .meta({ description: 'Customer of the subscription, whose usage is charged; null for a manual invoice.' }),
   invoice_type: z
     .enum(INVOICE_TYPES)
-    .meta({ description: 'SUBSCRIPTION, ONE_OFF (written by hand) or CREDIT (its amounts may be negative).' }),
+    .meta({ description: 'Type: SUBSCRIPTION, ONE_OFF (manual) or CREDIT (its amounts may be negative).' }),
   invoice_status: z.enum(INVOICE_STATUSES).meta({
-    description: 'A DRAFT can be computed anew; FINALIZED and VOIDED stay as they are; SKIPPED has nothing to pay.',
+    description: 'Status. A DRAFT can be recomputed; FINALIZED and VOIDED do not change; SKIPPED has nothing to pay.',
   }),
-  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'How far it is paid.' }),
-  billing_reason: z.enum(BILLING_REASONS).meta({ description: 'Why the invoice was made.' }),
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-  subtotal: decimalText.meta({ description: 'The sum of its lines, in units of the currency, as decimal text.' }),
-  total_discount: decimalText.meta({ description: 'What coupons take off.' }),
+  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'Progress of the payment.' }),
+  billing_reason: z.enum(BILLING_REASONS).meta({ description: 'Reason why the invoice was created.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+  subtotal: decimalText.meta({ description: 'Sum of its lines in currency units, as decimal text.' }),
+  total_discount: decimalText.meta({ description: 'Discount by coupons.' }),
   total_prepaid_credits_applied: decimalText.meta({
     description:
-      'What prepaid credits paid of it before taxes, when it became final; below 0 where lines give back more of them than others use.',
+      'Amount that prepaid credits paid before taxes, applied at finalization. Below 0 if its lines return more credits than others use.',
   }),
   total_tax: decimalText.meta({
-    description: 'What taxes add; of a draft what it gives back alone, because it is taxed when it becomes final.',
+    description: 'Tax added, computed at finalization. On a draft only the tax of credited lines, which is negative.',
   }),
   total: decimalText.meta({
     description:
-      'max(0, subtotal − discounts − credits + tax); of a CREDIT invoice the sum of its lines, which is negative.',
+      'Total: max(0, subtotal − discounts − credits + tax). For a CREDIT invoice the sum of its lines, which may be negative.',
   }),
-  adjustment_amount: decimalText.meta({ description: 'Adjustments are not there yet: 0.' }),
-  amount_due: decimalText.meta({ description: 'What is to be paid in all: the total less adjustments.' }),
-  amount_paid: decimalText.meta({ description: 'What was paid in all, with `total_credits_applied_after_tax`.' }),
+  adjustment_amount: decimalText.meta({
+    description: 'Amount that credit notes of the type ADJUSTMENT deduct from the total.',
+  }),
+  amount_due: decimalText.meta({ description: 'Amount to pay in all: the total minus adjustments.' }),
+  amount_paid: decimalText.meta({ description: 'Amount paid in all, including `total_credits_applied_after_tax`.' }),
   total_credits_applied_after_tax: decimalText.meta({
-    description:
-      'What credits that earlier invoices gave back with their tax paid of what remained when it became final; part of `amount_paid`.',
+    description: 'Amount paid at finalization by credits that include tax; part of `amount_paid`.',
   }),
   amount_remaining: decimalText.meta({
-    description: 'What remains to be paid: max(0, amount_due − amount_paid); of a CREDIT invoice its negative amount.',
+    description:
+      'Amount that remains to be paid: max(0, amount_due − amount_paid). For a CREDIT invoice its negative amount.',
   }),
-  overpaid_amount: decimalText.nullish().meta({ description: 'What was paid too much; null when nothing was.' }),
+  overpaid_amount: decimalText.nullish().meta({ description: 'Excess payment; null without one.' }),
   refunded_amount: decimalText.meta({
-    description: 'What was given back of what was paid and of what prepaid credits gave.',
+    description: 'Amount refunded from payments and prepaid credits.',
   }),
   prepaid_credits_returned: decimalText.meta({
-    description:
-      'What of `total_prepaid_credits_applied` returned to the lots it came from; part of `refunded_amount`.',
+    description: 'Part of `total_prepaid_credits_applied` that returned to its lots; part of `refunded_amount`.',
   }),
-  invoice_number: z.string().nullish().meta({ description: 'Given when it becomes final, without gaps; null before.' }),
-  idempotency_key: z.string().nullish().meta({ description: 'One key is one invoice, voided ones aside.' }),
-  billing_sequence: z
-    .int()
+  invoice_number: z
+    .string()
     .nullish()
-    .meta({ description: '1, 2, 3 … of the invoices of the subscription; null of one that was written by hand.' }),
-  description: z.string().nullish().meta({ description: 'For people.' }),
+    .meta({ description: 'Number without gaps, assigned at finalization; null before.' }),
+  idempotency_key: z
+    .string()
+    .nullish()
+    .meta({ description: 'Idempotency key. It identifies one invoice, voided ones excepted.' }),
+  billing_sequence: z.int().nullish().meta({
+    description: 'Sequence number among the invoices of the subscription: 1, 2, 3 …; null for a manual invoice.',
+  }),
+  description: z.string().nullish().meta({ description: 'Description for readers.' }),
   billing_period: z
     .string()
     .nullish()
-    .meta({ description: 'The period of the subscription, such as MONTHLY; null without one.' }),
+    .meta({ description: 'Billing period of the subscription, such as MONTHLY; null without one.' }),
   period_start: timestampText
     .nullish()
-    .meta({ description: 'The start of the period that ended or was opened; null without one.' }),
-  period_end: timestampText.nullish().meta({ description: 'The end of that period, which is not in it.' }),
-  issue_date: timestampText.nullish().meta({ description: 'As it was stated; null without.' }),
+    .meta({ description: 'Start of the period that ended or was opened; null without one.' }),
+  period_end: timestampText.nullish().meta({ description: 'Exclusive end of that period.' }),
+  issue_date: timestampText.nullish().meta({ description: 'Issue date from the request; null without one.' }),
   due_date: timestampText
     .nullish()
-    .meta({ description: 'Until when it is to be paid; null until it is final, unless stated.' }),
-  paid_at: timestampText.nullish().meta({ description: 'When it was paid; null before.' }),
-  voided_at: timestampText.nullish().meta({ description: 'When it was voided; null while it was not.' }),
-  finalized_at: timestampText.nullish().meta({ description: 'When it became final; null before.' }),
+    .meta({ description: 'Due date. Null until finalization, unless the request sets it.' }),
+  paid_at: timestampText.nullish().meta({ description: 'Instant at which it was paid in full; null before.' }),
+  voided_at: timestampText.nullish().meta({ description: 'Instant at which it was voided; null otherwise.' }),
+  finalized_at: timestampText.nullish().meta({ description: 'Instant of its finalization; null before.' }),
   last_computed_at: timestampText
     .nullish()
-    .meta({ description: 'When its lines were last computed, or were written by hand.' }),
+    .meta({ description: 'Instant at which its lines were last computed or written by hand.' }),
   invoice_pdf_url: z
     .string()
     .nullish()
-    .meta({ description: 'The address of its document, as it was stated; null without.' }),
+    .meta({ description: 'Address of its document from the request; null without one.' }),
   recalculated_invoice_id: z
     .string()
     .nullish()
-    .meta({ description: 'The invoice that bills the period of this one, which is void, again; null without.' }),
+    .meta({ description: 'Invoice that bills the period of this void invoice again; null without one.' }),
   is_manually_edited: z.boolean().meta({
-    description:
-      'Whether its lines or coupons were changed by hand: then they are not computed any more until it is recalculated.',
+    description: 'True if its lines or coupons were edited by hand. They are then not computed until a recalculation.',
   }),
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
-  version: z.int().meta({ description: 'Every change adds 1.' }),
+  metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
+  version: z.int().meta({ description: 'Version number. Every change adds 1.' }),
   ...baseFields,
 });
 export type Invoice = z.infer<typeof Invoice>;
 export type InvoiceWithLines = Invoice & { line_items: InvoiceLineItem[] };
 
-const NOT_YET = { description: 'Not there yet: refused when it says something.' };
+const NOT_YET = { description: 'Not supported yet. A value with content is refused.' };
 const anything = anythingOrNull.meta(NOT_YET);
 
 export const createInvoiceLineShape = z.object({
   amount: decimalText.meta({
     description:
-      'What the line costs, in units of the currency, with no more decimals than it has; negative of a CREDIT alone.',
+      'Cost of the line in currency units. More decimals than the currency are refused, and so is a negative amount unless the invoice is a CREDIT.',
   }),
   quantity: decimalText.meta({
-    description: 'How many units it is for; not negative. The amount is not computed from it.',
+    description: 'Number of units, not negative. The amount is not computed from it.',
   }),
-  display_name: orNull(keyText).meta({ description: 'What people read.' }),
+  display_name: orNull(keyText).meta({ description: 'Text on the invoice.' }),
   entity_id: orNull(keyText).meta({
-    description: 'The plan, the subscription or the add-on from which the price comes; it must exist.',
+    description: 'Plan, subscription or add-on that owns the price. It must exist.',
   }),
   entity_type: orNull(keyText).meta({
-    description: 'What `entity_id` names, and required with it: plan, subscription or addon.',
+    description: 'Kind of record that `entity_id` names: plan, subscription or addon. Required together with it.',
   }),
-  plan_id: orNull(keyText).meta({ description: 'The plan from which the price comes, where `entity_id` names none.' }),
-  plan_display_name: orNull(keyText).meta({ description: 'The name of the plan, as people read it.' }),
-  price_id: orNull(keyText).meta({ description: 'Of a SUBSCRIPTION invoice required; it must exist.' }),
+  plan_id: orNull(keyText).meta({ description: 'Plan that owns the price, if `entity_id` names none.' }),
+  plan_display_name: orNull(keyText).meta({ description: 'Display name of the plan.' }),
+  price_id: orNull(keyText).meta({
+    description: 'Price of the line. It must exist. Required for a SUBSCRIPTION invoice.',
+  }),
   price_type: orNull(keyText).meta({
-    description: 'USAGE or FIXED: the summary of a customer tells unpaid charges apart by it.',
+    description: 'USAGE or FIXED. The customer summary separates unpaid charges by it.',
   }),
   meter_id: orNull(keyText),
-  meter_display_name: orNull(keyText).meta({ description: 'The name of the meter, as people read it.' }),
-  price_unit: orNull(keyText).meta({ description: 'Kept and answered.' }),
-  price_unit_amount: orNull(decimalText).meta({ description: 'Kept and answered.' }),
+  meter_display_name: orNull(keyText).meta({ description: 'Display name of the meter.' }),
+  price_unit: orNull(keyText).meta({ description: 'Stored and returned unchanged.' }),
+  price_unit_amount: orNull(decimalText).meta({ description: 'Stored and returned unchanged.' }),
   subscription_id: orNull(keyText).meta({
-    description: 'The subscription that is charged; that of the invoice when absent.',
+    description: 'Subscription that is charged. Default: the subscription of the invoice.',
   }),
   subscription_line_item_id: orNull(keyText).meta({
-    description: 'The line item of the subscription that is charged.',
+    description: 'Line item of the subscription that is charged.',
   }),
-  period_start: orNull(timestampText).meta({ description: 'The start of the time that is charged.' }),
-  period_end: orNull(timestampText).meta({ description: 'The end of that time, not before its start.' }),
+  period_start: orNull(timestampText).meta({ description: 'Start of the charged period.' }),
+  period_end: orNull(timestampText).meta({ description: 'End of the charged period, not before its start.' }),
   metadata,
   commitment_info: anything,
   prepaid_credits_applied: orNull(decimalText).meta(NOT_YET),
@@ -249,70 +254,81 @@ export const createInvoiceLineShape = z.object({
 });
 export type CreateInvoiceLine = z.output<typeof createInvoiceLineShape>;
 
-/** `AUTO_INVOICE_THRESHOLD` is an older spelling of THRESHOLD_BILLING. */
+/** Accepts `AUTO_INVOICE_THRESHOLD`, a legacy spelling of THRESHOLD_BILLING. */
 export const billingReason = z.preprocess(
   (input) =>
     typeof input === 'string' && input.toUpperCase() === 'AUTO_INVOICE_THRESHOLD' ? 'THRESHOLD_BILLING' : input,
   anyCase(BILLING_REASONS),
 );
-/** `PAID` is the display word for SUCCEEDED. */
+/** Accepts `PAID`, the display name of SUCCEEDED. */
 export const paymentStatus = z.preprocess(
   (input) => (typeof input === 'string' && input.toUpperCase() === 'PAID' ? 'SUCCEEDED' : input),
   anyCase(PAYMENT_STATUSES),
 );
 
-/** What a client states about an invoice that it writes itself (docs/rules/invoices.md, "Invoices written by hand"). */
+/** Request for a manual invoice (docs/rules/invoices.md, "Invoices written by hand"). */
 export const createInvoiceShape = z.object({
-  customer_id: z.string().min(1).meta({ description: 'The customer to whom it goes.' }),
+  customer_id: z.string().min(1).meta({ description: 'Customer who receives the invoice.' }),
   subscription_id: orNull(keyText).meta({
-    description: 'Of a SUBSCRIPTION invoice: the subscription that is charged.',
+    description: 'Subscription that is charged. Required for a SUBSCRIPTION invoice.',
   }),
-  invoice_number: orNull(z.string()).meta({ description: 'Refused: it is given when the invoice becomes final.' }),
+  invoice_number: orNull(z.string()).meta({
+    description: 'A value is refused, because the number is assigned at finalization.',
+  }),
   idempotency_key: orNull(keyNotMatching(RESERVED_INVOICE_KEYS)).meta({
-    description: 'One key is one invoice, voided ones aside: a second request is refused with 409.',
+    description:
+      'Idempotency key. It identifies one invoice, voided ones excepted; a second request is refused with 409. Keys in the form of the service’s own are refused.',
   }),
   invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF').meta({
     description:
-      'ONE_OFF when absent; a SUBSCRIPTION invoice names subscription, billing period, start and end; amounts of a CREDIT may be negative.',
+      'Type of the invoice. A SUBSCRIPTION invoice requires subscription, billing period, start and end. Amounts of a CREDIT may be negative. Default: ONE_OFF.',
   }),
-  currency: z.string().length(3).meta({ description: 'As ISO 4217 has it, in any case.' }),
-  amount_due: decimalText.meta({ description: 'The sum of the lines; without lines the whole amount is one.' }),
-  total: decimalText.meta({ description: 'The same as `amount_due`.' }),
-  subtotal: decimalText.meta({ description: 'The same as `amount_due`.' }),
+  currency: z.string().length(3).meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
+  amount_due: decimalText.meta({
+    description: 'Sum of the lines; any other value is refused. Without lines the whole amount is one line.',
+  }),
+  total: decimalText.meta({ description: 'Equal to `amount_due`; any other value is refused.' }),
+  subtotal: decimalText.meta({ description: 'Equal to `amount_due`; any other value is refused.' }),
   description,
   due_date: orNull(timestampText).meta({
-    description: 'Until when it is to be paid; set when it becomes final, if absent.',
+    description: 'Due date. Default: set at finalization.',
   }),
-  issue_date: orNull(timestampText).meta({ description: 'A date for its document.' }),
-  billing_period: orNull(keyText).meta({ description: 'The period of the subscription, such as MONTHLY.' }),
-  period_start: orNull(timestampText).meta({ description: 'The start of the time that is charged.' }),
-  period_end: orNull(timestampText).meta({ description: 'The end of that time, not before its start.' }),
-  billing_reason: orNull(billingReason).meta({ description: 'Why it was made; MANUAL when absent.' }),
+  issue_date: orNull(timestampText).meta({ description: 'Date for its document.' }),
+  billing_period: orNull(keyText).meta({
+    description: 'Billing period of the subscription, such as MONTHLY. Required for a SUBSCRIPTION invoice.',
+  }),
+  period_start: orNull(timestampText).meta({
+    description: 'Start of the charged period. Required for a SUBSCRIPTION invoice.',
+  }),
+  period_end: orNull(timestampText).meta({
+    description: 'End of the charged period, not before its start. Required for a SUBSCRIPTION invoice.',
+  }),
+  billing_reason: orNull(billingReason).meta({ description: 'Reason why it is created. Default: MANUAL.' }),
   invoice_status: orDefault(anyCase(['DRAFT', 'FINALIZED']), 'DRAFT').meta({
-    description: 'DRAFT when absent; FINALIZED is final at once.',
+    description: 'Initial status; FINALIZED is final at once. Default: DRAFT.',
   }),
   payment_status: orNull(paymentStatus).meta({
     description:
-      'PENDING when absent; SUCCEEDED, OVERPAID or FAILED of one that is FINALIZED and was paid, or tried, already.',
+      'Payment so far. SUCCEEDED, OVERPAID and FAILED are accepted for a FINALIZED invoice only. Default: PENDING.',
   }),
   amount_paid: orNull(decimalText).meta({
-    description: 'What was paid in all; of SUCCEEDED the amount due, else 0, when absent.',
+    description: 'Sum of all payments. Default: the amount due for SUCCEEDED, else 0.',
   }),
   total_prepaid_applied: orNull(decimalText).meta(NOT_YET),
   line_items: orNull(z.array(createInvoiceLineShape)).meta({
-    description: 'What is charged; without lines the whole amount is one line.',
+    description: 'Charges. Without lines the whole amount is one line.',
   }),
   metadata,
-  invoice_pdf_url: orNull(webAddress).meta({ description: 'The address of its document.' }),
+  invoice_pdf_url: orNull(webAddress).meta({ description: 'Address of its document.' }),
   ...invoiceDiscountFields,
   force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
 export type CreateInvoice = z.output<typeof createInvoiceShape>;
 
 export const updateInvoiceShape = z.object({
-  due_date: timestampText.nullish().meta({ description: 'Until when it is to be paid; not in the past.' }),
-  issue_date: timestampText.nullish().meta({ description: 'A date for its document.' }),
-  invoice_pdf_url: webAddress.nullish().meta({ description: 'The address of its document.' }),
+  due_date: timestampText.nullish().meta({ description: 'Due date; an instant in the past is refused.' }),
+  issue_date: timestampText.nullish().meta({ description: 'Date for its document.' }),
+  invoice_pdf_url: webAddress.nullish().meta({ description: 'Address of its document.' }),
   metadata: metadataMap.nullish(),
   apply_discount: orNull(z.boolean()).meta(NOT_YET),
 });
@@ -320,11 +336,11 @@ export type UpdateInvoice = z.output<typeof updateInvoiceShape>;
 
 export const updateInvoicePaymentShape = z.object({
   payment_status: paymentStatus.meta({
-    description: 'SUCCEEDED, OVERPAID, PENDING or FAILED; PAID is another word for SUCCEEDED.',
+    description: 'New status: SUCCEEDED, OVERPAID, PENDING or FAILED. PAID stands for SUCCEEDED.',
   }),
   amount: orNull(decimalText).meta({
     description:
-      'What was paid in all: of SUCCEEDED exactly the amount due, of OVERPAID more, of PENDING and FAILED less.',
+      'Sum of all payments: exactly the amount due for SUCCEEDED, more for OVERPAID, less for PENDING and FAILED.',
   }),
 });
 export type UpdateInvoicePayment = z.output<typeof updateInvoicePaymentShape>;

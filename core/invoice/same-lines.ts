@@ -1,11 +1,11 @@
 /**
- * Whether an invoice that is computed anew says what it said (docs/rules/invoices.md, "From draft to final"). When that was
- * computed, and how far the log had been counted then, is no part of what it says.
+ * Compares a recomputed invoice with the stored one (docs/rules/invoices.md, "From draft to final"). The instant of the
+ * computation and the position in the log are ignored.
  */
 import { parseInstant } from '../time/instant.ts';
 import type { Invoice, InvoiceLineItem } from './record.ts';
 
-/** Of the records, and of what a line was computed from. */
+/** Fields of the records and of `computed_from` that are ignored. */
 const VOLATILE_FIELDS = new Set([
   'id',
   'created_at',
@@ -20,7 +20,7 @@ const VOLATILE_FIELDS = new Set([
 type StoredInvoice = { readonly invoice: Invoice; readonly line_items: readonly InvoiceLineItem[] };
 type ComputedInvoice = { readonly fields: Partial<Invoice>; readonly lines: readonly InvoiceLineItem[] };
 
-/** What is computed has a value, or null, for every field that a computation writes. */
+/** `fields` and `lines` have a value or null for every field that a computation writes. */
 export function isSameInvoice({ invoice, line_items }: StoredInvoice, { fields, lines }: ComputedInvoice): boolean {
   const isSameLine = (line: InvoiceLineItem, index: number) => hasSameFields(line_items[index]!, line);
   return line_items.length === lines.length && hasSameFields(invoice, fields) && lines.every(isSameLine);
@@ -28,7 +28,7 @@ export function isSameInvoice({ invoice, line_items }: StoredInvoice, { fields, 
 
 type InvoiceFields = Readonly<Record<string, unknown>>;
 
-/** By the fields of the second. */
+/** Compares only the fields that `computed` has. */
 function hasSameFields(stored: InvoiceFields, computed: InvoiceFields): boolean {
   return Object.keys(computed).every(
     (field) => VOLATILE_FIELDS.has(field) || isSameValue(stored[field], computed[field]),
@@ -47,7 +47,10 @@ function isSameValue(a: unknown, b: unknown): boolean {
   );
 }
 
-/** What only the first has is nothing. Each field is compared once: both ways, what lies deep would be compared many times. */
+/**
+ * Fields that only `one` has must be null or undefined. Each field is compared once, because a comparison in both
+ * directions would repeat at every level.
+ */
 function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
   const isNothing = (field: string) => one[field] === null || one[field] === undefined;
   return Object.keys(one).every(
@@ -57,10 +60,10 @@ function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
 
 const WHOLE_SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/;
 
-/** The database leaves out a fraction that is zero. */
+/** The database omits a fraction that is zero. */
 function isSameInstant(one: string, other: string): boolean {
   if (!one.endsWith('Z') || !other.endsWith('Z')) return false;
-  // Most differ in nothing else, and need not be read.
+  // Most texts differ at most in a zero fraction. This check avoids parsing them.
   if (WHOLE_SECOND.test(one) && one.replace('.000Z', 'Z') === other) return true;
   if (WHOLE_SECOND.test(other) && other.replace('.000Z', 'Z') === one) return true;
   const instant = parseInstant(one);

@@ -1,4 +1,4 @@
-/** What comes to nothing is no invoice (docs/rules/invoices.md, "Nothing to pay"). */
+/** An invoice of a subscription that comes to nothing is skipped (docs/rules/invoices.md, "Nothing to pay"). */
 import { computeNetTotal } from '../billing/line-adjustments.ts';
 import type { Totals } from '../billing/totals.ts';
 import type { Invoice } from './record.ts';
@@ -6,8 +6,8 @@ import type { Invoice } from './record.ts';
 type SkipTotals = Pick<Totals, 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax'>;
 
 /**
- * A subscription's invoice of 0 that gives nothing back is skipped. What somebody wrote by hand is there, whatever it comes to; and the
- * customer is shown that a trial began, and that nothing is owed for it.
+ * A subscription's invoice of 0 without credits is skipped. A manual invoice is never skipped. The invoice at the start
+ * of a trial is shown to the customer, although nothing is owed.
  */
 export function deriveDraftStatus(
   { invoice_type, billing_reason }: Pick<Invoice, 'invoice_type' | 'billing_reason'>,

@@ -1,4 +1,4 @@
-/** Which invoices may be voided, and what is given back then (docs/rules/invoices.md, "Voiding"). */
+/** Checks whether an invoice may be voided and plans its refund (docs/rules/invoices.md, "Voiding"). */
 
 import { computePaidTotal } from '../credit-note/creditable.ts';
 import { Decimal } from '../decimal.ts';
@@ -21,7 +21,7 @@ export function checkVoidable(invoice: Invoice): void {
   }
 }
 
-/** What a void writes about the money: an invoice for which nothing was given stays as it is. */
+/** Payment fields that a void writes. An invoice without payments and credits does not change. */
 export function planVoidedPayment(invoice: Invoice): Partial<Invoice> {
   const given = computePaidTotal(invoice);
   if (given.lte(0)) return {};

@@ -1,9 +1,9 @@
 /**
- * JSON in bytes, checked to the letter of RFC 8259 and of JSON.parse: each of these functions gets where something begins
- * and answers where it ends, or UNKNOWN when it is not valid, or nested deeper than is worth following. Nothing is decoded.
- * The bytes are valid UTF-8, so that those of 128 and above are whole characters.
+ * Checks JSON in bytes exactly as RFC 8259 and JSON.parse do. Each `skip` function takes the position of a beginning and
+ * returns the position after its end. It returns UNKNOWN for invalid JSON and for nesting deeper than DEPTH_MAX. Nothing
+ * is decoded. The bytes must be valid UTF-8, so bytes of 128 and above form whole characters.
  *
- * Bytes instead of a string, because reading a character of a string costs three times as much as reading a byte.
+ * The input is bytes, because reading a character of a string takes three times as long as reading a byte.
  */
 import {
   BACKSLASH,
@@ -23,13 +23,13 @@ import {
 } from './characters.ts';
 
 /**
- * A place that is none. Every function of this walk answers a place for each byte or two of what comes in, and a place and `undefined` would
- * be two kinds of value where V8 keeps one in a register: callers ask `< 0`, once per call.
+ * An invalid position. These functions return a position for each byte or two of input. A position or `undefined` would
+ * be two kinds of value, while V8 holds a number in a register. Callers check `< 0`, once per call.
  */
 export const UNKNOWN = -1;
 const DEPTH_MAX = 64;
 
-/** The next byte that is none of the four blanks of JSON; the length of the bytes at their end. */
+/** The next byte that is not one of the four white-space characters of JSON, or the length of the bytes. */
 export function skipBlanks(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at]! <= 32 && isBlank(bytes[at]!)) at++;
@@ -40,7 +40,7 @@ function isBlank(byte: number): boolean {
   return byte === 32 || byte === 10 || byte === 13 || byte === 9;
 }
 
-/** Behind the value of any kind that begins at `start`. */
+/** Accepts a value of any kind. */
 export function skipValue(bytes: Uint8Array, start: number, depth = 0): number {
   if (start >= bytes.length) return UNKNOWN;
   const first = bytes[start]!;
@@ -53,7 +53,7 @@ export function skipValue(bytes: Uint8Array, start: number, depth = 0): number {
   return skipWord(bytes, start, NULL);
 }
 
-/** Behind the object whose opening brace is at `start`. */
+/** `start` is the position of the opening brace. */
 export function skipObject(bytes: Uint8Array, start: number, depth = 0): number {
   if (depth >= DEPTH_MAX) return UNKNOWN;
   let at = skipBlanks(bytes, start + 1);
@@ -91,7 +91,7 @@ function skipArray(bytes: Uint8Array, start: number, depth: number): number {
   }
 }
 
-/** Behind the string whose opening quote is at `open`. */
+/** `open` is the position of the opening quote. */
 function skipString(bytes: Uint8Array, open: number): number {
   let at = open + 1;
   while (at < bytes.length) {
@@ -106,7 +106,7 @@ function skipString(bytes: Uint8Array, open: number): number {
   return UNKNOWN;
 }
 
-/** The same, of a string that has no escape: what stands between its quotes is its value. */
+/** Accepts only a string without escapes: the bytes between its quotes are its value. */
 export function skipPlainString(bytes: Uint8Array, open: number): number {
   let at = open + 1;
   while (at < bytes.length) {
@@ -117,7 +117,7 @@ export function skipPlainString(bytes: Uint8Array, open: number): number {
   return UNKNOWN;
 }
 
-/** Behind what follows a backslash. */
+/** `at` is the position after the backslash. */
 function skipEscape(bytes: Uint8Array, at: number): number {
   if (at >= bytes.length) return UNKNOWN;
   const letter = bytes[at]!;
@@ -130,7 +130,7 @@ function skipEscape(bytes: Uint8Array, at: number): number {
 /** `"` `\` `/` `b` `f` `n` `r` `t` */
 const SIMPLE_ESCAPES: readonly number[] = [34, 92, 47, 98, 102, 110, 114, 116];
 
-/** Behind the number: no leading zero, no bare point, no sign but a minus. */
+/** A number has no leading zero, no bare point and no sign but a minus. */
 function skipNumber(bytes: Uint8Array, start: number): number {
   let at = byteAt(bytes, start) === MINUS ? start + 1 : start;
   if (byteAt(bytes, at) === 48) at++;
@@ -144,7 +144,7 @@ function skipNumber(bytes: Uint8Array, start: number): number {
   return skipDigits(bytes, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
 }
 
-/** At least one digit. */
+/** Requires at least one digit. */
 function skipDigits(bytes: Uint8Array, start: number): number {
   let at = start;
   while (at < bytes.length && isDigit(bytes[at]!)) at++;
@@ -159,19 +159,19 @@ const TRUE = toCodes('true');
 const FALSE = toCodes('false');
 export const NULL = toCodes('null');
 
-/** A text of ASCII as its bytes. */
+/** `text` must be ASCII. */
 export function toCodes(text: string): readonly number[] {
   return Array.from(text, (letter) => letter.charCodeAt(0));
 }
 
-/** Whether this text of ASCII, given by its codes, stands here. */
+/** `codes` are the codes of an ASCII text. */
 export function hasText(bytes: Uint8Array, at: number, codes: readonly number[]): boolean {
   if (at + codes.length > bytes.length) return false;
   for (let index = 0; index < codes.length; index++) if (bytes[at + index] !== codes[index]) return false;
   return true;
 }
 
-/** 0, which JSON has nowhere, behind the end. */
+/** Returns 0 after the end; valid JSON contains no byte 0. */
 export function byteAt(bytes: Uint8Array, at: number): number {
   return at < bytes.length ? bytes[at]! : 0;
 }

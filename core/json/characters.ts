@@ -1,4 +1,4 @@
-/** The signs of JSON, the same in ASCII bytes and in the units of a string. */
+/** The characters of JSON; their codes are equal in ASCII bytes and in the units of a string. */
 export const QUOTE = 34;
 export const PLUS = 43;
 export const COMMA = 44;

@@ -1,7 +1,7 @@
 /**
- * Answers on the wire: every key that the shape declares is there, null when unset, and no other key leaves the house
- * (the published client refuses an answer that lacks a declared key). Instants are RFC 3339 in UTC with no more digits of a
- * fraction than they need, decimals are text without exponent. One encoder is built per shape and kept.
+ * Encodes answers: every key that the shape declares is present, null if unset, and no other key is sent (the published
+ * client rejects an answer that lacks a declared key). Instants are RFC 3339 in UTC with only the necessary digits of a
+ * fraction; decimals are text without exponent. One encoder is built per shape and cached.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -17,7 +17,7 @@ export function completeKeys(shape: z.core.$ZodType, value: unknown): unknown {
   return ensureEncoder(shape)(value);
 }
 
-/** A value that is no object, as answers write it where its shape says nothing else. */
+/** Encodes a value that is not an object in the default format of answers. */
 export function valueText(value: unknown): string {
   return JSON.stringify(timestamp(value));
 }
@@ -60,7 +60,7 @@ function build(shape: z.core.$ZodType): Encode {
       return definition.out._zod.def.type === 'transform' ? plain : ensureEncoder(definition.out);
     default:
       if (isTimestamp(shape)) return timestamp;
-      // optional, nullable, default, prefault, nonoptional, readonly, catch: what they wrap decides.
+      // optional, nullable, default, prefault, nonoptional, readonly, catch: the wrapped shape decides.
       return definition.innerType ? ensureEncoder(definition.innerType) : plain;
   }
 }
@@ -100,7 +100,7 @@ function intersectionEncoder(left: Encode, right: Encode): Encode {
   return (value) => ({ ...(left(value) as AnswerFields), ...(right(value) as AnswerFields) });
 }
 
-/** Of several shapes the one that fits: same kind, same literals, and then most keys in common. */
+/** Selects the best of several shapes: equal kind, equal literals, then most keys in common. */
 function unionEncoder(options: z.core.$ZodType[]): Encode {
   const bare = options.map(unwrap);
   const encodes = bare.map(ensureEncoder);
@@ -115,7 +115,7 @@ function unionEncoder(options: z.core.$ZodType[]): Encode {
   };
 }
 
-/** -1 when the value cannot be of this shape; otherwise the more the better. */
+/** -1 if the value cannot have this shape; a higher number is a better match. */
 function fit(option: z.core.$ZodType, value: unknown): number {
   const definition: Definition = unwrap(option)._zod.def;
   if (definition.type === 'array' || definition.type === 'tuple') return Array.isArray(value) ? 1 : -1;
@@ -136,14 +136,14 @@ function fit(option: z.core.$ZodType, value: unknown): number {
   return score;
 }
 
-/** What it is about, whatever may be in its place. */
+/** Removes lazy and wrappers such as optional or nullable. */
 export function unwrap(shape: z.core.$ZodType): z.core.$ZodType {
   const definition: Definition = shape._zod.def;
   if (definition.type === 'lazy') return unwrap(definition.getter());
   return definition.innerType ? unwrap(definition.innerType) : shape;
 }
 
-/** What no shape describes: only the values change, not the keys. */
+/** Encodes a value without a shape: only values change, not keys. */
 function plain(value: unknown): unknown {
   if (value === null || value === undefined) return null;
   if (typeof value === 'bigint') return value.toString();
@@ -164,7 +164,7 @@ function timestamp(value: unknown): unknown {
   return typeof value === 'string' ? instantText(value) : plain(value);
 }
 
-/** As answers write it: `…:00.000Z` and `…:00.250Z` are `…:00Z` and `…:00.25Z`, which is how stored instants come back. */
+/** Answers write `…:00.000Z` and `…:00.250Z` as `…:00Z` and `…:00.25Z`, the format in which stored instants are returned. */
 function instantText(text: string): string {
   if (!text.includes('.')) return text;
   return text.replace(/(:\d\d)(?:\.0+|(\.\d*[1-9])0+)Z$/, '$1$2Z');
@@ -172,7 +172,7 @@ function instantText(text: string): string {
 
 function decimalText(value: Decimal): string {
   if (!value.isFinite()) throw new TypeError('a decimal of the answer is not finite');
-  // `toFixed` without digits never writes an exponent, whichever clone the decimal came from.
+  // `toFixed` without digits never writes an exponent, for a decimal of any decimal.js clone.
   return value.isZero() ? '0' : value.toFixed();
 }
 
@@ -180,7 +180,7 @@ function mapFields(value: AnswerFields, encode: Encode): AnswerFields {
   const answer: AnswerFields = {};
   for (const key of Object.keys(value)) {
     const encoded = encode(value[key]);
-    // As a property of that name, and not as what the object comes of.
+    // Defines a property of that name instead of setting the prototype.
     if (key === '__proto__')
       Object.defineProperty(answer, key, { value: encoded, enumerable: true, configurable: true, writable: true });
     else answer[key] = encoded;

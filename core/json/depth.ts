@@ -1,7 +1,7 @@
-/** How deep what is made a record may be nested: a walk over it must not exhaust the stack, wherever it came from. */
+/** Maximum nesting of a value that becomes a record: a walk over it must not exhaust the stack, whatever its source. */
 export const DEPTH_MAX = 64;
 
-/** Level by level, so that no depth can exhaust the stack here or below. */
+/** Checks level by level, so that no depth can exhaust the stack, here or in a later walk. */
 export function isDeeperThan(value: unknown, levels: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= levels; depth++) {

@@ -1,13 +1,13 @@
 /**
- * An answer as JSON: the text of JSON.stringify over completeKeys, made in steps, so that whoever makes a large one can let others have their
- * turn in between. What is small is one step.
+ * Writes an answer as JSON: the text equals JSON.stringify over completeKeys. A large answer is written in steps, so that
+ * the caller can run other work in between; a small one is a single step.
  */
 import type { z } from 'zod';
 import { completeKeys, unwrap } from './complete-keys.ts';
 
-/** A list of more than these is written in steps, and what has none is written at once. */
+/** A list with more items is written in steps; a value without such a list is written at once. */
 const SHORT = 32;
-/** So many items of a long list are a step, for one each would cost as much as the writing. */
+/** Items per step of a long list; a step per item would cost as much as the writing. */
 const AT_ONCE = 8;
 
 type JsonFields = Record<string, unknown>;
@@ -38,7 +38,7 @@ function* objectText(fields: readonly [string, z.core.$ZodType][], value: JsonFi
   return `{${texts.join(',')}}`;
 }
 
-/** Undefined where it also has keys that it does not name. */
+/** Undefined if the object allows keys that the shape does not name. */
 function listFields(def: object): [string, z.core.$ZodType][] | undefined {
   const { shape, catchall } = def as { shape: Record<string, z.core.$ZodType>; catchall?: z.core.$ZodType };
   return catchall && catchall._zod.def.type !== 'never' ? undefined : Object.entries(shape);

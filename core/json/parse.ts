@@ -1,14 +1,14 @@
 /**
- * JSON.parse for text of others. On Node 24 V8 takes an object's key that is written with escapes for one that it has seen
- * before, when that one is what stands there letter by letter: after `{"\\u0":1}` anywhere in the process it reads
- * `{"\u0064ay":1}` as `{"\\u0":1}` (https://github.com/nodejs/node/issues/63785). So a text with such a key is read here,
- * each key decoded by itself; all other texts, which are nearly all, by JSON.parse alone.
+ * Parses JSON text from outside. V8 in Node 24 mistakes an object key that is written with escapes for an earlier key
+ * that equals its raw characters: after `{"\\u0":1}` anywhere in the process it reads `{"\u0064ay":1}` as `{"\\u0":1}`
+ * (https://github.com/nodejs/node/issues/63785). A text with such a key is therefore parsed here, and each key is decoded
+ * separately. JSON.parse alone parses all other texts, which are nearly all.
  */
 
 import { CLOSE_BRACE, CLOSE_BRACKET, COLON, OPEN_BRACE, OPEN_BRACKET } from './characters.ts';
 import { findStringEnd, findValueEnd, findValueStart, nextMember, skipBlanks, stringAt } from './text.ts';
 
-/** The value that the text says. Throws SyntaxError as JSON.parse does, and RangeError when it is nested too deeply. */
+/** Throws SyntaxError as JSON.parse does, and RangeError if the value is nested too deeply. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   return hasEscapedKey(text) ? read(text, skipBlanks(text, 0, text.length)).value : value;
@@ -25,7 +25,6 @@ function hasEscapedKey(text: string): boolean {
   return false;
 }
 
-/** The value at `start`, and where it ends. */
 type ParsedJson = { value: unknown; after: number };
 
 function read(text: string, start: number): ParsedJson {

@@ -1,8 +1,8 @@
 /**
- * The signs of JSON text, walked where they stand: ends of strings and values, the step from one member to the next. The
- * text is known to be valid JSON; on any other the walk ends with an error, and never runs on.
+ * Walks over JSON text by position: ends of strings and values, and the step from one member to the next. The text must
+ * be valid JSON; on any other text the walk ends with an error and never runs on.
  *
- * The end of a string is returned as `~end` when it contains an escape, so that plain strings are sliced, not decoded.
+ * The end of a string is returned as `~end` if it contains an escape, so that plain strings are sliced, not decoded.
  */
 
 import { invalid } from '../error.ts';
@@ -15,7 +15,7 @@ export function skipBlanks(text: string, from: number, end: number): number {
   return at;
 }
 
-/** Just behind the closing quote of the string that opens at `open`; `~` of it when there was an escape. */
+/** The position after the closing quote of the string at `open`; `~` of it if the string has an escape. */
 export function findStringEnd(text: string, open: number, end: number): number {
   let escaped = false;
   for (let at = open + 1; at < end; at++) {
@@ -29,7 +29,7 @@ export function findStringEnd(text: string, open: number, end: number): number {
   throw invalid('body', 'must be valid JSON');
 }
 
-/** The string between the quotes. JSON.parse decodes the rare one that has escapes, lone surrogates included. */
+/** The string between the quotes. JSON.parse decodes the rare one with escapes, including lone surrogates. */
 export function stringAt(text: string, open: number, end: number): string {
   return end < 0 ? (JSON.parse(text.slice(open, ~end)) as string) : text.slice(open + 1, end - 1);
 }
@@ -57,7 +57,7 @@ function endsLiteral(code: number): boolean {
   return code <= 32 || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET;
 }
 
-/** Brackets are only counted, so that any depth of nesting is walked without recursion. */
+/** Only counts brackets, so that nesting of any depth is walked without recursion. */
 function findNestedEnd(text: string, start: number, end: number): number {
   let depth = 0;
   for (let at = start; at < end; at++) {

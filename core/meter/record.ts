@@ -1,8 +1,7 @@
 /**
- * A meter: which events count, and how they are aggregated (docs/rules/metering.md, "Which events count",
- * docs/rules/metering.md, "The value of an event", docs/rules/metering.md, "Aggregations"). An expression stands in for the
- * field; windows of its own are for SUM and MAX, groups for MAX with windows only
- * (docs/rules/metering.md, "Meters with windows of their own").
+ * A meter selects events and aggregates them (docs/rules/metering.md, "Which events count", docs/rules/metering.md, "The value of an
+ * event", docs/rules/metering.md, "Aggregations"). An expression replaces the field. Windows are for SUM and MAX only, groups for MAX with
+ * windows only (docs/rules/metering.md, "Meters with windows of their own").
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -22,7 +21,7 @@ import {
 } from '../record.ts';
 import { WINDOW_SIZES } from '../time/window.ts';
 
-/** A new one is a file and a line in `core/metering/aggregations/`. */
+/** A new type is a file and a line in `core/metering/aggregations/`. */
 export const AGGREGATION_TYPES = toEnumValues<AggregationType>(AGGREGATIONS);
 export type { AggregationType };
 
@@ -33,50 +32,58 @@ export const windowSize = anyCase(WINDOW_SIZES);
 export const aggregationType = anyCase(AGGREGATION_TYPES);
 
 export const aggregationShape = z.object({
-  type: aggregationType.meta({ description: 'How the values of events become one number.' }),
+  type: aggregationType.meta({ description: 'Type of the aggregation of event values.' }),
   field: orNull(keyText).meta({
     description:
-      'The property that holds the value, by its name and not by a path; all but COUNT need it, or an expression.',
+      'Name of the property that contains the value, at most 255 characters; it is a name, not a path. All types except COUNT need a field or an expression.',
   }),
   expression: orNull(z.string()).meta({
-    description: 'CEL over properties, in the place of the field; a missing property is 0.',
+    description: 'CEL expression over properties that replaces the field. A missing property is 0.',
   }),
-  multiplier: orNull(decimalText).meta({ description: 'Of SUM_WITH_MULTIPLIER alone: greater than 0.' }),
+  multiplier: orNull(decimalText).meta({
+    description: 'Multiplier of SUM_WITH_MULTIPLIER, where it is required; greater than 0. Refused for other types.',
+  }),
   bucket_size: orNull(windowSize).meta({
-    description: 'Of SUM and MAX: aggregated window by window, and the total is the sum of the windows.',
+    description:
+      'Window size for SUM and MAX: each window is aggregated, and the windows are summed. Refused for other types.',
   }),
   group_by: orNull(keyText).meta({
-    description: 'Of MAX with a bucket_size: each value of this property has a maximum of its own, and they add up.',
+    description:
+      'Property whose values have a maximum each, which are summed. Only for MAX with a `bucket_size`; otherwise refused.',
   }),
 });
 export type Aggregation = z.output<typeof aggregationShape>;
 
 export const filterShape = z.object({
-  key: keyText.meta({ description: 'The name of a property, and not a path.' }),
+  key: keyText.meta({ description: 'Name of the property; it is a name, not a path.' }),
   values: z
     .array(z.string())
-    .meta({ description: 'Any of these passes; a number passes as the same number, however it is written.' }),
+    .meta({ description: 'Allowed values, at least one. A number matches every notation of the same number.' }),
 });
 export type Filter = z.output<typeof filterShape>;
 
 export const meterShape = z.object({
   id: z.string(),
-  name: keyText.meta({ description: 'What people call it.' }),
+  name: keyText.meta({ description: 'Display name of the meter.' }),
   // Event names are trimmed of leading and trailing whitespace at ingestion and at query time.
-  event_name: z.string().trim().max(255).meta({ description: 'The name of the events that it counts.' }),
-  aggregation: aggregationShape.meta({ description: 'How the events become one number. It cannot be changed later.' }),
+  event_name: z
+    .string()
+    .trim()
+    .max(255)
+    .meta({ description: 'Name of the events that the meter counts, at most 255 characters.' }),
+  aggregation: aggregationShape.meta({ description: 'Aggregation of the events. It cannot be changed later.' }),
   filters: orDefault(z.array(filterShape), []).meta({
-    description: 'What an event must have to be counted: all of them.',
+    description: 'Filters that an event must all match. Default: none.',
   }),
   reset_usage: orDefault(anyCase(RESET_USAGES), 'BILLING_PERIOD').meta({
     description:
-      'BILLING_PERIOD begins each period at 0; with NEVER what was counted since the start of the subscription stands.',
+      'BILLING_PERIOD starts each period at 0. NEVER counts usage since the start of the subscription. Default: BILLING_PERIOD.',
   }),
   ...baseFields,
 });
 export type Meter = z.output<typeof meterShape>;
 
-/** What a client states about a meter; the rest of the record is ours. */
+/** Fields of a meter that a client sets. */
 export const createMeterShape = meterShape.pick({
   name: true,
   event_name: true,
@@ -86,7 +93,7 @@ export const createMeterShape = meterShape.pick({
 });
 export type MeterInput = z.output<typeof createMeterShape>;
 
-/** Throws what is wrong with an expression; compiling is the expression engine's business. */
+/** Throws if the expression is invalid. The expression engine compiles it. */
 export type CompileExpression = (text: string) => unknown;
 
 export function checkMeter(meter: MeterInput, compileExpression?: CompileExpression): void {
@@ -114,7 +121,7 @@ export function checkFilters(filters: readonly Filter[]): void {
   }
 }
 
-/** Nobody could tell which property, or which events, such a text names. */
+/** A blank text identifies no property and no event. */
 function refuseBlank(texts: Readonly<Record<string, string | null | undefined>>): void {
   for (const [field, text] of Object.entries(texts))
     if (typeof text === 'string' && isBlank(text)) throw invalid(field, BLANK.error);
@@ -141,7 +148,7 @@ function checkBuckets({ type, bucket_size, group_by }: Aggregation): void {
     throw invalid('aggregation.group_by', `is supported only for ${listSupportingTypes('group_by')} with bucket_size`);
 }
 
-/** `MAX and SUM` */
+/** Example: `MAX and SUM`. */
 function listSupportingTypes(part: AggregationRules['takes'][number]): string {
   return AGGREGATION_TYPES.filter((type) => AGGREGATIONS[type].takes.includes(part))
     .sort()

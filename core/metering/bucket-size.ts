@@ -1,7 +1,7 @@
 /**
- * The sizes of pre-aggregated rows: the base row (an hour, or the meter's own bucket_size where that is finer) and the day.
- * Their starts are aligned to UTC; windows in a subscription's timezone
- * (docs/rules/windows.md, "Windows follow the local clock") are made of them.
+ * The sizes of pre-aggregated rows: the base row (an hour, or the meter's own bucket_size if that is finer) and the day.
+ * Rows are aligned to UTC; windows in a subscription's timezone (docs/rules/windows.md, "Windows follow the local clock")
+ * are composed of rows.
  */
 import { type Microseconds, US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from '../time/instant.ts';
 import type { BucketSize } from './meter-definition.ts';
@@ -14,7 +14,6 @@ export const US_BY_ROW_SIZE = {
   DAY: US_PER_DAY,
 } as const;
 
-/** The size of a pre-aggregated row. */
 export type RowSize = keyof typeof US_BY_ROW_SIZE;
 export type BaseSize = Exclude<RowSize, 'DAY'>;
 
@@ -23,14 +22,14 @@ export function toBaseSize(bucketSize: BucketSize | undefined): BaseSize {
 }
 
 /**
- * Whether the daily rollups of a meter may answer for whole days. They may not where the meter aggregates windows shorter
- * than a day by itself: the sum of the hourly maxima cannot be told from the maximum of the day.
+ * Whether daily rollups of a meter can answer for whole days. They cannot if the meter aggregates windows shorter than a
+ * day: the sum of hourly maxima cannot be derived from the maximum of the day.
  */
 export function canUseDailyRollups(bucketSize: BucketSize | undefined): boolean {
   return bucketSize === undefined || bucketSize === 'DAY' || bucketSize === 'WEEK' || bucketSize === 'MONTH';
 }
 
-/** The start of the row of an instant, also before 1970. Remainders of safe integers are exact, quotients are not. */
+/** The start of the row that contains an instant, also before 1970. Remainders of safe integers are exact, quotients are not. */
 export function rowStart(timestamp_us: Microseconds, size: RowSize): number {
   const length = US_BY_ROW_SIZE[size];
   const rest = timestamp_us % length;

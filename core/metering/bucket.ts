@@ -1,6 +1,6 @@
 /**
- * The pre-aggregated row, of partial states that combine in any order: count, exact decimal sum, min, max, the latest
- * (timestamp, id, value), exact distinct set, and for the time-weighted sum the pair (Σ v, Σ v·t). Each aggregation fills
+ * A pre-aggregated row: partial states that combine in any order. They are the count, exact decimal sum, min, max, latest
+ * (timestamp, id, value) and exact distinct set; the time-weighted sum adds the pair (Σ v, Σ v·t). Each aggregation fills
  * the fields that it needs; the others stay neutral and cost nothing.
  */
 import type { Microseconds } from '../time/instant.ts';
@@ -11,7 +11,7 @@ export type BucketField = 'count' | 'sum' | 'weighted_sum' | 'min' | 'max' | 'la
 
 export type Latest = { readonly timestamp_us: Microseconds; readonly event_id: string; readonly value: bigint };
 
-/** A bucket as the store keeps it: every number is the quantity times 10^24. */
+/** The stored form of a bucket: every number is the quantity times 10^24. */
 export type BucketFields = {
   readonly count: number;
   readonly sum: bigint;
@@ -27,7 +27,7 @@ type EventMoment = { readonly timestamp_us: Microseconds; readonly event_id: str
 
 export class UsageBucket {
   count = 0;
-  /** When the first and the last event happened that `see` was told of. */
+  /** Times of the first and the last event passed to `see`. */
   first_us = Number.POSITIVE_INFINITY;
   last_us = Number.NEGATIVE_INFINITY;
   private total: ExactSum | undefined;
@@ -65,7 +65,7 @@ export class UsageBucket {
     this.weighted.add(toExact(toMantissa(value) * BigInt(timestamp_us), value.scale));
   }
 
-  /** What it adds up to stands until this instant only. */
+  /** Ends the level at this instant: adds the negated sum as a value at `at_us`. */
   leave(at_us: Microseconds): void {
     const level = fromScaled(-this.sum);
     this.addSum(level);
@@ -77,7 +77,7 @@ export class UsageBucket {
     if (this.greatest === undefined || compare(value, this.greatest) > 0) this.greatest = value;
   }
 
-  /** The newest event wins, and of two at the same instant the one with the greater id, whichever came first. */
+  /** The newest event wins. If two have one instant, the greater id wins; the order of calls does not matter. */
   addLatest(moment: EventMoment, value: Exact): void {
     if (this.newest !== undefined && !isNewer(moment, this.newest)) return;
     this.newest = moment;
@@ -89,7 +89,7 @@ export class UsageBucket {
     this.distinct.add(identity);
   }
 
-  /** Takes in what another bucket holds. Buckets combine in any order and any grouping to the same result. */
+  /** Merges another bucket into this one. The result does not depend on order or grouping. */
   combine(other: UsageBucket): void {
     this.count += other.count;
     if (other.total !== undefined) (this.total ??= new ExactSum()).addSum(other.total);
@@ -100,7 +100,7 @@ export class UsageBucket {
     if (other.distinct !== undefined) for (const identity of other.distinct) this.addUnique(identity);
   }
 
-  /** What takes this one out of another again; only of fields that add up. */
+  /** A bucket that subtracts this one when it is combined; valid only for fields that add up. */
   negative(): UsageBucket {
     const { count, sum, weighted_sum } = this;
     const none = { min: null, max: null, latest: null, uniques: NONE };
@@ -150,7 +150,7 @@ function isNewer(moment: EventMoment, than: EventMoment): boolean {
   return compareIds(moment.event_id, than.event_id) > 0;
 }
 
-/** The order of the UTF-8 bytes, which is the store's: JS compares UTF-16 units and puts surrogates below U+E000. */
+/** Compares by UTF-8 bytes, as the store does. JavaScript compares UTF-16 units, which puts surrogates below U+E000. */
 export function compareIds(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let at = 0; at < length; at++) {

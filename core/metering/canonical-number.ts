@@ -1,13 +1,12 @@
 /**
- * One text for one number, however it was written: 1e6, 1000000 and 1000000.0 are the same value, so that a filter or a
- * distinct count does not depend on how a producer's library prints numbers
- * (docs/rules/numbers.md, "One text for one number"). Numbers with more than 40 digits before or behind the point are
- * written as digits and a power of ten.
+ * One text for one number in any notation: 1e6, 1000000 and 1000000.0 are one value. A filter or a distinct count
+ * therefore does not depend on how a producer's library prints numbers (docs/rules/numbers.md, "One text for one
+ * number"). A number with more than 40 digits before or after the point is written as digits and a power of ten.
  */
 const JSON_NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 const PLAIN_DIGITS = 40n;
 
-/** The canonical text of a number as JSON writes it. Integers and plain fractions that do not end in 0 already are. */
+/** The canonical text of a JSON number. Integers and plain fractions that do not end in 0 are canonical already. */
 export function canonicalNumber(text: string): string {
   let hasPoint = false;
   for (let at = 0; at < text.length; at++) {
@@ -20,12 +19,12 @@ export function canonicalNumber(text: string): string {
   return text;
 }
 
-/** The canonical text, if the text is a JSON number at all. */
+/** Undefined if the text is not a JSON number. */
 export function canonicalIfNumber(text: string): string | undefined {
   return JSON_NUMBER.test(text) ? canonicalNumber(text) : undefined;
 }
 
-/** Powers of ten are bigints here, because a sender may write 1e99999999999999999999. */
+/** The power of ten is a bigint, because a sender may write 1e99999999999999999999. */
 function rewritten(text: string): string {
   const parts = JSON_NUMBER.exec(text);
   if (parts === null) throw new RangeError('not a JSON number');

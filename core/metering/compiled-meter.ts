@@ -1,4 +1,4 @@
-/** A meter made ready for many events: filters as sets, the expression parsed, the aggregation looked up. Made once per version. */
+/** A meter compiled once per version for many events: filters are sets, the expression is parsed, the aggregation is resolved. */
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { MeterAggregator } from './aggregations/aggregation.ts';
@@ -11,15 +11,14 @@ import type { BucketSize, MeterDefinition } from './meter-definition.ts';
 
 export type CompiledMeter = ValueSource & {
   readonly id: string;
-  /** Trimmed, as the names of events are (docs/rules/events.md, "What an event must have"). */
+  /** Trimmed, like the event names that it is compared with (docs/rules/events.md, "What an event must have"). */
   readonly event_name: string;
   readonly definition: MeterDefinition;
   readonly filters: readonly CompiledFilter[];
   readonly aggregation: MeterAggregator;
   readonly multiplier: Decimal | undefined;
-  /** The size of the meter's pre-aggregated rows. */
   readonly base_size: BaseSize;
-  /** The windows that the meter aggregates by itself; they may be coarser than the pre-aggregated rows. */
+  /** The windows of the meter's own aggregation; they may be coarser than the pre-aggregated rows. */
   readonly bucket_size: BucketSize | undefined;
 };
 
@@ -48,10 +47,7 @@ export function compileMeter(definition: MeterDefinition): CompiledMeter {
 const CACHED_METERS_MAX = 5_000;
 const cachedMeters = new Map<string, CompiledMeter>();
 
-/**
- * The same for a definition that is compiled again and again: a partition takes up all meters whenever one of them changes,
- * and to parse an expression takes a millisecond.
- */
+/** Caches compiled meters. A partition reloads all meters when one of them changes, and parsing an expression takes a millisecond. */
 export function compiledMeter(definition: MeterDefinition): CompiledMeter {
   const { id, event_name, filters, aggregation, reset_usage } = definition;
   const key = JSON.stringify([id, event_name, filters, aggregation, reset_usage]);
@@ -60,12 +56,11 @@ export function compiledMeter(definition: MeterDefinition): CompiledMeter {
     meter = compileMeter(definition);
     if (cachedMeters.size >= CACHED_METERS_MAX) cachedMeters.delete(cachedMeters.keys().next().value!);
   } else cachedMeters.delete(key);
-  // Behind all others: the first is the one that was not asked for the longest.
+  // A map iterates in insertion order, so the first entry is the least recently used.
   cachedMeters.set(key, meter);
   return meter;
 }
 
-/** What the event contributes to a meter that it matches, or why it cannot be used there. */
 export function measure(meter: CompiledMeter, event: MeteredEvent): Contribution | Unusable {
   return meter.aggregation.measure(meter, event);
 }

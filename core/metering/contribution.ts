@@ -1,8 +1,8 @@
 /**
- * What one event contributes to one meter: a number from the field or the expression
- * (docs/rules/metering.md, "The value of an event"), the identity of a value, or nothing but the event itself. Where a
- * number is needed and there is none, the event is unusable for that meter: not counted, shown with the reason, and never a
- * silent 0 (docs/rules/metering.md, "Unusable events"). A reason names the property, never its value.
+ * The contribution of one event to one meter: a number from the field or the expression (docs/rules/metering.md, "The
+ * value of an event"), the identity of a value, or the event alone. An event without the required number is unusable for
+ * that meter: it is not counted, it is shown with the reason, and it is never a silent 0 (docs/rules/metering.md,
+ * "Unusable events"). A reason names the property, never its value.
  */
 
 import type { Microseconds } from '../time/instant.ts';
@@ -12,7 +12,7 @@ import { type Exact, exactText } from './exact.ts';
 import type { CompiledExpression } from './expression.ts';
 import { parseQuantity } from './quantity.ts';
 
-/** As long as an id or a name of an event may be: what is told apart or grouped by is kept in every row that it is in. */
+/** Characters; equals the limit of ids and names of events, because each row stores its distinct values and its group. */
 const IDENTITY_MAX = 1_024;
 
 export type MeteredEvent = {
@@ -25,29 +25,27 @@ export type MeteredEvent = {
 export type Contribution = {
   readonly unusable?: undefined;
   readonly event: MeteredEvent;
-  /** The group of a meter with group_by; '' for an event without that property and for every other meter. */
+  /** Group of a meter with group_by; '' for an event without that property and for a meter without group_by. */
   readonly group_key: string;
-  /** The number that the aggregation takes, where it takes one. */
+  /** Number to aggregate; undefined for COUNT and COUNT_UNIQUE. */
   readonly value: Exact | undefined;
-  /** The canonical text of the value that COUNT_UNIQUE tells apart. */
+  /** Canonical text of the value that COUNT_UNIQUE counts. */
   readonly identity: string | undefined;
 };
 
 export type Unusable = { readonly unusable: string };
 
-/** Where a meter reads its value: compiled from its aggregation. */
+/** Source of a meter's value, compiled from its aggregation. */
 export type ValueSource = {
   readonly field: string | undefined;
   readonly expression: CompiledExpression | undefined;
   readonly group_by: string | undefined;
 };
 
-/** For COUNT: the event itself. */
 export function contributeEvent(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   return contribution(source, event, undefined, undefined);
 }
 
-/** For every aggregation that calculates. */
 export function contributeNumber(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   if (source.expression !== undefined) {
     const result = source.expression.evaluate(event.properties);
@@ -63,7 +61,7 @@ export function contributeNumber(source: ValueSource, event: MeteredEvent): Cont
   return contribution(source, event, value, undefined);
 }
 
-/** For COUNT_UNIQUE: the value as text, numbers canonical, so that 1, 1.0 and "1" are one value. */
+/** For COUNT_UNIQUE. Numbers are canonical, so 1, 1.0 and "1" are one value. */
 export function contributeIdentity(source: ValueSource, event: MeteredEvent): Contribution | Unusable {
   if (source.expression !== undefined) {
     const result = source.expression.evaluate(event.properties);
@@ -95,7 +93,7 @@ function toGroupKey(key: string, properties: PropertySource): string | undefined
   return property === undefined || property.kind === 'null' ? '' : scalarText(property);
 }
 
-/** One text per scalar value; nothing for null, objects, arrays and what is too long. */
+/** One text per scalar value; undefined for null, objects, arrays and texts longer than IDENTITY_MAX. */
 function scalarText(property: Property): string | undefined {
   if (property.text.length > IDENTITY_MAX) return undefined;
   if (property.kind === 'number') return canonicalNumber(property.text);

@@ -1,4 +1,4 @@
-/** Raw events added up to the cells of a question: the ragged ends of a range, and whatever has no pre-aggregated rows. */
+/** Aggregates raw events into the cells of a usage query: the unaligned edges of a range, and ranges without pre-aggregated rows. */
 import type { SegmentPlan, UsageSegment } from '../analytics/segments.ts';
 import { toMs, toUs } from '../time/instant.ts';
 import { type WindowGrid, windowStart } from '../time/window.ts';
@@ -12,12 +12,12 @@ export type EventCellQuery<Event extends MeteredEvent> = {
   readonly meter: CompiledMeter;
   readonly plan: SegmentPlan;
   readonly grid: WindowGrid;
-  /** Besides the meter's own filters. */
+  /** Applied in addition to the meter's own filters. */
   readonly passes?: ((event: Event) => boolean) | undefined;
   readonly key_of: (event: Event) => string;
 };
 
-/** Of distinct events of the meter's event name that lie in the range. Those that the meter does not use are passed over. */
+/** Takes distinct events with the meter's event name inside the range. Skips events that the meter does not use. */
 export class EventCells<Event extends MeteredEvent> {
   readonly #cells = new Map<string, PlacedCell>();
   readonly #keys = new Set<string>();
@@ -33,7 +33,6 @@ export class EventCells<Event extends MeteredEvent> {
     return this.#cells.size;
   }
 
-  /** Of how many keys there are cells. */
   get keys(): number {
     return this.#keys.size;
   }
@@ -63,7 +62,7 @@ export class EventCells<Event extends MeteredEvent> {
   }
 }
 
-/** Events come in order of time within a customer, so the last segment is mostly the right one. */
+/** Events of one customer arrive in time order, so the last segment usually matches. */
 function finder(segments: readonly UsageSegment[]): (at: number) => UsageSegment {
   let last = segments[0]!;
   return (at) => {

@@ -1,13 +1,13 @@
 /**
- * One walk over an event, where it stands in the JSON text that the producer sent, which leaves nothing behind but numbers:
- * the positions of its own fields and of its first-level properties. Strings are cut out when somebody asks for them; a
- * slice of fifty thousand events would otherwise keep half a million of them alive for the garbage collector to move about.
+ * Walks once over an event in the JSON text that the producer sent and records positions only: those of its known fields
+ * and of its first-level properties. Strings are cut out on demand. A slice of fifty thousand events would otherwise give
+ * the garbage collector half a million live strings to move.
  */
 import { invalid } from '../error.ts';
 import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../json/characters.ts';
 import { findStringEnd, findValueEnd, findValueStart, nextMember, skipBlanks, stringAt } from '../json/text.ts';
 
-/** Our fields, in the order in which their positions are kept. */
+/** The known fields, in the order in which their positions are stored. */
 export const STRING_FIELDS = [
   'event_id',
   'event_name',
@@ -18,7 +18,7 @@ export const STRING_FIELDS = [
 ] as const;
 export type StringField = (typeof STRING_FIELDS)[number];
 
-/** Positions of many events or objects, one behind the other; grows as it is filled. */
+/** Positions of many events or objects, stored one after the other; grows as it is filled. */
 export class Marks {
   words: Int32Array;
   used = 0;
@@ -27,7 +27,7 @@ export class Marks {
     this.words = new Int32Array(capacity);
   }
 
-  /** Room for so many more behind `next`; the words may be others afterwards. */
+  /** Ensures space for `count` more words after `next`. The returned array may be a new one. */
   room(next: number, count: number): Int32Array {
     if (next + count > this.words.length) {
       const grown = new Int32Array(Math.max(next + count, this.words.length * 2));
@@ -38,20 +38,23 @@ export class Marks {
   }
 }
 
-/** Where the parts of an event's marks stand behind its first. */
+/** Offsets of the parts of an event, relative to its first mark. */
 export const EVENT_START = 0;
 export const EVENT_END = 1;
 const FIRST_FIELD = 2;
 export const PROPERTIES_START = FIRST_FIELD + STRING_FIELDS.length * 2;
 export const PROPERTIES_END = PROPERTIES_START + 1;
-/** Where the marks of the members end; they begin behind this. */
+/** Offset of the word with the end position of the member marks, which begin at MEMBERS_START. */
 export const MEMBERS_END = PROPERTIES_START + 2;
 export const MEMBERS_START = PROPERTIES_START + 3;
 
-/** What stands for a field that is absent, null or, where blank counts as absent, blank: marks are words of an Int32Array, which holds nothing but whole numbers. */
+/**
+ * Marks a field that is absent or null, or blank if blank counts as absent. A sentinel is necessary because an Int32Array
+ * holds integers only.
+ */
 export const ABSENT = -1;
 
-/** Where the start and the end of a field stand behind the first mark of the event. */
+/** Offset of the start of a field, relative to the first mark of the event. The end of the field follows it. */
 export function fieldMark(field: StringField): number {
   return FIRST_FIELD + STRING_FIELDS.indexOf(field) * 2;
 }
@@ -60,7 +63,7 @@ const EVENT_ID = fieldMark('event_id');
 const EVENT_NAME = fieldMark('event_name');
 const CUSTOMER = fieldMark('external_customer_id');
 
-/** Marks the event that begins at `start`; answers where its marks begin. A field of the wrong type is refused by name; the last of two equal keys wins. */
+/** Returns the index of the event's first mark. A field of the wrong type is rejected by name. The last of two equal keys wins. */
 export function markEvent(marks: Marks, text: string, start: number, end: number): number {
   const first = marks.used;
   let words = marks.room(first, MEMBERS_START);
@@ -90,7 +93,7 @@ export function markEvent(marks: Marks, text: string, start: number, end: number
   return first;
 }
 
-/** Where a value begins in a text, where the text that may be read ends, and where the marks of its event begin. */
+/** Start of a value, end of the readable text, and index of the event's first mark. */
 type Position = { readonly text: string; readonly start: number; readonly end: number; readonly first: number };
 
 function markString(words: Int32Array, { text, start, end, first }: Position, field: number): number {
@@ -114,7 +117,7 @@ function markProperties(marks: Marks, { text, start, end, first: event }: Positi
     return findValueEnd(text, start, end);
   }
   if (text.charCodeAt(start) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
-  // A second object under the same key takes the place of the first.
+  // A second `properties` object replaces the first.
   marks.used = event + MEMBERS_START;
   const after = markMembers(marks, text, start, end);
   const { words } = marks;
@@ -124,7 +127,7 @@ function markProperties(marks: Marks, { text, start, end, first: event }: Positi
   return after;
 }
 
-/** Four positions per member of the object at `start`: key, end of key, value, end of value. Answers where the object ends. */
+/** Writes four positions per member of the object at `start`: key, end of key, value, end of value. Returns the end of the object. */
 export function markMembers(marks: Marks, text: string, start: number, end: number): number {
   let { words, used: next } = marks;
   let at = skipBlanks(text, start, end);
@@ -148,13 +151,13 @@ export function markMembers(marks: Marks, text: string, start: number, end: numb
   return at + 1;
 }
 
-/** The marked string; undefined where it is absent. */
+/** Undefined if the field is absent. */
 export function markedString(text: string, words: Int32Array, mark: number): string | undefined {
   const start = words[mark]!;
   return start === ABSENT ? undefined : stringAt(text, start, words[mark + 1]!);
 }
 
-/** Absent, empty or nothing but blanks. Most names begin with a letter, and are not looked at any further. */
+/** True if absent, empty or only whitespace. Most names begin with a printable ASCII character and return early. */
 function isBlank(text: string, words: Int32Array, mark: number): boolean {
   const start = words[mark]!;
   if (start === ABSENT) return true;
@@ -163,7 +166,7 @@ function isBlank(text: string, words: Int32Array, mark: number): boolean {
   return stringAt(text, start, words[mark + 1]!).trim() === '';
 }
 
-/** Which of our fields the key between two quotes names, by its mark. Its length and first letter leave at most one candidate. */
+/** The mark of the known field that the key names. Its length and first letter leave at most one candidate. */
 function fieldAt(text: string, open: number, keyEnd: number): number | undefined {
   if (keyEnd < 0) return MARK_BY_NAME.get(stringAt(text, open, keyEnd));
   const length = keyEnd - open - 2;
@@ -176,7 +179,7 @@ const MARK_BY_NAME = new Map<string, number>([
   ['properties', PROPERTIES_START],
 ]);
 
-/** Keys of up to 31 characters that begin with a small letter; no two of our fields have the same shape. */
+/** Index by length and first letter: keys of up to 31 characters that begin with a small letter. No two known fields share an index. */
 function toShapeIndex(length: number, first: number): number {
   return length > 31 || first < 97 || first > 122 ? 0 : length * 32 + first - 96;
 }

@@ -1,13 +1,13 @@
 /**
- * Reads events where they stand, in the JSON text that the producer sent, because numbers keep their exact text
- * (docs/rules/events.md, "The bytes are kept") and JSON.parse would round them. The text is known to be valid JSON. One
- * walk finds the fields of an event and where its first-level properties stand; a property is cut out only when somebody
- * asks for it.
+ * Reads events in the JSON text that the producer sent, because numbers keep their exact text (docs/rules/events.md, "The
+ * bytes are kept") and JSON.parse would round them. The text must be valid JSON. One pass finds the fields of an event
+ * and the positions of its first-level properties; a property is cut out on demand.
  *
- * Spans are positions in the text given. A body decoded as latin1 has one character per byte, and all of JSON's structure
- * is ASCII, so the spans of such a text are the byte offsets of the body (its strings are then not yet decoded as UTF-8).
+ * Spans are positions in the given text. A body decoded as latin1 has one character per byte, and all of JSON's structure
+ * is ASCII. The spans of such a text are therefore byte offsets of the body, and its strings are not yet decoded as
+ * UTF-8.
  *
- * A slice keeps the text it was cut from in memory: what outlives a batch should keep a copy or a hash.
+ * A slice keeps its whole source text in memory, so data that outlives a batch should be a copy or a hash.
  */
 import { invalid } from '../error.ts';
 import { CLOSE_BRACKET, LETTER_F, LETTER_N, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/characters.ts';
@@ -29,7 +29,7 @@ import {
 export type TextSpan = { readonly start: number; readonly end: number };
 
 export type EventFields = {
-  /** Absent when it was blank: the server makes one (docs/rules/identity.md, "Events without an id"). */
+  /** Undefined if it was blank: the server generates one (docs/rules/identity.md, "Events without an id"). */
   event_id: string | undefined;
   /** Trimmed (docs/rules/events.md, "What an event must have"). */
   event_name: string;
@@ -38,11 +38,11 @@ export type EventFields = {
   timestamp: string | undefined;
   source: string | undefined;
   properties: EventProperties | undefined;
-  /** Just behind the closing brace: where the next event of an array may be looked for. */
+  /** The position after the closing brace, from which the next event of an array can be read. */
   end: number;
 };
 
-/** The fields of the event object in `text`; a field of the wrong type is refused by name. The last of two equal keys wins. */
+/** A field of the wrong type is rejected by name. The last of two equal keys wins. */
 export function readEvent(text: string, start = 0, end = text.length): EventFields {
   const marks = new Marks(MEMBERS_START + 64);
   const first = markEvent(marks, text, start, end);
@@ -60,7 +60,7 @@ export function readEvent(text: string, start = 0, end = text.length): EventFiel
   };
 }
 
-/** The properties of an event that was marked; undefined when it has none. */
+/** Undefined if the marked event has no properties. */
 export function toEventProperties(text: string, words: Int32Array, event: number): EventProperties | undefined {
   const start = words[event + PROPERTIES_START]!;
   if (start < 0) return undefined;
@@ -70,13 +70,12 @@ export function toEventProperties(text: string, words: Int32Array, event: number
 
 export type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
 
-/** Strings are decoded; the text of everything else is as it was sent. */
+/** A string is decoded; every other value has its text as it was sent. */
 export type Property = { readonly kind: PropertyKind; readonly text: string };
 
-/** Whatever answers for the first-level properties of an event; a Map does too. */
+/** A source of the first-level properties of an event; a Map satisfies it too. */
 export type PropertySource = { get(key: string): Property | undefined };
 
-/** First-level access to the object in `text`. */
 export function properties(text: string, start = 0, end = text.length): EventProperties {
   const marks = new Marks(MEMBERS_AT_FIRST);
   const open = skipBlanks(text, start, end);
@@ -86,7 +85,7 @@ export function properties(text: string, start = 0, end = text.length): EventPro
 
 const MEMBERS_AT_FIRST = 4 * 16;
 
-/** Marks of members, from `first` to `last`. */
+/** Indexes of member marks, from `first` up to but not including `last`. */
 type Members = { readonly words: Int32Array; readonly first: number; readonly last: number };
 
 export class EventProperties implements PropertySource {
@@ -96,9 +95,9 @@ export class EventProperties implements PropertySource {
   private readonly words: Int32Array;
   private readonly first: number;
   private readonly last: number;
-  /** Of an object with many members: its marks by key, made when it is first looked into. */
+  /** Marks by key, built on first access; only for an object with more than MANY_MEMBERS members. */
   private marks: Map<string, number> | undefined;
-  /** Long strings with escapes, decoded once and not for each meter. */
+  /** Long strings with escapes by start position, decoded once instead of once per meter. */
   private decoded: Map<number, string> | undefined;
 
   constructor(text: string, span: TextSpan, members: Members) {
@@ -125,7 +124,7 @@ export class EventProperties implements PropertySource {
     return { kind: 'string', text };
   }
 
-  /** The first-level keys, as often as they were sent. */
+  /** The first-level keys, including repeated ones. */
   keys(): string[] {
     const keys: string[] = [];
     for (let mark = this.first; mark < this.last; mark += 4)
@@ -133,12 +132,12 @@ export class EventProperties implements PropertySource {
     return keys;
   }
 
-  /** The object as it was sent. */
+  /** The object exactly as it was sent. */
   json(): string {
     return this.text.slice(this.start, this.end);
   }
 
-  /** Where a value begins and ends; the last of two equal keys wins. */
+  /** The last of two equal keys wins. */
   findSpan(key: string): TextSpan | undefined {
     const mark = this.findMark(key);
     if (mark < 0) return undefined;
@@ -163,11 +162,10 @@ export class EventProperties implements PropertySource {
   }
 }
 
-/** A walk over fewer keys is faster than a map of them. */
+/** Up to this number of members a linear search is faster than a map. */
 const MANY_MEMBERS = 64;
 const LONG_STRING = 256;
 
-/** An event without properties. */
 export const NO_PROPERTIES: EventProperties = properties('{}');
 
 function isKey(text: string, key: string, open: number, keyEnd: number): boolean {
@@ -194,7 +192,6 @@ function propertyAt(text: string, start: number, end: number): Property {
   }
 }
 
-/** The spans of the elements of the JSON array in `text`. */
 export function elementSpans(text: string, start = 0, end = text.length): TextSpan[] {
   const spans: TextSpan[] = [];
   forEachElement(text, { start, end }, (at) => {
@@ -205,7 +202,7 @@ export function elementSpans(text: string, start = 0, end = text.length): TextSp
   return spans;
 }
 
-/** Goes through the elements of the JSON array; `read` gets where one begins and answers where it ends. */
+/** Calls `read` with the start of each element of the JSON array; `read` returns the end of that element. */
 export function forEachElement(text: string, { start, end }: TextSpan, read: (start: number) => number): void {
   let at = skipBlanks(text, start, end);
   if (text.charCodeAt(at) !== OPEN_BRACKET) throw invalid('body', 'must be a JSON array');
@@ -214,12 +211,10 @@ export function forEachElement(text: string, { start, end }: TextSpan, read: (st
   if (at >= end) throw invalid('body', 'must be valid JSON');
 }
 
-/** Where the value that begins at `start` ends. */
 export function valueEnd(text: string, start: number): number {
   return findValueEnd(text, start, text.length);
 }
 
-/** The spans of the elements of the array under a key of the object in `text`. */
 export function elementSpansUnder(text: string, key: string): TextSpan[] {
   const value = properties(text).findSpan(key);
   if (value === undefined) throw invalid(key, 'is required');

@@ -1,14 +1,14 @@
 /**
- * An exact decimal number for the hot path: mantissa × 10^-scale (docs/rules/numbers.md, "Exact arithmetic"). Nothing here
- * is ever a floating-point result: a mantissa is a safe integer, and where an integer would stop being safe the same
- * arithmetic is done on a bigint. decimal.js would be exact as well, at 50 times the cost per event.
+ * An exact decimal number for the hot path: mantissa × 10^-scale (docs/rules/numbers.md, "Exact arithmetic"). No result
+ * is ever a rounded floating-point number: a mantissa is a safe integer, and a result that would exceed the safe range is
+ * computed with bigints. decimal.js is exact as well, at 50 times the cost per event.
  */
 const MAX_SAFE = Number.MAX_SAFE_INTEGER;
 
 /** 10^0 … 10^15 as numbers: every one of them is a safe integer. */
 export const POWERS_OF_TEN: readonly number[] = Array.from({ length: 16 }, (_, exponent) => 10 ** exponent);
 const BIG_POWERS_OF_TEN: bigint[] = Array.from({ length: 64 }, (_, exponent) => 10n ** BigInt(exponent));
-/** Those that expressions come to are kept when they have been needed once. */
+/** Powers up to this exponent, which expressions can reach, are cached on first use. */
 const CACHED_POWER_MAX = 1_200;
 
 export class Exact {
@@ -64,7 +64,7 @@ export function times(a: Exact, b: Exact): Exact {
   return toExact(toMantissa(a) * toMantissa(b), a.scale + b.scale);
 }
 
-/** Negative, zero or positive, as `a` is less than, equal to or greater than `b`. */
+/** Negative if `a` < `b`, zero if equal, positive if `a` > `b`. */
 export function compare(a: Exact, b: Exact): number {
   const scale = a.scale > b.scale ? a.scale : b.scale;
   if (a.big === undefined && b.big === undefined) {
@@ -85,15 +85,16 @@ export function isNegative(value: Exact): boolean {
   return value.big === undefined ? value.small < 0 : value.big < 0n;
 }
 
-/** The mantissa that the value has at a scale not smaller than its own. */
+/** The mantissa at a scale not smaller than the value's own. */
 export function mantissaAt(value: Exact, scale: number): bigint {
   const mantissa = toMantissa(value);
   return scale === value.scale ? mantissa : mantissa * toPowerOfTen(scale - value.scale);
 }
 
 /**
- * The same as a number, or NaN when it does not fit: whatever is added to NaN, or taken from it, is not safe either, so that a sum of two is asked once
- * (`isSafe`), and every sum of the hot path stays a number. What is too large itself would not do: two such may add up to what looks safe.
+ * The mantissa at this scale as a number, or NaN if it is not safe. NaN makes every sum fail `isSafe`, so a caller checks
+ * only the sum of two, and sums of the hot path stay numbers. Returning the unsafe number would be wrong: two of them may
+ * add up to a safe integer.
  */
 function alignedSmall(value: Exact, scale: number): number {
   if (value.scale === scale) return value.small;

@@ -1,8 +1,8 @@
 /**
  * The quantity of an event as a CEL expression of its properties (docs/rules/metering.md, "Expressions"), evaluated in
- * exact decimals (docs/decisions/0004): a missing property is 0, numeric strings are numbers, any other present value makes
- * the event unusable; the result is a number that depends on at least one property. Parsing is @bufbuild/cel's; what it
- * parsed is compiled to closures once.
+ * exact decimals (docs/decisions/0004). A missing property is 0, numeric strings are numbers, and any other present value
+ * makes the event unusable. The result is a number that depends on at least one property. @bufbuild/cel parses; the tree
+ * is compiled to closures once.
  */
 import { parse } from '@bufbuild/cel';
 import { invalid } from '../error.ts';
@@ -20,9 +20,9 @@ export type CompiledExpression = {
   readonly text: string;
   /** The properties that the expression reads, in order of appearance. */
   readonly identifiers: readonly string[];
-  /** What one evaluation costs with ordinary numbers, in units of work (expression/work.ts). */
+  /** Cost of one evaluation with ordinary numbers, in units of work (expression/work.ts). */
   readonly cost: number;
-  /** The quantity: rounded half away from zero to 24 places, less than 10^24. */
+  /** Returns the quantity: rounded half away from zero to 24 places, less than 10^24. */
   evaluate(properties: PropertySource): ExpressionResult;
 };
 
@@ -40,7 +40,7 @@ export function compileExpression(text: string): CompiledExpression {
   };
 }
 
-/** The same for an expression that is new: one of before the cap goes on, and its events fall under the budget of work. */
+/** Checks the cost cap as well. Expressions from before the cap still work, and the work budget limits their evaluation. */
 export function compileNewExpression(text: string): CompiledExpression {
   const compiled = compileExpression(text);
   if (compiled.cost <= EXPRESSION_COST_MAX) return compiled;
@@ -88,7 +88,7 @@ function invalidExpression(why: string): Error {
   return invalid('aggregation.expression', why);
 }
 
-/** Judged before parsing: the parser takes half a second to explain 500 open brackets. */
+/** Checked before parsing, because the parser takes half a second to report 500 open brackets. */
 function bracketDepth(text: string): number {
   let depth = 0;
   let deepest = 0;

@@ -1,9 +1,9 @@
 /**
- * One filter of a meter: the accepted values of a key at the first level of the properties, so "a.b" is the name of a key
- * and never a path (docs/rules/metering.md, "Which events count").
+ * One filter of a meter: the accepted values of a first-level key of the properties. "a.b" is the name of a key and never
+ * a path (docs/rules/metering.md, "Which events count").
  *
- * A string equals a value when they are the same text. A number equals a value that is a number as JSON writes it and the
- * same number: 1e6 equals "1000000", and the string "1e6" does not. true and false equal "true" and "false". null, objects,
+ * A string equals a value if they are the same text. A number equals a value that is a JSON number with the same numeric
+ * value: 1e6 equals "1000000", and the string "1e6" does not. true and false equal "true" and "false". null, objects,
  * arrays and a missing key equal nothing (docs/rules/metering.md, "When a value matches a filter").
  */
 import { canonicalIfNumber, canonicalNumber } from './canonical-number.ts';
@@ -14,11 +14,11 @@ import { NUMBER_TEXT_MAX } from './quantity.ts';
 export type CompiledFilter = {
   readonly key: string;
   readonly values: ReadonlySet<string>;
-  /** Those values that are numbers, canonical. */
+  /** The values that are numbers, in canonical form. */
   readonly numbers: ReadonlySet<string>;
-  /** What is longer than all of them is none of them, and is not looked at any further. */
+  /** Length of the longest value; a longer text cannot match and is not compared. */
   readonly longest: number;
-  /** Of all values together. */
+  /** Total length of all values. */
   readonly characters: number;
 };
 

@@ -1,13 +1,13 @@
 /**
- * Which meters an event feeds: those of its name whose filters all hold, and in each filter any listed value may
- * (docs/rules/metering.md, "Which events count"). Several meters may count the same event.
+ * Finds the meters that count an event: its event name matches, and each filter accepts one of its values
+ * (docs/rules/metering.md, "Which events count"). Several meters may count one event.
  */
 import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';
 import type { PropertySource } from './event-text.ts';
 import { accepts } from './filter.ts';
 import type { MeterDefinition } from './meter-definition.ts';
 
-/** The meters of one tenant and environment, by the event that they track. */
+/** The meters of one tenant and environment, by event name. */
 export type MeterIndex = ReadonlyMap<string, readonly CompiledMeter[]>;
 
 export function compileMeters(definitions: Iterable<MeterDefinition>): MeterIndex {
@@ -21,7 +21,7 @@ export function compileMeters(definitions: Iterable<MeterDefinition>): MeterInde
   return index;
 }
 
-/** Whether an event of the meter's name passes its filters. */
+/** Assumes that the event has the meter's event name. */
 export function matches(meter: CompiledMeter, properties: PropertySource): boolean {
   for (const filter of meter.filters) if (!accepts(filter, properties.get(filter.key))) return false;
   return true;
@@ -33,7 +33,7 @@ export type FilterMismatch = {
   readonly why: 'missing' | 'not an accepted value' | 'not a string, number or boolean';
 };
 
-/** The first filter that refuses the event, for the event debugger; nothing when the event matches. */
+/** The first filter that rejects the event, for the event debugger; undefined if the event matches. */
 export function explainMismatch(meter: CompiledMeter, properties: PropertySource): FilterMismatch | undefined {
   for (const filter of meter.filters) {
     const property = properties.get(filter.key);

@@ -1,8 +1,8 @@
 /**
- * What all meters of one event name in one environment cost together has a cap, their filters and their mere number
- * included, so that no tenant can make the events of others wait: at most 100 µs of an event. In the unit of
- * expression/work.ts, a tenth of a microsecond. Meters of before the cap go on; what the meters make of a slice is judged
- * by their worst, and the slice is cut shorter (pipeline/slices/slice-work.ts).
+ * Caps the total cost of all meters of one event name in one environment at 100 µs per event. Otherwise a tenant could
+ * delay the events of others. Filters and the number of meters count. The unit is that of expression/work.ts, a tenth of
+ * a microsecond. Meters from before the cap still work. The worst cost of the meters limits the length of a slice
+ * (pipeline/slices/slice-work.ts).
  */
 import { invalid } from '../error.ts';
 import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';
@@ -12,18 +12,18 @@ import { compileMeters, type MeterIndex } from './match.ts';
 import type { MeterDefinition } from './meter-definition.ts';
 
 export const METER_WEIGHTS = {
-  /** Matching, measuring, and adding to a row that is there. */
+  /** Matching, measuring and adding to an existing row. */
   meter: 4,
   filter: 1,
-  /** Of accepted values: they are compiled and kept by every partition. */
+  /** Per character of the accepted values: every partition compiles and caches them. */
   filter_character: 0.001,
-  /** A set of texts in each row. */
+  /** Each row holds a set of texts. */
   uniques: 16,
 } as const;
 
 export const EVENT_NAME_COST_MAX = 1_000;
 
-/** With ordinary values and rows that gather many events. */
+/** Assumes ordinary values and rows that gather many events. */
 export function computeMeterCost({ filters, expression, aggregation }: CompiledMeter): number {
   const uniques = aggregation.fills.includes('uniques') ? METER_WEIGHTS.uniques : 0;
   return METER_WEIGHTS.meter + computeFilterCost(filters) + uniques + (expression?.cost ?? 0);
@@ -34,25 +34,25 @@ function computeFilterCost(filters: CompiledMeter['filters']): number {
   return filters.length * METER_WEIGHTS.filter + characters * METER_WEIGHTS.filter_character;
 }
 
-/** A row of its own for each event, or the outcome that says why it has none. */
+/** Cost of a separate row per event, or of the outcome that explains why there is no row. */
 const ROW = 30;
-/** What long numbers can make of an expression, as the search of `npm run bench -- cost` finds it. */
+/** Factor by which long numbers raise the cost of an expression, found by the search of `npm run bench -- cost`. */
 const WORST_TO_ORDINARY = 8;
 
-/** With the values of somebody who means to be slow. */
+/** Assumes values chosen by an attacker to be slow. */
 export function computeWorstMeterCost(meter: CompiledMeter): number {
   const ordinary = meter.expression?.cost ?? 0;
   return computeMeterCost(meter) - ordinary + ROW + Math.min(WORK_MAX, ordinary * WORST_TO_ORDINARY);
 }
 
-/** An event that no meter counts: read, looked up, written. */
+/** Cost of an event that no meter counts: it is read, matched and written. */
 const EVENT_WORK = 20;
-/** A byte that no meter looks at: a bulk of 30 MB is read, compressed and written for 0.6 s. */
+/** Per byte that no meter reads: a bulk of 30 MB takes 0.6 s to read, compress and write. */
 const BYTE_WORK = 0.2;
-/** What a meter makes of a byte: a long number to be read, a long text to be told apart and written again. */
+/** Per byte and meter: a long number must be parsed, a long text must be compared and written again. */
 const METER_BYTE_WORK = 0.02;
 
-/** Of any event of a tenant and environment: by its event name that costs most. */
+/** Cost and meter count of the most expensive event name of a tenant and environment. */
 export type WorstCost = { readonly cost: number; readonly meters: number };
 
 export const NO_COST: WorstCost = { cost: 0, meters: 0 };
@@ -71,14 +71,14 @@ export function computeWorstCost(definitions: readonly MeterDefinition[]): Worst
   return computeWorstIndexCost(compileMeters(definitions));
 }
 
-/** Of so many events and bytes, whose names nobody has read yet. */
+/** Upper bound for events whose names have not been read yet. */
 export function worstWork({ cost, meters }: WorstCost, { events, bytes }: { events: number; bytes: number }): number {
   return events * (EVENT_WORK + cost) + bytes * (BYTE_WORK + METER_BYTE_WORK * meters);
 }
 
 /**
- * Throws unless a meter that is new, or `before` whose filters change, may stand beside the others of its event name. `field`
- * is what the request can change about it.
+ * Checks a new meter, or `before` with changed filters, against the cap for all meters of its event name. `field` names
+ * the request field to change.
  */
 export function checkCost(
   meter: MeterDefinition,

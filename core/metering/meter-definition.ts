@@ -1,4 +1,4 @@
-/** What metering needs to know of a meter: the fields that decide which events count and for how much. */
+/** The fields of a meter that decide which events count and for how much. */
 import type { WindowSize } from '../time/window.ts';
 import type { AggregationType } from './aggregations/index.ts';
 

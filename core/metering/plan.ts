@@ -1,8 +1,8 @@
 /**
- * The hot path of the processor: contributions in, pre-aggregated rows out. One row per tenant, environment, meter,
- * customer, bucket start, group and slice, of the base size; and rows of the UTC day for days that have such rows already
- * (docs/decisions/0001). The same contributions in the same order give the same rows in the same order, so that a replayed
- * slice writes the same block.
+ * The hot path of the processor: contributions in, pre-aggregated rows out. Each base row belongs to one tenant,
+ * environment, meter, customer, bucket start, group and slice. Days that already have daily rollups also get rows of the
+ * UTC day (docs/decisions/0001). Equal contributions in equal order give equal rows in equal order, so a replayed slice
+ * writes the same block.
  */
 import type { Scope } from '../scope.ts';
 import { type Microseconds, US_PER_DAY } from '../time/instant.ts';
@@ -19,17 +19,17 @@ export type BucketRow = BucketFields & {
   readonly size: RowSize;
   readonly bucket_start_us: Microseconds;
   readonly group_key: string;
-  /** When the first and the last of its events happened, of a base row; null where nobody knows, and of a daily rollup. */
+  /** Times of the first and the last event of a base row; null if unknown, and for a daily rollup. */
   readonly first_us: Microseconds | null;
   readonly last_us: Microseconds | null;
-  /** What it holds, taken into a bucket without making numbers of it. */
+  /** Adds the row to a bucket without converting its numbers to bigints. */
   addTo?(bucket: UsageBucket): void;
 };
 
-/** Buckets by the number of the customer: the innermost map, which most events hit without looking at any other. */
+/** Buckets by customer number: the innermost map; most events need no other map. */
 type CustomerBuckets = Map<number, UsageBucket>;
 
-/** The buckets of one meter and group; consecutive events mostly fall into the same row of time. */
+/** The buckets of one meter and group; consecutive events mostly fall into one row start. */
 type BucketGroup = {
   readonly group_key: string;
   readonly starts: Map<number, CustomerBuckets>;
@@ -48,7 +48,7 @@ export class BucketAggregator {
   private readonly tenants = new Map<string, Map<string, Map<string, MeterBuckets>>>();
   private lastScope: Scope | undefined;
   private lastMeters: Map<string, MeterBuckets> | undefined;
-  /** Customers are numbered as they come, because maps of small integers are several times faster than maps of texts. */
+  /** Customers get consecutive numbers, because maps of small integers are several times faster than maps of texts. */
   private readonly customerNumbers = new Map<string, number>();
   private readonly customers: string[] = [];
   private lastCustomer = '';
@@ -69,8 +69,8 @@ export class BucketAggregator {
   }
 
   /**
-   * All base rows since the last drain, some at a time, because millions of them take longer than others should wait; the
-   * aggregator is empty behind the last.
+   * Yields all base rows since the last drain in batches, because millions of rows take too long for one step. The
+   * aggregator is empty after the last batch.
    */
   *drain(): Generator<BucketRow[]> {
     for (const environments of this.tenants.values()) {
@@ -108,7 +108,7 @@ export class BucketAggregator {
   }
 }
 
-/** A copy that does not point into the text of the batch that it was cut from: it is looked up again and again. */
+/** A copy that does not reference the text of its batch. It lives longer than the batch and is a frequently used map key. */
 function detached(text: string): string {
   return ` ${text}`.slice(1);
 }
@@ -118,7 +118,7 @@ function ensureGroup(buckets: MeterBuckets, group_key: string): BucketGroup {
   if (last !== undefined && last.group_key === group_key) return last;
   let group = buckets.groups.get(group_key);
   if (group === undefined) {
-    // No start equals NaN, so that nothing was last; the field stays a number, which every event is compared with.
+    // NaN equals no start, so there is no last start yet. The field stays a number, which every event is compared with.
     group = { group_key, starts: new Map(), lastStart: Number.NaN, last: new Map() };
     buckets.groups.set(group_key, group);
   }
@@ -153,13 +153,13 @@ function* buildRows(buckets: MeterBuckets, names: readonly string[]): Generator<
   yield rows;
 }
 
-/** Base rows as they are written: with what they add to the daily rollups of days that have them. */
+/** Adds the daily rollups to base rows, for days that have rollups. */
 export function withDailyRollups(base: readonly BucketRow[], days_before: number): readonly BucketRow[] {
   const days = dailyRollups(base, days_before);
   return days.length === 0 ? base : [...base, ...days];
 }
 
-/** What these base rows add to the daily rollups of the UTC days before `days_before` (days since 1970). */
+/** The additions of these base rows to the daily rollups of UTC days before `days_before` (days since 1970). */
 export function dailyRollups(rows: readonly BucketRow[], days_before: number): BucketRow[] {
   const days = new Map<string, { row: BucketRow; start: number; bucket: UsageBucket }>();
   for (const row of rows) {
@@ -199,7 +199,7 @@ type RowKey = {
   readonly start: number;
 };
 
-/** A row is a place and its bucket: the numbers are made when they are written. */
+/** Reads its numbers from the bucket only when they are written. */
 class AggregatedRow implements BucketRow {
   readonly external_customer_id: string;
   readonly size: RowSize;

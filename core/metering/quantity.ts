@@ -1,9 +1,8 @@
 /**
- * A quantity is a decimal number as text on the wire and Decimal(76, 24) in the store, wide enough that a sum cannot
- * overflow silently. A usable value is less than 10^24 in magnitude; what is finer than 24 decimal places is rounded half
- * away from zero, as results of expressions are: a tenth of a nanounit of a double is a number, and what is a number is
- * counted (docs/rules/metering.md, "The value of an event"). Anything else is refused with a reason and never defaulted to
- * 0.
+ * A quantity is a decimal number: text on the wire and Decimal(76, 24) in the store, wide enough that a sum cannot
+ * overflow silently. A usable value is less than 10^24 in magnitude. Digits after the 24th decimal place are rounded half
+ * away from zero, also in results of expressions: a double may have a tenth of a nanounit, and every number counts
+ * (docs/rules/metering.md, "The value of an event"). Anything else is rejected with a reason and never defaults to 0.
  */
 import { Decimal } from '../decimal.ts';
 import {
@@ -23,14 +22,14 @@ export const QUANTITY_PLACES = 24;
 const QUANTITY_DIGITS = 24;
 const QUANTITY_LIMIT = 10n ** BigInt(QUANTITY_DIGITS + QUANTITY_PLACES);
 
-/** Nobody means a number with so many signs, and to read a megabyte of them for each meter takes milliseconds. */
+/** No real number has so many characters, and reading a megabyte of them for each meter takes milliseconds. */
 export const NUMBER_TEXT_MAX = 8_192;
 
 export type NotAQuantity = 'is not a number' | 'is too large' | 'is a number of more than 8192 characters';
 
 /**
- * The quantity that a number text of JSON, or a numeric string, stands for, rounded to so many places. Numeric strings may have blanks around them,
- * a sign, and either side of the point empty; hexadecimal, Infinity, NaN and digit separators are not numbers.
+ * Parses a JSON number or a numeric string, rounded to `places`. A numeric string may have whitespace around it, a sign,
+ * and no digits on one side of the point. Hexadecimal, Infinity, NaN and digit separators are not numbers.
  */
 export function parseQuantity(text: string, places = QUANTITY_PLACES): Exact | NotAQuantity {
   const length = text.length;
@@ -55,7 +54,7 @@ export function parseQuantity(text: string, places = QUANTITY_PLACES): Exact | N
 
 const NUMBER_TEXT = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/;
 
-/** The same for every text: long ones, exponents, blanks around. Sizes are judged before any big integer is made. */
+/** Parses every text: long ones, exponents, surrounding whitespace. Sizes are checked before any bigint is created. */
 function parseAnyQuantity(text: string, places: number): Exact | NotAQuantity {
   if (text.length > NUMBER_TEXT_MAX) return 'is a number of more than 8192 characters';
   const parts = NUMBER_TEXT.exec(text.trim());
@@ -80,14 +79,14 @@ function parseAnyQuantity(text: string, places: number): Exact | NotAQuantity {
   return toExact(sign === '-' ? -mantissa : mantissa, power < 0 ? -power : 0);
 }
 
-/** The first digits as an integer, as many as are kept, rounded by the one that follows: half away from zero. */
+/** The first `digitCount` digits as an integer, rounded half away from zero by the next digit. */
 function roundedDigits(digits: string, digitCount: number): bigint {
   if (digitCount < 0) return 0n;
   const cut = digitCount === 0 ? 0n : BigInt(digits.slice(0, digitCount));
   return digits.charCodeAt(digitCount) >= 53 ? cut + 1n : cut;
 }
 
-/** A computed number as a quantity: rounded half away from zero to 24 places, refused where it is too large. */
+/** Rounds a computed number half away from zero to 24 places; rejects it if it is too large. */
 export function roundToQuantity(value: Exact): Exact | NotAQuantity {
   if (value.big === undefined && value.scale <= QUANTITY_PLACES) return value;
   const rounded =
@@ -98,7 +97,7 @@ export function roundToQuantity(value: Exact): Exact | NotAQuantity {
   return value.scale <= QUANTITY_PLACES ? value : toExact(rounded, QUANTITY_PLACES);
 }
 
-/** The integer that the store keeps: the quantity times 10^24. */
+/** The stored integer: the quantity times 10^24. */
 export function toScaled(quantity: Exact): bigint {
   return mantissaAt(quantity, QUANTITY_PLACES);
 }
@@ -112,8 +111,8 @@ export function scaledToDecimal(scaled: bigint): Decimal {
 }
 
 /**
- * A running sum that is always exact. As long as the total is a safe integer at the finest scale seen, adding is one
- * addition of numbers; what would not fit is moved into a bigint, and the numbers start again from zero.
+ * A running sum that is always exact. While the total is a safe integer at the finest scale seen, an addition is one
+ * addition of numbers. A quantity that does not fit is added to a bigint.
  */
 export class ExactSum {
   private small = 0;

@@ -1,12 +1,12 @@
 /**
- * Usage rows equal a recomputation from the raw events, always, to the last digit (docs/reliability.md): what is not equal
- * between the rows that should be and the rows that are, field by field.
+ * Compares expected usage rows with stored rows, field by field. Usage rows must equal a recomputation from the raw
+ * events, always, to the last digit (docs/reliability.md).
  */
 import { formatUs, type Microseconds } from '../time/instant.ts';
 import type { BucketRow } from './plan.ts';
 import { scaledToDecimal } from './quantity.ts';
 
-/** A row as the store tells it: of the set of distinct values only its size, and its size united with the expected one. */
+/** A stored row. Instead of its set of distinct values it has the size of the set and the size of its union with the expected set. */
 export type StoredFields = Omit<BucketRow, 'uniques'> & {
   readonly unique_count: number;
   readonly united_count: number;
@@ -18,7 +18,7 @@ export type RowDifference = {
   readonly bucket_start_us: Microseconds;
   readonly group_key: string;
   readonly field: string;
-  /** Null where there is no such row. */
+  /** Null if there is no such row. */
   readonly stored: string | null;
   readonly expected: string | null;
 };
@@ -48,7 +48,7 @@ function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDiffere
   }
   for (const field of ['first_us', 'last_us'] as const) {
     const values = { stored: instantText(stored[field]), expected: instantText(expected[field]) };
-    // Rows of an older version, and daily rollups, do not say it: then nobody goes by it.
+    // Rows of an older version and daily rollups have no first_us and last_us, and no reader depends on them then.
     if (values.stored !== null && values.expected !== null && values.stored !== values.expected)
       differences.push(buildDifference(expected, field, values));
   }

@@ -1,9 +1,10 @@
 /**
- * From merged partials to numbers: per key the total of a range, and the windows that were asked for. There is one way to
- * them (docs/rules/usage.md, "One number"): the rows of the store and the raw events of ragged ends both end here.
+ * Computes numbers from merged partial aggregates: per key the total of a range and the requested windows. All usage
+ * numbers are computed here (docs/rules/usage.md, "One number"), from the rows of the store and from the raw events of
+ * unaligned edges.
  *
- * There may be tens of thousands of windows. The work yields after each of its steps, so that whoever runs it can let
- * others have their turn in between; what comes out does not depend on that.
+ * There may be tens of thousands of windows. The computation yields after each step, so that the caller can run other
+ * work in between; the result does not depend on that.
  */
 import type { SegmentPlan, UsageSegment } from '../analytics/segments.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
@@ -13,18 +14,18 @@ import { type Microseconds, US_PER_SECOND } from '../time/instant.ts';
 import { UsageBucket } from './bucket.ts';
 import type { CompiledMeter } from './compiled-meter.ts';
 
-/** A partial aggregate, and where it belongs; several may share a place. */
+/** A partial aggregate with its position; several cells may have one position. */
 export type PlacedCell = {
-  /** Whose usage it is: the customer, the asked key, or ''. */
+  /** The customer, the requested key, or ''. */
   readonly key: string;
   readonly segment_us: Microseconds;
-  /** The start of the base row where rows are windows; not looked at otherwise. */
+  /** Start of the base row if rows are windows; otherwise ignored. */
   readonly window_us: Microseconds;
   readonly group_key: string;
   readonly bucket: UsageBucket;
-  /** How many distinct values there are, where the store has counted them; null where the bucket holds all that there is. */
+  /** Number of distinct values if the store counted them; null if the bucket is complete. */
   readonly counted_uniques: number | null;
-  /** Distinct values of all segments up to the end of this one, where the store was asked for them. */
+  /** Number of distinct values in all segments up to the end of this one, if requested from the store. */
   readonly running_uniques?: number | undefined;
 };
 
@@ -32,17 +33,16 @@ export type WindowAnswer = {
   /** The part of the window that lies in the range. */
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** Where the window begins on the clock, which may be before the range. */
+  /** Start of the window by the clock, which may be before the range. */
   readonly window_us: Microseconds;
   readonly value: Decimal;
   readonly event_count: number;
-  /** Values per bucket_size window of the meter, per group in it; null for a meter without bucket_size. */
+  /** Values per bucket_size window of the meter, and per group in it; null for a meter without bucket_size. */
   readonly buckets: readonly (readonly Decimal[])[] | null;
-  /** Where those windows begin. */
   readonly bucket_starts_us?: readonly Microseconds[] | null;
-  /** Units × microseconds, exact, of a meter that integrates over time. */
+  /** Units × microseconds, exact; only for a meter that integrates over time. */
   readonly integral?: Decimal;
-  /** Value of the range up to the end of the window, where it was asked for; of a meter without bucket_size. */
+  /** Value of the range up to the end of the window, if requested; only for a meter without bucket_size. */
   readonly running_value?: Decimal | undefined;
 };
 
@@ -52,14 +52,15 @@ export type UsageByKeyQuery = {
   readonly end_us: Microseconds;
   readonly plan: SegmentPlan;
   readonly cells: readonly PlacedCell[];
-  /** These are answered also where nothing was counted. */
+  /** These keys get an answer even if nothing was counted. */
   readonly keys: readonly string[];
   readonly wants: Wants;
 };
 
 /**
- * Windows by themselves, or `running`: each as if the range had ended with it. `running_values` adds to each window by itself
- * what the range came to at its end; `every_window` answers also windows without events.
+ * By default each window is computed separately. `running` computes each window as if the range ended with it.
+ * `running_values` adds the value of the range up to its end to each separate window. `every_window` also returns windows
+ * without events.
  */
 export type Wants = {
   readonly total: boolean;
@@ -70,21 +71,21 @@ export type Wants = {
 };
 
 /**
- * Whether windows can run: one after the other is merged into what was before, of a meter with windows of its own in each of these. Distinct values
- * are counted by the store, and a weighted sum moves on also where nothing happens.
+ * Whether running windows are possible: each window is merged into the previous ones, per bucket_size window if the meter
+ * has them. Distinct values make it impossible, because the store counts them. A weighted sum does too, because it
+ * changes with time even without events.
  */
 export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregation'>): boolean {
   return !fills.includes('uniques') && !fills.includes('weighted_sum');
 }
 
-/** By key: what was wanted. */
 export type UsageByKey = {
   readonly totals: ReadonlyMap<string, WindowAnswer>;
-  /** In order of time, only those with events. */
+  /** In time order; only windows with events unless `every_window` is set. */
   readonly windows: ReadonlyMap<string, readonly WindowAnswer[]>;
 };
 
-/** Work that yields after each step. */
+/** A computation that yields after each step. */
 export type Steps<Result> = Generator<void, Result>;
 
 export function* usageByKey(query: UsageByKeyQuery): Steps<UsageByKey> {
@@ -94,7 +95,7 @@ export function* usageByKey(query: UsageByKeyQuery): Steps<UsageByKey> {
   const totals = new Map<string, WindowAnswer>();
   const windows = new Map<string, WindowAnswer[]>();
   for (const [key, of] of yield* cellsByKey(query, ranges)) {
-    // The total is computed over all of the range and never added up from windows: an average of averages is none.
+    // Computed over the whole range and never added up from windows: an average of averages is not the average.
     if (wants.total) totals.set(key, yield* computeAnswer(meter, of.cells, whole));
     if (!wants.windows) continue;
     windows.set(key, yield* wants.running ? runningAnswers(query, of, ranges) : ownAnswers(query, of, ranges));
@@ -116,7 +117,7 @@ function* ownAnswers(query: UsageByKeyQuery, { windows }: KeyCells, ranges: Wind
   return answers;
 }
 
-/** Value of a range up to the end of each of its windows, taken in order of time. */
+/** The value of a range up to the end of each of its windows. Windows must be added in time order. */
 class RunningValue {
   readonly #query: Pick<UsageByKeyQuery, 'meter' | 'start_us' | 'end_us'>;
   readonly #merged = new UsageBucket();
@@ -137,7 +138,7 @@ class RunningValue {
   valueAt(end_us: Microseconds): Decimal {
     const { meter, ...range } = this.#query;
     if (this.#uniques !== null) return new Decimal(this.#uniques);
-    // An integral grows with time and is divided by the length of the whole range, so its cost does not drift.
+    // An integral grows with time. It is divided by the length of the whole range, so the cost does not drift.
     const isIntegral = meter.aggregation.fills.includes('weighted_sum');
     const start_us = isIntegral ? end_us - (range.end_us - range.start_us) : range.start_us;
     return computeBucketValue(meter, this.#merged, { start_us, end_us });
@@ -165,21 +166,21 @@ function* runningAnswers(
   return answers;
 }
 
-/** By group in it what a window of the meter's own holds so far, and what these come to. */
+/** One bucket_size window: its merged buckets by group so far, and the value of each group. */
 type OwnWindow = {
   readonly own_us: Microseconds;
   readonly merged: Map<string, UsageBucket>;
   values: readonly Decimal[];
 };
 
-/** What an answer has said of them stays: a window in which more happens has other values then. */
+/** `values` is replaced, never changed in place, because earlier answers refer to it. */
 function* runningBuckets(
   meter: CompiledMeter,
   start_us: Microseconds,
   { of, ranges }: { of: KeyCells; ranges: WindowRanges },
 ): Steps<WindowAnswer[]> {
   const own = new Map<Microseconds, OwnWindow>();
-  // In order of time, as the windows are in which they begin.
+  // In time order, because a bucket_size window is added with the requested window in which it begins.
   const all: OwnWindow[] = [];
   const answers: WindowAnswer[] = [];
   let event_count = 0;
@@ -225,10 +226,10 @@ function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Val
 type WindowRange = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly window_us: Microseconds };
 type WindowRanges = ReadonlyMap<number, WindowRange>;
 type OwnedCell = PlacedCell & { readonly own_us: Microseconds };
-/** What belongs to one key: all its cells, and those of each asked window, in order of time. */
+/** The cells of one key: all of them, and those of each requested window in time order. */
 type KeyCells = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };
 
-/** By the start of each asked window, in order of time: the part of it that lies in the range. */
+/** Maps the start of each requested window, in time order, to its part inside the range. */
 function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, WindowRange>> {
   const ranges = new Map<number, WindowRange>();
   for (const { window_us: asked_us, start_us, end_us } of segments) {
@@ -253,7 +254,7 @@ function* cellsByKey(query: UsageByKeyQuery, ranges: ReadonlyMap<number, WindowR
   return byKey;
 }
 
-/** The store answers in any order. To put cells where they belong is faster than to sort them, and can be interrupted. */
+/** The store returns cells in any order. Grouping by position is faster than sorting and can be interrupted. */
 function* cellsByWindow(
   { plan, cells }: UsageByKeyQuery,
   ranges: ReadonlyMap<number, WindowRange>,
@@ -269,7 +270,7 @@ function* cellsByWindow(
   return byWindow;
 }
 
-/** The store tells the starts of segments in seconds. */
+/** The store returns the starts of segments in seconds. */
 function* segmentsByStart(segments: readonly UsageSegment[]): Steps<Map<number, UsageSegment>> {
   const byStart = new Map<number, UsageSegment>();
   for (const segment of segments) {
@@ -319,7 +320,7 @@ function* mergeCells(cells: readonly OwnedCell[]): Steps<UsageBucket> {
   return merged;
 }
 
-/** What all events of a range come to, of a meter without windows of its own. */
+/** The value of one merged bucket: all events of a range, or one bucket_size window of a meter. */
 export function computeBucketValue(
   meter: Pick<CompiledMeter, 'aggregation' | 'multiplier'>,
   merged: UsageBucket,
@@ -328,7 +329,7 @@ export function computeBucketValue(
   return meter.aggregation.finish(merged, { start_us, end_us, multiplier: meter.multiplier });
 }
 
-/** Numbers of distinct values cannot be added up: the same value may be in several of them. */
+/** Counts of distinct values cannot be added: one value may be in several counts. */
 function countedOnce(counts: readonly number[]): Decimal {
   const [count = 0, ...others] = counts.filter((count) => count > 0);
   if (others.length > 0)

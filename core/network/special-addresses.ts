@@ -1,9 +1,9 @@
 /**
- * Addresses to which nothing that a tenant names is connected: those that are not of the public internet (RFC 6890 and the registries of IANA
- * that it began), and those in which another address stands that might not be.
+ * Addresses that tenant-supplied hosts must not reach: addresses outside the public internet (RFC 6890 and the IANA registries that it
+ * began), and addresses that embed another address, which might be outside it.
  */
 const SPECIAL = [
-  // Version 4: this network, private ones, between a provider and its customers, this machine, this link.
+  // IPv4: this network, private, carrier-grade NAT, loopback, link-local.
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
@@ -11,7 +11,7 @@ const SPECIAL = [
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.168.0.0/16',
-  // Of protocols, of documents, of relays and sinks, of measurements; for many, and for later.
+  // IPv4: protocol assignments, documentation, relays and sinks, benchmarks, multicast, reserved.
   '192.0.0.0/24',
   '192.0.2.0/24',
   '192.31.196.0/24',
@@ -23,21 +23,21 @@ const SPECIAL = [
   '203.0.113.0/24',
   '224.0.0.0/4',
   '240.0.0.0/4',
-  // Version 6: nothing, this machine and what was compatible with version 4; what is mapped and translated from it.
+  // IPv6: unspecified, loopback and IPv4-compatible; IPv4-mapped and IPv4-translated (NAT64 and 6to4 among them).
   '::/96',
   '::ffff:0:0/96',
   '::ffff:0:0:0/96',
   '64:ff9b::/96',
   '64:ff9b:1::/48',
   '2002::/16',
-  // Sinks, protocols (Teredo and measurements among them), documents, routing by segments.
+  // IPv6: sinks, protocols (including Teredo and benchmarks), documentation, segment routing.
   '100::/64',
   '2001::/23',
   '2001:db8::/32',
   '2620:4f:8000::/48',
   '3fff::/20',
   '5f00::/16',
-  // Private ones, this link, this site, for many.
+  // IPv6: unique local, link-local, site-local, multicast.
   'fc00::/7',
   'fe80::/10',
   'fec0::/10',
@@ -46,14 +46,17 @@ const SPECIAL = [
 
 type NetworkAddress = { readonly bits: 32 | 128; readonly value: bigint };
 
-/** Whether it is an address at all (without brackets, in the form that a URL or a resolver gives it), and a special one that is not allowed. */
+/**
+ * True for a special address that is not in `allowed`; false for a name. IPv6 addresses have no brackets and the form of a URL or a
+ * resolver.
+ */
 export function isSpecialAddress(text: string, allowed: readonly string[] = []): boolean {
   const address = parseAddress(text);
   const isIn = (ranges: readonly string[]) => ranges.some((range) => isWithin(range, address!));
   return address !== null && isIn(SPECIAL) && !isIn(allowed);
 }
 
-/** An address alone is a range, too. */
+/** A range without a length is one address. */
 function isWithin(range: string, address: NetworkAddress): boolean {
   const [text = '', length] = range.split('/');
   const first = parseAddress(text);
@@ -62,7 +65,7 @@ function isWithin(range: string, address: NetworkAddress): boolean {
   return address.value >> rest === first.value >> rest;
 }
 
-/** Null of what is a name. */
+/** Null if the text is a name. */
 function parseAddress(text: string): NetworkAddress | null {
   const [plain = ''] = text.split('%');
   if (/^\d+(\.\d+){3}$/.test(plain)) return { bits: 32, value: joinGroups(plain.split('.').map(Number), 8n) };
@@ -73,7 +76,7 @@ function joinGroups(parts: readonly number[], bits: bigint): bigint {
   return parts.reduce((sum, part) => (sum << bits) | BigInt(part), 0n);
 }
 
-/** The eight groups; `::` stands for as many as are missing, and the last two may be written as an address of version 4. */
+/** The eight groups. `::` replaces the missing groups, and the last two may be an IPv4 address. */
 function parseGroups(text: string): number[] {
   const [before = [], after] = text.split('::').map((side) => side.split(':').flatMap(parseGroup));
   if (after === undefined) return before;
@@ -88,7 +91,7 @@ function parseGroup(part: string): number[] {
   return [a * 256 + b, c * 256 + d];
 }
 
-/** Whether the host of a URL is such an address, or a name of this machine. What another name leads to shows when it is connected to. */
+/** True if the host of a URL is a special address or `localhost`. The address of any other name is checked when connecting. */
 export function isSpecialHost(hostname: string): boolean {
   const plain = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   return isSpecialAddress(plain) || /(?:^|\.)localhost$/i.test(plain);

@@ -1,6 +1,7 @@
 /**
- * What of an invoice is collected by itself, and by which way (docs/rules/payments.md, "Collected by itself"). What a postpaid wallet can
- * pay is left to it, and the rest is charged first: who has a card that fails keeps the credits, unless the invoice may be paid in part.
+ * Decides the amount and the method of an automatic collection (docs/rules/payments.md, "Collected by itself"). The part that a postpaid
+ * wallet can pay is left to it, and the rest is charged first. If the card fails, the customer retains the credits, unless the invoice may
+ * be paid in part.
  */
 import { Decimal } from '../decimal.ts';
 import type { BillingReason, Invoice } from '../invoice/record.ts';
@@ -10,14 +11,14 @@ export type PlannedCollection = { readonly by: 'charge' | 'credits'; readonly am
 
 type CollectionInput = {
   readonly remaining: Decimal;
-  /** What the wallet can pay of that. */
+  /** Part of `remaining` that the wallet can pay. */
   readonly covered: Decimal;
-  /** Whether there is a card, or a bank account. */
+  /** Whether the customer has a card or a bank account. */
   readonly hasPaymentMethod: boolean;
   readonly allowsPartial: boolean;
 };
 
-/** Null where nothing is. */
+/** Null if nothing is collected. */
 export function computeCollection({
   remaining,
   covered,
@@ -32,7 +33,7 @@ export function computeCollection({
 
 const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
 
-/** What opens a subscription with `error_if_incomplete` is paid as a whole, or not at all. */
+/** An opening invoice with `error_if_incomplete` is paid as a whole, or not at all. */
 export function canBePaidInPart(
   { billing_reason }: Pick<Invoice, 'billing_reason'>,
   subscription: Pick<Subscription, 'payment_behavior'> | null,

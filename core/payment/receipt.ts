@@ -1,9 +1,9 @@
-/** How much of what was received its invoice takes (docs/rules/payments.md, "What becomes of the invoice"). */
+/** Amount of a received payment that its invoice takes (docs/rules/payments.md, "What becomes of the invoice"). */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import type { Payment } from './record.ts';
 
-/** What was received elsewhere may be more than remains. What a provider took beyond that, or for an invoice that is void, goes back. */
+/** OFFLINE money may exceed the remaining amount. The excess of a provider's payment, or all of it if the invoice is void, is refunded. */
 export function computeAppliedAmount(
   { amount, payment_method_type }: Pick<Payment, 'amount' | 'payment_method_type'>,
   { invoice_status, amount_remaining }: Pick<Invoice, 'invoice_status' | 'amount_remaining'>,
@@ -14,7 +14,7 @@ export function computeAppliedAmount(
 
 type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
 
-/** A page that its provider has, or is about to have: it is paid there and nowhere else, and has to be closed there. */
+/** True if the provider has opened, or is about to open, a page: the payment is then paid and closed only there. */
 export function hasPage({ payment_method_type, gateway_tracking_id }: ProviderPageTerms): boolean {
   return payment_method_type === 'PAYMENT_LINK' && Boolean(gateway_tracking_id);
 }

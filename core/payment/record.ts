@@ -1,6 +1,6 @@
 /**
- * A payment of an invoice, its attempts and its refunds; and the ways to pay that are kept of a customer (docs/rules/payments.md).
- * The shapes alone: moves.ts says what may follow what, schedule.ts when it is tried again.
+ * Shapes of a payment of an invoice, its attempts and its refunds, and of a customer's payment methods (docs/rules/payments.md). State
+ * transitions are in moves.ts, retries in schedule.ts.
  */
 import { z } from 'zod';
 import { PAYMENT_STATUSES } from '../invoice/record.ts';
@@ -20,7 +20,7 @@ import {
 
 export const PAYMENT_METHOD_TYPES = ['CARD', 'ACH', 'OFFLINE', 'CREDITS', 'PAYMENT_LINK'] as const;
 export const DESTINATION_TYPES = ['INVOICE'] as const;
-/** Of these `sandbox` is there; the others are refused by their names. */
+/** Only `sandbox` is implemented; the others are refused by name. */
 export const PAYMENT_GATEWAYS = ['sandbox', 'stripe', 'razorpay', 'nomod', 'moyasar', 'paddle', 'whop'] as const;
 export const PAYMENT_METHOD_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
 export const REFUND_STATUSES = ['pending', 'succeeded', 'failed'] as const;
@@ -30,166 +30,215 @@ export type PaymentGateway = (typeof PAYMENT_GATEWAYS)[number];
 
 export const Payment = z.object({
   id: z.string(),
-  idempotency_key: z.string().meta({ description: 'One key is one payment.' }),
-  customer_id: z.string().meta({ description: 'Who pays: the customer of the invoice.' }),
-  destination_type: z.enum(DESTINATION_TYPES).meta({ description: 'What `destination_id` names: an invoice.' }),
-  destination_id: z.string().meta({ description: 'The invoice that is paid.' }),
-  invoice_number: z.string().nullish().meta({ description: 'The number of that invoice.' }),
+  idempotency_key: z.string().meta({ description: 'Idempotency key: one key creates one payment.' }),
+  customer_id: z.string().meta({ description: 'Payer: the customer of the invoice.' }),
+  destination_type: z.enum(DESTINATION_TYPES).meta({ description: 'Type of the record `destination_id`: an invoice.' }),
+  destination_id: z.string().meta({ description: 'Id of the paid invoice.' }),
+  invoice_number: z.string().nullish().meta({ description: 'Number of that invoice.' }),
   payment_method_type: z.enum(PAYMENT_METHOD_TYPES).meta({
     description:
       'OFFLINE was received elsewhere; CREDITS are taken from a postpaid wallet; CARD and ACH are charged; PAYMENT_LINK is paid on a page.',
   }),
   payment_method_id: z
     .string()
-    .meta({ description: 'The way to pay as its provider calls it; empty where none is charged.' }),
-  payment_gateway: z.enum(PAYMENT_GATEWAYS).nullish().meta({ description: 'The provider; null of OFFLINE.' }),
-  amount: decimalText.meta({ description: 'How much, in units of the currency, as decimal text.' }),
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters: that of the invoice.' }),
-  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'How far it is.' }),
-  track_attempts: z.boolean().meta({ description: 'Whether its attempts are kept: not of OFFLINE.' }),
-  gateway_payment_id: z.string().nullish().meta({ description: 'The payment as its provider calls it; null before.' }),
-  gateway_tracking_id: z
+    .meta({ description: "Payment method, by the provider's id; empty if none is charged." }),
+  payment_gateway: z
+    .enum(PAYMENT_GATEWAYS)
+    .nullish()
+    .meta({ description: 'Provider of the payment; null for OFFLINE.' }),
+  amount: decimalText.meta({ description: 'Amount in units of the currency, as decimal text.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), in lower case: that of the invoice.' }),
+  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'Status of the payment.' }),
+  track_attempts: z.boolean().meta({ description: 'Whether attempts of the payment are stored; false for OFFLINE.' }),
+  gateway_payment_id: z
     .string()
     .nullish()
-    .meta({ description: 'The key under which the provider was asked last: asked again, it charges nothing.' }),
-  gateway_metadata: metadata.nullish().meta({ description: 'What its provider says of it; null without.' }),
+    .meta({ description: "Provider's id of the payment; null before it has one." }),
+  gateway_tracking_id: z.string().nullish().meta({
+    description: 'Key of the last request to the provider. A repeated request with this key charges nothing.',
+  }),
+  gateway_metadata: metadata
+    .nullish()
+    .meta({ description: 'Data of the provider about the payment; null without any.' }),
   payment_url: z
     .string()
     .nullish()
-    .meta({ description: 'Where the customer pays, or confirms the charge; null where there is nothing to do.' }),
-  success_url: z.string().nullish().meta({ description: 'Where the page leads whoever has paid; null without.' }),
-  cancel_url: z.string().nullish().meta({ description: 'Where the page leads whoever has not; null without.' }),
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
-  succeeded_at: timestampText.nullish().meta({ description: 'When the money was received; null before.' }),
-  failed_at: timestampText.nullish().meta({ description: 'When it failed for good; null before.' }),
-  refunded_at: timestampText.nullish().meta({ description: 'When something was last given back; null before.' }),
-  voided_at: timestampText.nullish().meta({ description: 'When it was voided; null while it was not.' }),
-  error_message: z.string().nullish().meta({ description: 'Why it failed, or why its provider could not be asked.' }),
+    .meta({ description: 'Page on which the customer pays or confirms the charge; null if there is nothing to do.' }),
+  success_url: z
+    .string()
+    .nullish()
+    .meta({ description: 'URL to which the page leads after a payment; null without one.' }),
+  cancel_url: z
+    .string()
+    .nullish()
+    .meta({ description: 'URL to which the page leads without a payment; null without one.' }),
+  metadata: metadata.nullish().meta({ description: 'Key-value pairs of your own; null without any.' }),
+  succeeded_at: timestampText.nullish().meta({ description: 'Time at which the money was received; null before.' }),
+  failed_at: timestampText.nullish().meta({ description: 'Time at which the payment finally failed; null before.' }),
+  refunded_at: timestampText.nullish().meta({ description: 'Time of the last refund; null before.' }),
+  voided_at: timestampText.nullish().meta({ description: 'Time at which the payment was voided; null before.' }),
+  error_message: z
+    .string()
+    .nullish()
+    .meta({ description: 'Reason of the failure, or why the provider could not be queried.' }),
   save_card_and_make_default: z
     .boolean()
-    .meta({ description: 'Whether the way to pay is kept for the customer once it has paid.' }),
-  is_automatic: z.boolean().meta({ description: 'Whether it was made because an invoice became final.' }),
-  attempt_count: z.int().meta({ description: 'How often it was tried.' }),
-  refunded_amount: decimalText.meta({ description: 'What was given back of it.' }),
-  next_attempt_at: timestampText
-    .nullish()
-    .meta({ description: 'When it is tried, or its provider is asked, next; null where nothing is left to do.' }),
-  version: z.int().meta({ description: 'Every change adds 1.' }),
+    .meta({ description: 'Whether a successful payment saves its payment method for the customer as the default.' }),
+  is_automatic: z.boolean().meta({ description: 'Whether the payment was created because an invoice became final.' }),
+  attempt_count: z.int().meta({ description: 'Number of attempts.' }),
+  refunded_amount: decimalText.meta({ description: 'Refunded amount of the payment.' }),
+  next_attempt_at: timestampText.nullish().meta({
+    description: 'Time of the next attempt or of the next query to the provider; null if nothing is left to do.',
+  }),
+  version: z.int().meta({ description: 'Version of the payment; every change adds 1.' }),
   ...baseFields,
 });
 export type Payment = z.infer<typeof Payment>;
 
 export const PaymentAttempt = z.object({
   id: z.string(),
-  payment_id: z.string().meta({ description: 'The payment that was tried.' }),
-  attempt_number: z.int().meta({ description: 'Which try it was, counted from 1.' }),
-  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'How it ended; PROCESSING while it has not.' }),
-  payment_method_id: z.string().meta({ description: 'What was charged.' }),
-  amount: decimalText.meta({ description: 'How much was asked for.' }),
-  error_message: z.string().nullish().meta({ description: 'Why it failed; null when it did not.' }),
-  metadata: metadata.nullish().meta({ description: 'Nothing is kept there yet: null.' }),
+  payment_id: z.string().meta({ description: 'Payment of the attempt.' }),
+  attempt_number: z.int().meta({ description: 'Number of the attempt, from 1.' }),
+  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'Result of the attempt; PROCESSING until it ends.' }),
+  payment_method_id: z.string().meta({ description: 'Charged payment method.' }),
+  amount: decimalText.meta({ description: 'Requested amount.' }),
+  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null if it did not fail.' }),
+  metadata: metadata.nullish().meta({ description: 'Unused: always null.' }),
   ...baseFields,
 });
 export type PaymentAttempt = z.infer<typeof PaymentAttempt>;
 
 export const PaymentRefund = z.object({
   id: z.string(),
-  payment_id: z.string().meta({ description: 'The payment of which it gives back.' }),
-  amount: decimalText.meta({ description: 'How much is given back.' }),
-  refund_status: z.enum(REFUND_STATUSES).meta({ description: 'pending until the provider has answered.' }),
-  reason: z.string().nullish().meta({ description: 'For people.' }),
-  gateway_refund_id: z.string().nullish().meta({ description: 'The refund as its provider calls it; null before.' }),
-  error_message: z.string().nullish().meta({ description: 'Why it failed; null when it did not.' }),
-  idempotency_key: z.string().meta({ description: 'One key is one refund of the payment.' }),
+  payment_id: z.string().meta({ description: 'Refunded payment.' }),
+  amount: decimalText.meta({ description: 'Amount of the refund.' }),
+  refund_status: z
+    .enum(REFUND_STATUSES)
+    .meta({ description: 'Status of the refund; pending until the provider answers.' }),
+  reason: z.string().nullish().meta({ description: 'Reason for people.' }),
+  gateway_refund_id: z.string().nullish().meta({ description: "Provider's id of the refund; null before it has one." }),
+  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null if it did not fail.' }),
+  idempotency_key: z.string().meta({ description: 'Idempotency key: one key creates one refund of the payment.' }),
   ...baseFields,
 });
 export type PaymentRefund = z.infer<typeof PaymentRefund>;
 
 export const PaymentMethod = z.object({
   id: z.string(),
-  customer_id: z.string().meta({ description: 'Whose it is.' }),
-  payment_gateway: z.enum(PAYMENT_GATEWAYS).meta({ description: 'The provider that knows it.' }),
-  gateway_payment_method_id: z.string().meta({ description: 'What its provider calls it.' }),
-  payment_method_type: z.enum(PAYMENT_METHOD_TYPES).meta({ description: 'CARD or ACH.' }),
-  payment_method_status: z.enum(PAYMENT_METHOD_STATUSES).meta({ description: 'Only an ACTIVE one is charged.' }),
-  is_default: z.boolean().meta({ description: 'Whether invoices are collected with it: one of a customer is.' }),
+  customer_id: z.string().meta({ description: 'Customer that owns the payment method.' }),
+  payment_gateway: z.enum(PAYMENT_GATEWAYS).meta({ description: 'Provider of the payment method.' }),
+  gateway_payment_method_id: z.string().meta({ description: "Provider's id of the payment method." }),
+  payment_method_type: z.enum(PAYMENT_METHOD_TYPES).meta({ description: 'Type of the payment method: CARD or ACH.' }),
+  payment_method_status: z
+    .enum(PAYMENT_METHOD_STATUSES)
+    .meta({ description: 'Status of the payment method. Only an ACTIVE one is charged.' }),
+  is_default: z.boolean().meta({ description: 'Whether invoices are collected with it. A customer has one default.' }),
   ...baseFields,
 });
 export type PaymentMethod = z.infer<typeof PaymentMethod>;
 
-const url = orNull(z.url()).meta({ description: 'Where the page of the provider leads then.' });
+const url = orNull(z.url()).meta({
+  description: 'URL to which the page of the provider leads afterwards. Default: none.',
+});
 const gateway = orNull(anyCase(PAYMENT_GATEWAYS)).meta({
   description:
-    'The provider; when absent that of the way to pay, else `default_gateway` of the setting `payment_config`.',
+    'Provider of the payment. Default: that of the payment method, else `default_gateway` of the setting `payment_config`. Only `sandbox` is supported.',
 });
 
-/** What a client states about a payment (docs/rules/payments.md, "Making a payment"). */
+/** Fields of a request for a payment (docs/rules/payments.md, "Making a payment"). */
 export const createPaymentShape = z.object({
   idempotency_key: orNull(keyText).meta({
-    description: 'One key is one payment; when absent, equal payments within a minute are one.',
+    description: 'Idempotency key: one key creates one payment. Without a key, equal payments within a minute are one.',
   }),
-  destination_type: anyCase(DESTINATION_TYPES).meta({ description: 'INVOICE.' }),
-  destination_id: z.string().min(1).meta({ description: 'The invoice, which is final and not paid.' }),
+  destination_type: anyCase(DESTINATION_TYPES).meta({ description: 'Type of the paid record: INVOICE.' }),
+  destination_id: z.string().min(1).meta({ description: 'Id of the invoice. It must be final and not paid.' }),
   payment_method_type: anyCase([...PAYMENT_METHOD_TYPES, 'UPI']).meta({
-    description: 'OFFLINE, CREDITS, CARD, ACH or PAYMENT_LINK; UPI is refused.',
+    description: 'OFFLINE, CREDITS, CARD, ACH or PAYMENT_LINK. UPI is refused.',
   }),
   payment_method_id: orNull(keyText).meta({
     description:
-      'The way to pay, as kept of the customer or as the provider calls it; the default one when absent. Of CREDITS the wallet.',
+      "Saved payment method, or the provider's id of one; for CREDITS the wallet. Default: the default payment method. Refused for OFFLINE and PAYMENT_LINK.",
   }),
   payment_gateway: gateway,
-  amount: decimalText.meta({ description: 'More than 0, with no more decimals than the currency has.' }),
-  currency: z.string().length(3).meta({ description: 'That of the invoice, in any case.' }),
+  amount: decimalText.meta({
+    description: 'Amount of the payment; greater than 0, with no more decimals than the currency has.',
+  }),
+  currency: z
+    .string()
+    .length(3)
+    .meta({ description: 'Currency of the invoice, case-insensitive. Another currency is refused.' }),
   success_url: url,
   cancel_url: url,
   metadata,
-  process_payment: orDefault(z.boolean(), true).meta({ description: 'Done at once; false waits for `process`.' }),
-  save_card_and_make_default: orDefault(z.boolean(), false).meta({
-    description: 'Keeps what has paid as the default way of the customer.',
+  process_payment: orDefault(z.boolean(), true).meta({
+    description: 'Whether the payment is processed at once; otherwise it waits for `process`. Default: true.',
   }),
-  gateway_options: anythingOrNull.meta({ description: 'Not there yet: refused when it says something.' }),
+  save_card_and_make_default: orDefault(z.boolean(), false).meta({
+    description:
+      'Whether a successful payment saves its payment method for the customer as the default. Default: false.',
+  }),
+  gateway_options: anythingOrNull.meta({ description: 'Not supported yet: refused unless empty.' }),
 });
 export type CreatePayment = z.output<typeof createPaymentShape>;
 
 export const updatePaymentShape = z.object({
   payment_status: anyCase(PAYMENT_STATUSES)
     .nullish()
-    .meta({ description: 'SUCCEEDED, FAILED or VOIDED, where nobody else decides it.' }),
-  amount: decimalText
+    .meta({ description: 'SUCCEEDED, FAILED or VOIDED. Refused if a provider decides the status.' }),
+  amount: decimalText.nullish().meta({
+    description: 'Amount, before the payment is settled. An automatic payment accepts it only together with SUCCEEDED.',
+  }),
+  payment_gateway: anyCase(PAYMENT_GATEWAYS).nullish().meta({
+    description:
+      'Provider, before the payment is settled. An automatic payment accepts it only together with SUCCEEDED.',
+  }),
+  gateway_payment_id: keyText
     .nullish()
-    .meta({ description: 'Before it is settled; of one that is collected by itself with SUCCEEDED alone.' }),
-  payment_gateway: anyCase(PAYMENT_GATEWAYS)
-    .nullish()
-    .meta({ description: 'Before it is settled; of one that is collected by itself with SUCCEEDED alone.' }),
-  gateway_payment_id: keyText.nullish().meta({ description: 'The payment as a provider calls it.' }),
-  payment_method_id: keyText
-    .nullish()
-    .meta({ description: 'Before it is settled; of one that is collected by itself with SUCCEEDED alone.' }),
+    .meta({ description: "Provider's id of the payment, before the payment is settled." }),
+  payment_method_id: keyText.nullish().meta({
+    description:
+      'Payment method, before the payment is settled. An automatic payment accepts it only together with SUCCEEDED.',
+  }),
   metadata: metadataMap.nullish(),
-  succeeded_at: timestampText.nullish().meta({ description: 'With SUCCEEDED: when the money was received.' }),
-  failed_at: timestampText.nullish().meta({ description: 'With FAILED: when it failed.' }),
-  voided_at: timestampText.nullish().meta({ description: 'With VOIDED: when it was voided.' }),
-  refunded_at: timestampText.nullish().meta({ description: 'Refused: a refund says when it is made.' }),
-  error_message: z.string().max(1000).nullish().meta({ description: 'Why it failed, for people.' }),
+  succeeded_at: timestampText
+    .nullish()
+    .meta({ description: 'Time at which the money was received; only with SUCCEEDED, and not in the future.' }),
+  failed_at: timestampText
+    .nullish()
+    .meta({ description: 'Time of the failure; only with FAILED, and not in the future.' }),
+  voided_at: timestampText
+    .nullish()
+    .meta({ description: 'Time of the void; only with VOIDED, and not in the future.' }),
+  refunded_at: timestampText.nullish().meta({ description: 'Refused: a refund sets its time.' }),
+  error_message: z
+    .string()
+    .max(1000)
+    .nullish()
+    .meta({ description: 'Reason of the failure for people; at most 1000 characters.' }),
 });
 export type UpdatePayment = z.output<typeof updatePaymentShape>;
 
-/** Of what goes back because its invoice does not need it any more: once for a payment. */
+/** Key of the automatic refund of a payment that its invoice no longer needs; one for each payment. */
 const OVERPAYMENT_KEYS = /^surplus\/pay_/;
 
 export const refundPaymentShape = z.object({
-  amount: orNull(decimalText).meta({ description: 'How much is given back; all that is left when absent.' }),
-  reason: orNull(z.string().max(1000)).meta({ description: 'For people.' }),
+  amount: orNull(decimalText).meta({ description: 'Amount of the refund. Default: the rest of the payment.' }),
+  reason: orNull(z.string().max(1000)).meta({ description: 'Reason for people; at most 1000 characters.' }),
   idempotency_key: orNull(keyNotMatching(OVERPAYMENT_KEYS)).meta({
-    description: 'One key is one refund of the payment; when absent, equal refunds within a minute are one.',
+    description:
+      'Idempotency key: one key creates one refund of the payment. Without a key, equal refunds within a minute are one.',
   }),
 });
 export type RefundPayment = z.output<typeof refundPaymentShape>;
 
 export const savePaymentMethodShape = z.object({
   payment_gateway: gateway,
-  gateway_payment_method_id: keyText.min(1).meta({ description: 'What its provider calls it.' }),
-  payment_method_type: orDefault(anyCase(['CARD', 'ACH']), 'CARD').meta({ description: 'CARD when absent, or ACH.' }),
-  is_default: orDefault(z.boolean(), true).meta({ description: 'Whether invoices are collected with it from now on.' }),
+  gateway_payment_method_id: keyText.min(1).meta({ description: "Provider's id of the payment method." }),
+  payment_method_type: orDefault(anyCase(['CARD', 'ACH']), 'CARD').meta({
+    description: 'Type of the payment method: CARD or ACH. Default: CARD.',
+  }),
+  is_default: orDefault(z.boolean(), true).meta({
+    description: 'Whether invoices are collected with it from now on. Default: true.',
+  }),
 });
 export type SavePaymentMethod = z.output<typeof savePaymentMethodShape>;

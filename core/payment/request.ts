@@ -1,4 +1,4 @@
-/** What a payment of an invoice may be, decided before anything is written (docs/rules/payments.md, "Making a payment"). */
+/** Validates a payment of an invoice before anything is written (docs/rules/payments.md, "Making a payment"). */
 import { Decimal } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import type { Invoice } from '../invoice/record.ts';
@@ -10,7 +10,7 @@ type PayableTerms = Pick<
   'id' | 'invoice_status' | 'payment_status' | 'amount_remaining' | 'currency' | 'invoice_number'
 >;
 
-/** Final, with something left to pay, and nobody about to pay it. */
+/** The invoice must be final, with a remaining amount, and without a payment in progress. */
 export function checkPayable(invoice: PayableTerms): void {
   const { id, invoice_status, payment_status, amount_remaining } = invoice;
   const about = { invoice_id: id, invoice_status, payment_status };
@@ -25,7 +25,7 @@ export function checkPayable(invoice: PayableTerms): void {
     });
 }
 
-/** Who charges never takes more than what remains; what was received elsewhere may be more. */
+/** A charge is at most the remaining amount; OFFLINE money may exceed it. */
 export function checkAmount(
   { amount, currency, method }: { amount: string; currency: string; method: PaymentMethodType },
   invoice: PayableTerms,
@@ -40,7 +40,7 @@ export function checkAmount(
     throw invalid('amount', `is more than what remains to be paid, ${invoice.amount_remaining}`);
 }
 
-/** What belongs to a charge does not belong to money that was received elsewhere. */
+/** Rejects fields of a charge on money that was received elsewhere. */
 export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
   const { payment_method_type: method } = request;
   if (method === 'UPI')
@@ -54,16 +54,16 @@ export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
     return method;
   }
   const ofCharges = ['payment_gateway', 'success_url', 'cancel_url', 'save_card_and_make_default'] as const;
-  // A wallet is named as a way to pay is.
+  // A wallet is given in the field of a payment method.
   const strange = method === 'OFFLINE' ? (['payment_method_id', ...ofCharges] as const) : ofCharges;
   for (const field of strange) if (request[field]) throw invalid(field, `does not go with ${method}`);
   return method;
 }
 
-/** Which of the providers are there. */
+/** Implemented providers. */
 const THERE: readonly PaymentGateway[] = ['sandbox'];
 
-/** The provider, if it is there and may be used: the sandbox moves no money, and pays nothing where money is meant. */
+/** Returns the provider if it is implemented and allowed. The sandbox moves no money, so production environments reject it. */
 export function checkGateway(
   gateway: PaymentGateway | null | undefined,
   environment_type: 'development' | 'production',
@@ -78,7 +78,7 @@ export function checkGateway(
   return gateway;
 }
 
-/** A key that comes again means what it meant: with other content it is a mistake. */
+/** A repeated key must have the same content: returns the first field that differs. */
 export function findDifferingField(payment: Payment, request: CreatePayment): string | null {
   const requested = {
     destination_id: request.destination_id,
@@ -87,7 +87,7 @@ export function findDifferingField(payment: Payment, request: CreatePayment): st
   };
   for (const [field, value] of Object.entries(requested))
     if (payment[field as keyof typeof requested] !== value) return field;
-  // What was not stated was chosen for it.
+  // Fields that the request omitted were derived, so they cannot differ.
   const { payment_method_id, payment_gateway } = request;
   if (payment_method_id && payment.payment_method_id !== payment_method_id) return 'payment_method_id';
   if (payment_gateway && payment.payment_gateway !== payment_gateway) return 'payment_gateway';

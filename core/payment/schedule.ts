@@ -1,5 +1,6 @@
 /**
- * When a payment is tried again, and what follows the last try (docs/rules/payments.md, "Tried again" and "After the last try").
+ * Retry times of a payment, and the subscriptions that failed retries can end (docs/rules/payments.md, "Tried again" and "After the last
+ * try").
  */
 import type { SettingValue } from '../setting/record.ts';
 import type { SubscriptionStatus } from '../subscription/record.ts';
@@ -10,21 +11,21 @@ const HOUR_MS = 3_600_000;
 
 export type PaymentConfig = SettingValue<'payment_config'>;
 
-/** The instant of the next try after the n-th has failed at `now`; null when there is none. */
+/** Time of the next attempt after the n-th failed at `now`; null if there is none. */
 export function computeNextAttempt(attempt: number, { retry_after_days }: PaymentConfig, now: Date): Date | null {
   const days = retry_after_days[attempt - 1];
   return days === undefined ? null : new Date(now.getTime() + days * DAY_MS);
 }
 
-/** Whoever has begun has this long to write down what came of it; then the provider is asked. */
+/** An attempt has one minute to record its result; then the provider is queried. */
 export function computeOutcomeCheckAt(now: Date): Date {
   return new Date(now.getTime() + MINUTE_MS);
 }
 
-/** A provider that does not answer, or that has nothing new to say, is asked again after this. */
+/** An unresponsive provider, or one without news, is queried again after one hour. */
 export function computeProviderRecheckAt(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);
 }
 
-/** What can still be ended because its invoices are not paid. */
+/** States of subscriptions that unpaid invoices can still end. */
 export const OPEN_SUBSCRIPTIONS: readonly SubscriptionStatus[] = ['active', 'trialing', 'incomplete'];

@@ -1,24 +1,24 @@
 /**
- * A plan: a name under which prices are sold. It is created with what describes it alone, and prices are added to it. Its
- * lookup key is unique among published plans.
+ * A plan is a name under which prices are sold. It is created with descriptive fields only; prices are added later. Its lookup key is
+ * unique among published plans.
  */
 import { z } from 'zod';
 import { baseFields, int32, metadata, optionalKey, requiredName } from '../record.ts';
 
 export const planShape = z.object({
   id: z.string(),
-  name: requiredName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'Display name of the plan.' }),
   lookup_key: optionalKey.meta({
-    description: 'A name of your own, of one published plan; made from its name when absent.',
+    description: 'Your own key of the plan; unique among published plans. Default: derived from the name.',
   }),
-  description: z.string().nullable().meta({ description: 'For people.' }),
-  display_order: int32.nullable().meta({ description: 'Where it stands in a list of yours; nothing here goes by it.' }),
+  description: z.string().nullable().meta({ description: 'Description for people; null if none.' }),
+  display_order: int32.nullable().meta({ description: 'Position in your own lists; the service does not use it.' }),
   metadata: metadata.unwrap(),
   ...baseFields,
 });
 export type Plan = z.output<typeof planShape>;
 
-/** What a client states about a plan; the rest of the record is ours. */
+/** Fields of a plan that a client sets. */
 export const planFields = planShape.pick({
   name: true,
   lookup_key: true,

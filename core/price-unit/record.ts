@@ -1,22 +1,22 @@
 /**
- * A price unit: a currency of a tenant's own, such as credits or tokens, with the rate at which it becomes money
- * (docs/rules/pricing.md, "Prices in units of your own").
+ * A price unit is a tenant's own currency, such as credits or tokens, with its conversion rate to money (docs/rules/pricing.md, "Prices in
+ * units of your own").
  */
 import { z } from 'zod';
 import { checkCurrency } from '../money.ts';
 import { checkPriceUnit } from '../pricing/price-unit.ts';
 import { baseFields, decimalText, metadata, requiredKey, requiredName } from '../record.ts';
 
-/** What a client states of a new price unit, as it is stored. */
+/** Fields of a request that creates a price unit, as they are stored. */
 export const priceUnitFields = z.object({
-  name: requiredName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'Display name of the unit.' }),
   code: requiredKey.meta({
     description:
-      'How prices name it, in any case: 2 to 12 letters, digits, underscores or hyphens; of one published unit.',
+      'Code by which prices name the unit, case-insensitive: 2 to 12 letters, digits, underscores or hyphens. It is unique among published units.',
   }),
-  symbol: requiredKey.meta({ description: 'What stands before an amount of it.' }),
-  base_currency: z.string().meta({ description: 'The currency that it becomes, as ISO 4217 has it, in any case.' }),
-  conversion_rate: decimalText.meta({ description: 'What one of it is in the base currency; greater than 0.' }),
+  symbol: requiredKey.meta({ description: 'Symbol in front of an amount of the unit.' }),
+  base_currency: z.string().meta({ description: 'Currency that the unit converts to (ISO 4217), case-insensitive.' }),
+  conversion_rate: decimalText.meta({ description: 'Value of one unit in the base currency; greater than 0.' }),
   metadata,
 });
 export type PriceUnitFields = z.output<typeof priceUnitFields>;
@@ -24,7 +24,6 @@ export type PriceUnitFields = z.output<typeof priceUnitFields>;
 export const priceUnitShape = priceUnitFields.extend({ id: z.string(), ...baseFields });
 export type PriceUnit = z.output<typeof priceUnitShape>;
 
-/** The unit that a request asks for. */
 export function definePriceUnit(input: PriceUnitFields): PriceUnitFields {
   checkPriceUnit(input);
   return { ...input, base_currency: checkCurrency(input.base_currency, 'base_currency') };

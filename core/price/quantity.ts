@@ -1,4 +1,4 @@
-/** How many units a FIXED price is for where nobody states them (docs/rules/subscriptions.md, "Quantities"). */
+/** Default number of units of a FIXED price (docs/rules/subscriptions.md, "Quantities"). */
 import { Decimal } from '../decimal.ts';
 
 export function defaultQuantity({ min_quantity }: { readonly min_quantity: string | null }): string {

@@ -1,7 +1,7 @@
 /**
- * A price: what one unit, package or tier of something costs, how often and when it is billed. Here are the rules of a
- * price alone (docs/rules/pricing.md, "What a price must state"); what its model asks of it, and how a quantity
- * is priced, is in `core/pricing/`.
+ * A price: the cost of a unit, package or tier, its frequency and its billing. This file has the rules of a single
+ * price (docs/rules/pricing.md, "What a price must state"). The rules of each price model, and the pricing of a
+ * quantity, are in `core/pricing/`.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -41,7 +41,7 @@ export const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
 export const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
 
 export const priceType = anyCase(PRICE_TYPES);
-/** What may be said is what the registry of price models lists. */
+/** The registry of price models defines the accepted values. */
 const billingModel = anyCase(toEnumValues(byWord<BillingModel>((model) => model.billing_model)));
 const billingTier = anyCase(toEnumValues(byWord<TierMode>((model) => model.tier_mode)));
 export const billingPeriod = anyCase(BILLING_PERIODS);
@@ -49,11 +49,11 @@ export const invoiceCadence = anyCase(INVOICE_CADENCES);
 export const priceEntityType = anyCase(PRICE_ENTITY_TYPES);
 export type BillingPeriod = (typeof BILLING_PERIODS)[number];
 
-/** What decides what a price costs, beside its billing model. */
+/** Fields beside the billing model that determine the charge. */
 const chargedShapes = {
   tier_mode: billingTier.meta({
     description:
-      'Of TIERED. VOLUME: all units cost what the tier of the last one says; SLAB: each what its own tier says.',
+      'Tier mode of a TIERED price. With VOLUME all units have the price of the last unit’s tier; with SLAB each unit has the price of its own tier.',
   }),
   ...modelFields,
 };
@@ -62,7 +62,7 @@ export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
 
 const ofCustom = (what: string) => ({ description: `Of a CUSTOM price: ${what}` });
 
-/** What a CUSTOM price carries of its price unit, and no FIAT one. */
+/** Fields of a CUSTOM price for its price unit. A FIAT price has none. */
 const unitFields = allOrNull({
   price_unit: z.string().meta(ofCustom('the code of its price unit.')),
   price_unit_id: z.string().meta(ofCustom('the id of its price unit.')),
@@ -78,16 +78,18 @@ const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
 
 const timeBuckets = timeBucketsShape.meta({
   description:
-    'Times of day with a commitment of their own, of a USAGE price whose meter has a bucket_size. Kept and checked; a subscription to such a price is refused until commitments are charged.',
+    'Times of day with their own commitment, for a USAGE price whose meter has a bucket_size. Such a price is refused for a subscription with a commitment of its own.',
 });
 
 /**
- * A change of one of these ends the price and starts a successor; everything else changes in place
+ * A change of one of these fields ends the price and starts a successor. Any other field changes in place
  * (docs/rules/pricing.md, "Changing a price").
  */
 export const criticalFields = {
   ...allOrNull({
-    billing_model: billingModel.meta({ description: 'Another one needs what it charges by to be stated.' }),
+    billing_model: billingModel.meta({
+      description: 'Billing model. A new model requires the fields that it charges by.',
+    }),
     ...chargedShapes,
   }),
   price_unit_amount: unitFields.price_unit_amount,
@@ -97,33 +99,45 @@ export const criticalFields = {
 export type CriticalField = keyof typeof criticalFields;
 export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
 
-/** What a client may state as it is stored; create and update requests and the record share it. */
+/** Fields of a request in their stored form. Create requests, update requests and the record share them. */
 const requestedFields = {
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in any case.' }),
-  type: priceType.meta({ description: 'USAGE is measured by a meter, FIXED is stated by the subscription.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
+  type: priceType.meta({
+    description: 'Type of the price. USAGE is measured by a meter; FIXED has the quantity of the subscription.',
+  }),
   billing_model: billingModel.meta({
-    description: 'FLAT_FEE: each unit costs the amount; PACKAGE: each package does; TIERED: by the tiers.',
+    description:
+      'Billing model. With FLAT_FEE each unit costs the amount, with PACKAGE each package; TIERED charges by its tiers.',
   }),
   ...allOrNull(chargedShapes),
   billing_period: billingPeriod.meta({
-    description: 'How long a period is, times `billing_period_count`; ONETIME is charged once.',
+    description:
+      'Unit of the billing period. Its length is this times `billing_period_count`. ONETIME is charged once.',
   }),
-  billing_period_count: orDefault(int32, 1).meta({ description: 'How many of these make a period.' }),
-  billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING').meta({ description: 'Every price is RECURRING.' }),
-  invoice_cadence: invoiceCadence.meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
-  meter_id: orNull(z.string()).meta({ description: 'The meter of a USAGE price.' }),
+  billing_period_count: orDefault(int32, 1).meta({ description: 'Number of units in a billing period. Default: 1.' }),
+  billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING').meta({
+    description: 'Every price is RECURRING. Default: RECURRING.',
+  }),
+  invoice_cadence: invoiceCadence.meta({
+    description:
+      'ARREAR is billed after the period, ADVANCE before it. A USAGE price requires ARREAR, a ONETIME price ADVANCE.',
+  }),
+  meter_id: orNull(z.string()).meta({ description: 'Meter of a USAGE price, which requires one.' }),
   min_quantity: orNull(decimalText).meta({
-    description: 'The quantity of a FIXED price where a subscription states none; it may not state less.',
+    description: 'Default and smallest quantity of a FIXED price on a subscription. It is refused for a USAGE price.',
   }),
   price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT').meta({
-    description: 'FIAT is money; the amounts of CUSTOM are in a price unit, and stated in `price_unit_config`.',
+    description:
+      'Unit of the amounts. FIAT is money; CUSTOM is a price unit, with amounts in `price_unit_config`. Default: FIAT.',
   }),
-  display_name: orNull(keyText).meta({ description: 'What an invoice line is called.' }),
+  display_name: orNull(keyText).meta({ description: 'Description of invoice lines.' }),
   description,
-  lookup_key: optionalKey.default(null).meta({ description: 'A name of your own, of one price at a time.' }),
-  group_id: orNull(z.string()).meta({ description: 'A group of prices that it belongs to.' }),
-  start_date: orNull(timestampText).meta({ description: 'From when on it is sold; now when absent.' }),
-  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  lookup_key: optionalKey
+    .default(null)
+    .meta({ description: 'Your own name, unique among prices that have not ended.' }),
+  group_id: orNull(z.string()).meta({ description: 'Group of prices that it belongs to.' }),
+  start_date: orNull(timestampText).meta({ description: 'Instant from which it is sold. Default: now.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
   commitment_time_buckets: orNull(timeBuckets),
   metadata,
 };
@@ -132,58 +146,66 @@ export const priceShape = z.object({
   id: z.string(),
   ...requestedFields,
   amount: decimalText.meta({
-    description: 'In units of the currency, as decimal text: what a unit costs, or a package; not used by TIERED.',
+    description: 'Price of a unit or package in currency units, as decimal text. TIERED does not use it.',
   }),
-  display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
+  display_amount: z.string().meta({ description: 'Amount in display form, such as $20.' }),
   trial_period_days: orDefault(int32, 0).meta({
     description:
-      'Days of trial that a subscription begins with, where it states none itself; of recurring FIXED prices.',
+      'Trial days of a subscription whose request has none. Only recurring FIXED prices may have them. Default: 0.',
   }),
   ...unitFields,
   entity_type: orNull(priceEntityType).meta({
-    description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+    description: 'Kind of owner: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
   }),
-  entity_id: orNull(z.string()).meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
+  entity_id: orNull(z.string()).meta({
+    description: 'Id of the plan, add-on, subscription or cost sheet that owns the price.',
+  }),
   parent_price_id: z.string().default('').meta({
     description:
-      'The first of the prices that this one succeeds, or the price of the plan that it overrides; empty without.',
+      'First price of the lineage that this price succeeds, or the plan’s price that it overrides; else empty.',
   }),
   sequence: wholeNumber.meta({
-    description: '1, 2, 3 … of the prices of this plan or subscription, in the order in which they were made.',
+    description: 'Sequence number among the prices of its owner, in order of creation: 1, 2, 3 ….',
   }),
   ...baseFields,
 });
 export type Price = z.output<typeof priceShape>;
 
 export const priceUnitConfigShape = z.object({
-  price_unit: z.string().meta({ description: 'The code of a published price unit.' }),
-  amount: orNull(decimalText).meta({ description: 'In the unit: what a unit costs, or a package; not of TIERED.' }),
-  price_unit_tiers: orNull(z.array(tierShape)).meta({ description: 'Of TIERED, in the unit.' }),
+  price_unit: z.string().meta({ description: 'Code of a published price unit.' }),
+  amount: orNull(decimalText).meta({
+    description: 'Price of a unit or package, in the price unit. TIERED does not use it.',
+  }),
+  price_unit_tiers: orNull(z.array(tierShape)).meta({ description: 'Tiers of a TIERED price, in the price unit.' }),
 });
 
 export const createPriceShape = z.object({
   ...requestedFields,
   entity_type: priceEntityType.meta({
-    description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+    description: 'Kind of owner: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
   }),
-  entity_id: z.string().meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
+  entity_id: z
+    .string()
+    .meta({ description: 'Id of the plan, add-on, subscription or cost sheet that owns the price.' }),
   trial_period_days: orNull(int32).meta({
     description:
-      'Days of trial that a subscription begins with, where it states none itself; of recurring FIXED prices.',
+      'Trial days of a subscription whose request has none. Only recurring FIXED prices may have them. Default: 0.',
   }),
-  // The published client's name of trial_period_days.
-  trial_period: orNull(int32).meta({ description: 'Another name of `trial_period_days`.' }),
-  price_unit_config: orNull(priceUnitConfigShape).meta({ description: 'What a CUSTOM price costs, in its unit.' }),
+  // Name of trial_period_days in the published client.
+  trial_period: orNull(int32).meta({ description: 'Alternative name of `trial_period_days`.' }),
+  price_unit_config: orNull(priceUnitConfigShape).meta({
+    description: 'Amounts of a CUSTOM price in its price unit. Required for CUSTOM, refused for FIAT.',
+  }),
   filter_values: orNull(z.record(z.string(), z.array(z.string()))).meta({
-    description: 'Refused: filters belong on the meter.',
+    description: 'A value with content is refused, because filters belong to the meter.',
   }),
 });
 export type CreatePrice = z.output<typeof createPriceShape>;
 
-/** A price that is complete and checked, before it gets an id, a sequence and an owner in the store. */
+/** A complete and validated price, before it has an id, a sequence and an owner. */
 export type PriceDefinition = Omit<Price, 'id' | 'sequence' | keyof typeof baseFields>;
 
-/** What a CUSTOM price takes over from its price unit; the rate is frozen on the price. */
+/** Terms that a CUSTOM price copies from its price unit. Its rate does not change afterwards. */
 export type PriceUnitTerms = {
   readonly id: string;
   readonly code: string;
@@ -192,7 +214,10 @@ export type PriceUnitTerms = {
   readonly conversion_rate: string;
 };
 
-/** The price that a request asks for: defaults filled, tiers in order, the fiat mirror of a custom unit, all checked. */
+/**
+ * Builds the requested price: fills the defaults, sorts the tiers, converts amounts of a custom unit to money, and
+ * validates the result.
+ */
 export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceDefinition {
   const { price_unit_config: _config, filter_values, trial_period, ...requested } = request;
   if (filter_values !== null && Object.keys(filter_values).length > 0)
@@ -219,10 +244,9 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
   return price;
 }
 
-/** What a price costs, as far as it is stated. */
 export type RequestedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
 
-/** The price with the charge that is stated instead of its own; null states nothing. */
+/** Replaces the charge fields that the request sets. A null field stays unchanged. */
 export function replaceCharge<Priced extends PriceDefinition>(price: Priced, requested: RequestedCharge): Priced {
   const fields = ['billing_model', ...CHARGED_FIELDS] as const;
   const charge = Object.fromEntries(fields.map((field) => [field, requested[field] ?? price[field]]));
@@ -231,7 +255,7 @@ export function replaceCharge<Priced extends PriceDefinition>(price: Priced, req
   return { ...changed, tiers, display_amount: displayAmount(changed.amount, price.currency) };
 }
 
-/** Every rule that a price must keep by itself, also after an override or an update. */
+/** Rules of a single price, also after an override or an update. */
 export function checkPrice(price: PriceDefinition): void {
   checkCurrency(price.currency);
   checkCharge(price);
@@ -246,7 +270,7 @@ export function checkPrice(price: PriceDefinition): void {
   checkDates(price);
 }
 
-/** Usage is billed in arrears, because nobody knows it before; a price override never changes that. */
+/** Usage is billed in arrears, because it is not known before. An override never changes that. */
 function checkCharge(price: PriceDefinition): void {
   if (price.type !== 'USAGE') {
     if (price.commitment_time_buckets?.length) throw invalid('commitment_time_buckets', 'is for USAGE prices only');
@@ -262,7 +286,7 @@ function checkOnetime(price: PriceDefinition): void {
   if (price.invoice_cadence !== 'ADVANCE') throw invalid('invoice_cadence', 'must be ADVANCE for a ONETIME price');
 }
 
-/** A trial is for recurring prices, and among them for FIXED ones (docs/rules/pricing.md, "What a price must state"). */
+/** Only recurring FIXED prices may have a trial (docs/rules/pricing.md, "What a price must state"). */
 function checkTrial(price: PriceDefinition): void {
   if (price.trial_period_days < 0) throw invalid('trial_period_days', 'must not be negative');
   if (price.trial_period_days === 0) return;
@@ -306,7 +330,7 @@ function fiatMoney(request: CreatePrice): PriceMoney {
   };
 }
 
-/** A CUSTOM price keeps its amounts in the unit and mirrors them in money: amount × rate, not rounded until billing. */
+/** A CUSTOM price stores its amounts in the unit and their conversion to money: amount × rate, not rounded until billing. */
 function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): PriceMoney | undefined {
   const config = request.price_unit_config;
   if (request.price_unit_type === 'FIAT') {
@@ -347,7 +371,7 @@ function tierToFiat(tier: PriceTier, rate: string): PriceTier {
   };
 }
 
-/** The mirror must be storable as it is: what needs more digits than an amount has is refused, not rounded. */
+/** The converted amount is stored unrounded. A conversion that needs more digits than an amount has is refused. */
 function toFiat(field: string, amount: string, rate: string): string {
   const text = priceUnitToFiat(amount, rate).toFixed();
   if (parseDecimal(text) === undefined)

@@ -1,4 +1,4 @@
-/** What a price is made of, whether a request says it or a row of a file. */
+/** Request body for a new price, with an example for OpenAPI. Imports of a file use it as well. */
 import { createPriceShape } from './record.ts';
 
 const PRICE_EXAMPLE = {

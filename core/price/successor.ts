@@ -1,6 +1,6 @@
 /**
- * The price that follows a changed one (docs/rules/pricing.md, "Changing a price"): all rules of a new price hold for it, and
- * what the request does not state is taken over.
+ * The successor of a changed price (docs/rules/pricing.md, "Changing a price"). Every rule of a new price applies to
+ * it. It takes fields that the request omits from its predecessor.
  */
 import { invalid } from '../error.ts';
 import { checkCharged, isChargedBy } from '../pricing/charge.ts';
@@ -21,7 +21,7 @@ export type PriceChanges = Partial<
   Pick<Price, CriticalField | 'lookup_key' | 'display_name' | 'description' | 'metadata' | 'group_id'>
 >;
 
-/** From when on it is charged, and how its price unit is written where it has one. */
+/** Start of the successor, and the symbol of its price unit if it has one. */
 type SuccessorStart = { readonly start_date: string; readonly symbol?: string | undefined };
 
 export function planSuccessor(
@@ -39,13 +39,16 @@ export function planSuccessor(
   return { ...definition, parent_price_id: price.parent_price_id || price.id };
 }
 
-/** Between models a field is taken over where both go by it: what the old one did not use says nothing about the new one. */
+/**
+ * If the model changes, only fields that both models use are taken over. A field that the old model ignores has no
+ * meaning for the new one.
+ */
 function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> {
   const billing_model = changes.billing_model ?? price.billing_model;
   const isTakenOver = (field: ChargedField) =>
     isChargedBy(billing_model, field) === isChargedBy(price.billing_model, field);
   for (const field of CHARGED_FIELDS) {
-    // An amount is shown by every price, also where its model has none.
+    // Every price has an amount, even if its model does not use it.
     if (field !== 'amount' && changes[field]) checkCharged(billing_model, field);
   }
   return Object.fromEntries(
@@ -53,14 +56,14 @@ function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
   );
 }
 
-/** The unit as the price took it over: its rate is that of the price, whatever became of the unit. */
+/** Terms of the unit as stored on the price. The rate is that of the price, also after a change of the unit. */
 function toPriceUnitTerms(price: Price, symbol: string): PriceUnitTerms | undefined {
   const { price_unit_id, price_unit, conversion_rate, currency } = price;
   if (price_unit_id === null || price_unit === null || conversion_rate === null) return undefined;
   return { id: price_unit_id, code: price_unit, symbol, base_currency: currency, conversion_rate };
 }
 
-/** What a price in a unit of its own charges by is stated in the unit, and its money follows. */
+/** A CUSTOM price is changed by amounts in its unit; the amounts in money are derived. */
 function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> {
   for (const field of ['amount', 'tiers'] as const)
     if (changes[field]) throw invalid(field, `is stated as price_unit_${field} for a CUSTOM price`);
@@ -76,7 +79,6 @@ function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
   return { amount: null, tiers: null, price_unit_config };
 }
 
-/** A stored price as the request that would create it. */
 function toCreatePrice(price: Price): CreatePrice {
   return createPriceShape.parse(price, { error: explainInvalid });
 }

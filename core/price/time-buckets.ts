@@ -1,7 +1,7 @@
 /**
- * The times of day of a windowed commitment: each has a commitment of its own, and may have a price of its own
- * (docs/rules/pricing.md, "Times of day with a commitment of their own"). They are kept on the price. Where the windows of
- * the meter are an hour or longer a time has no minutes: what is sent of them is taken away.
+ * Times of day of a windowed commitment, stored on the price. Each has its own commitment and possibly its own price
+ * (docs/rules/pricing.md, "Times of day with a commitment of their own"). If the windows of the meter are an hour or
+ * longer, minutes are cut off.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -18,37 +18,42 @@ export const COMMITMENT_TYPES = ['amount', 'quantity'] as const;
 export const timeOfDayShape = z.object({
   hour: wholeNumber
     .refine((hour) => hour >= 0 && hour <= 24, { error: 'must be 0 to 24' })
-    .meta({ description: '0 to 23; 24 as an end alone.' }),
+    .meta({ description: 'Hour, 0 to 23. As an end also 24.' }),
   minute: orDefault(
     wholeNumber.refine((minute) => minute >= 0 && minute <= 59, { error: 'must be 0 to 59' }),
     0,
-  ).meta({ description: 'Of meters with windows below an hour alone: taken away of others.' }),
+  ).meta({
+    description: 'Minute, 0 to 59. It is set to 0 if the windows of the meter are an hour or longer. Default: 0.',
+  }),
 });
 type TimeOfDay = z.output<typeof timeOfDayShape>;
 
-/** What a unit costs in these hours, in the place of what the price says. */
+/** Price of a unit at these times of day, instead of the regular price. */
 const bucketPriceShape = z.object({
   billing_model: anyCase(toEnumValues(listModelNames<BillingModel>('billing_model'))).meta({
-    description: 'FLAT_FEE: each unit costs the amount; PACKAGE: each package does; TIERED: by the tiers.',
+    description:
+      'Billing model. With FLAT_FEE each unit costs the amount, with PACKAGE each package; TIERED charges by its tiers.',
   }),
-  tier_mode: orNull(anyCase(toEnumValues(listModelNames<TierMode>('tier_mode')))).meta({ description: 'Of TIERED.' }),
+  tier_mode: orNull(anyCase(toEnumValues(listModelNames<TierMode>('tier_mode')))).meta({
+    description: 'Tier mode of a TIERED price.',
+  }),
   ...allOrNull(modelFields),
 });
 
 export const timeBucketShape = z.object({
-  id: orNull(z.string()).meta({ description: 'Made here; what is sent is not taken over.' }),
-  start: timeOfDayShape.meta({ description: 'From when on, by the clock of the subscription.' }),
-  end: timeOfDayShape.meta({ description: 'Until when, exclusive; before the start it is that of the next day.' }),
-  price: orNull(bucketPriceShape).meta({ description: 'What a unit costs then; as the price says when absent.' }),
+  id: orNull(z.string()).meta({ description: 'Id assigned by the service. A value in a request is ignored.' }),
+  start: timeOfDayShape.meta({ description: 'Start, in local time of the subscription.' }),
+  end: timeOfDayShape.meta({ description: 'Exclusive end. An end before the start is on the next day.' }),
+  price: orNull(bucketPriceShape).meta({ description: 'Price at these times of day. Default: the regular price.' }),
   commitment_type: orDefault(anyCase(COMMITMENT_TYPES), 'amount').meta({
-    description: 'Whether money or units are committed to.',
+    description: 'Unit of the commitment: money (amount) or units (quantity). Default: amount.',
   }),
-  commitment_value: decimalText.meta({ description: 'How much in each window, greater than 0.' }),
+  commitment_value: decimalText.meta({ description: 'Commitment per window, greater than 0.' }),
   overage_factor: orDefault(decimalText, '1').meta({
-    description: 'What is above costs so many times as much: 1 or more.',
+    description: 'Price factor of usage above the commitment, at least 1. Default: 1.',
   }),
   true_up_enabled: orDefault(z.boolean(), false).meta({
-    description: 'Whether what is lacking to the commitment is charged.',
+    description: 'True to charge the shortfall of the commitment. Default: false.',
   }),
 });
 export type TimeBucket = z.output<typeof timeBucketShape>;
@@ -57,7 +62,7 @@ export const timeBucketsShape = z.array(timeBucketShape).max(96);
 
 const DAY = 24 * 60;
 
-/** Minutes of the windows in which times of day can lie; what is longer than a day has none. */
+/** Minutes per window, for windows of a day or less. Longer windows have no times of day. */
 const MINUTES: Partial<Record<WindowSize, number>> = {
   MINUTE: 1,
   '15MIN': 15,
@@ -70,14 +75,17 @@ const MINUTES: Partial<Record<WindowSize, number>> = {
 };
 
 export type TimeBucketInput = {
-  /** Of the meter; null where it has no windows. */
+  /** Window size of the meter; null without windows. */
   readonly bucket_size: WindowSize | null;
   readonly currency: string;
-  /** Where the request has them. */
+  /** Name of the field in the request, for error messages. */
   readonly field: string;
 };
 
-/** The buckets as they are kept: in the order of their starts, complete, on the meter's windows, and none in another. */
+/**
+ * Validates the buckets and returns them in stored form: sorted by start, aligned to the meter's windows, without
+ * overlaps.
+ */
 export function checkTimeBuckets(buckets: readonly TimeBucket[], input: TimeBucketInput): TimeBucket[] {
   const { bucket_size, field } = input;
   if (bucket_size === null) throw invalid(field, 'needs a meter with a bucket_size');
@@ -93,12 +101,12 @@ export function checkTimeBuckets(buckets: readonly TimeBucket[], input: TimeBuck
   return placed.map(({ bucket }) => bucket);
 }
 
-/** Whether two say the same, whatever their ids are; none at all are the same as no list. */
+/** Ignores ids. An empty list equals null. */
 export function hasSameTimes(some: readonly TimeBucket[] | null, others: readonly TimeBucket[] | null): boolean {
   return serializeTimes(some) === serializeTimes(others);
 }
 
-/** In the order of the fields of the shape, whatever that in which a store gives them. */
+/** In the field order of the shape, because the order in a store may differ. */
 function serializeTimes(buckets: readonly TimeBucket[] | null): string {
   return JSON.stringify(timeBucketsShape.parse(buckets ?? []).map((bucket) => ({ ...bucket, id: null })));
 }
@@ -109,7 +117,7 @@ function checkCommitment({ commitment_value, overage_factor }: TimeBucket, at: s
 }
 
 type Placing = { window: number; at: string };
-/** Minutes since midnight; an end on the next day is behind 24:00. */
+/** Minutes since midnight. An end on the next day is above 1,440. */
 type PlacedBucket = { from: number; until: number };
 
 function placedIn(bucket: TimeBucket, { window, at }: Placing): PlacedBucket {
@@ -157,7 +165,7 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
   }
 }
 
-/** In the order of their starts; the last may reach over midnight into the first. */
+/** In order of start. The last bucket may reach beyond midnight into the first. */
 function checkApart(placed: readonly (PlacedBucket & { at: string })[]): void {
   for (const [index, { at, until }] of placed.entries()) {
     const next = placed[index + 1] ?? { ...placed[0]!, from: placed[0]!.from + DAY };

@@ -1,4 +1,4 @@
-/** Phrases that begin with an amount: what is said behind it decides what it is the price of. */
+/** Phrases that begin with an amount: the words after the amount decide what it pays for. */
 import type { Decimal } from '../decimal.ts';
 import { readLimit, readPiece, readRange } from './bounds.ts';
 import type { Cursor, ParsedInterval, ParsedMoney } from './cursor.ts';
@@ -12,14 +12,13 @@ type AmountPhrase = {
   each?: { unit: string | null; per: Decimal; isExtra: boolean };
   after?: Decimal;
   bound?: RateBound;
-  /** The unit that a bound or what is free names; it does not say that the amount is for one of them. */
+  /** The unit of a bound or of a free quantity; the amount is not necessarily per one such unit. */
   named?: string;
   most?: { unit: string; count: Decimal };
   isOnce?: boolean;
   name?: string;
 };
 
-/** Everything that begins with an amount. */
 export function readMoney(cursor: Cursor, before: PricingToken | undefined): PricingFact[] | undefined {
   const isThen = before?.kind === 'word' && ['then', 'thereafter'].includes(before.word);
   const joined = deriveJoin(cursor);
@@ -28,7 +27,7 @@ export function readMoney(cursor: Cursor, before: PricingToken | undefined): Pri
   const phrase: AmountPhrase = {};
   while (readMore(cursor, phrase)) continue;
   const fact = toFact(moneys, phrase, joined);
-  // Whoever chooses between two ways does not pay both; which is meant, nobody has said.
+  // A choice between two prices is never a sum, and the description does not decide which one applies.
   if (joined === 'or' && fact?.kind !== 'base' && fact?.kind !== 'seat') return undefined;
   if (fact?.kind === 'usage' && isThen && fact.per.eq(ONE) && fact.after === null && moneys.length === 1)
     return [{ kind: 'rate', money: moneys[0]!, unit: fact.unit, bound: { open: true }, per: fact.per }];
@@ -48,7 +47,7 @@ function deriveJoin({ tokens, at }: Cursor): PriceConjunction {
   return null;
 }
 
-/** One more thing about the amount, if there is one. */
+/** Reads one more part of the phrase, if there is one. */
 function readMore(cursor: Cursor, phrase: AmountPhrase): boolean {
   const isUsage = phrase.each !== undefined && !(phrase.each.unit && isHad(phrase.each.unit));
   const paid = phrase.paid || isUsage ? undefined : cursor.try(() => billedEvery(cursor));
@@ -63,7 +62,7 @@ function readMore(cursor: Cursor, phrase: AmountPhrase): boolean {
   return Boolean(paid || span || each || isOnce);
 }
 
-/** "billed annually", "(billed yearly)". */
+/** Reads "billed annually", "(billed yearly)". */
 function billedEvery(cursor: Cursor): ParsedInterval | undefined {
   cursor.takes(',');
   cursor.takes('(');
@@ -74,7 +73,7 @@ function billedEvery(cursor: Cursor): ParsedInterval | undefined {
   return span;
 }
 
-/** "after 1,000 free", "beyond the first 500 calls", "for the first 1,000", "for the next 4,000", "after that". */
+/** Reads "after 1,000 free", "beyond the first 500 calls", "for the first 1,000", "for the next 4,000", "after that". */
 function afterwards(cursor: Cursor, phrase: AmountPhrase): true | undefined {
   const most = cursor.try(() => readLimit(cursor));
   const bound = most ?? cursor.try(() => readRange(cursor));
@@ -127,23 +126,23 @@ function toFact(
   if (phrase.isOnce) return bound ? undefined : { kind: 'once', moneys, name: phrase.name ?? 'One-time fee' };
   const unit = each?.unit ?? phrase.named ?? null;
   const per = each?.per ?? ONE;
-  // "$29 per month for up to 5 users" is paid by the month, whoever uses it.
+  // "$29 per month for up to 5 users" is paid by the month, regardless of the number of users.
   if (phrase.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
   if (areOtherSizes(each?.unit, phrase.named)) return undefined;
   if ((bound || after) && !isByUse(phrase, unit)) return undefined;
   if (bound)
-    // A ladder in several currencies would lose one of them.
+    // Tiers in several currencies would lose one of the currencies.
     return moneys.length > 1 ? undefined : { kind: 'rate', money: moneys[0]!, unit, bound, per };
   if (unit && isHad(unit) && per.eq(ONE)) return { kind: 'seat', moneys, unit, joined, paid, ...(span ?? monthly) };
   if (each || after) {
-    // Usage is charged by the month: another stretch of time would be another price.
+    // Usage is charged by the month: another interval would be another price.
     if (paid || (span && !isMonthly(span))) return undefined;
     return { kind: 'usage', moneys, unit, per, after, isExtra: each?.isExtra ?? false };
   }
   return span ? { kind: 'base', moneys, joined, paid, ...span } : undefined;
 }
 
-/** Whether an amount with a bound is that of each unit: what is paid for a stretch of time, or for having it, is not. */
+/** Whether an amount with a bound is the price of each unit. An amount paid per interval, or for having a unit, is not. */
 function isByUse({ span, paid, each, after, bound }: AmountPhrase, unit: string | null): boolean {
   if (unit && isHad(unit) && (after || span || paid || (bound && !each))) return false;
   return !paid && (!span || (each !== undefined && isMonthly(span)));
@@ -153,7 +152,7 @@ const ONCE = ['one-time', 'onetime', 'once', 'one-off'];
 
 const ONCE_NAMES = ['setup', 'set-up', 'installation', 'onboarding', 'activation', 'implementation'];
 
-/** "one-time setup fee of $500". */
+/** Reads "one-time setup fee of $500". */
 export function readOneTimeFee(cursor: Cursor): PricingFact[] | undefined {
   if (deriveJoin(cursor) === 'or') return undefined;
   const isOnce = cursor.takes(...ONCE);

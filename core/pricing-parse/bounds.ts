@@ -1,4 +1,7 @@
-/** Which units a rate is for: "the first 1,000 calls", "1,001 to 5,000", "above that"; and of which piece: "per 1,000 emails". */
+/**
+ * Reads the units that a rate covers: "the first 1,000 calls", "1,001 to 5,000", "above that"; and the units that it is
+ * priced by: "per 1,000 emails".
+ */
 import type { Decimal } from '../decimal.ts';
 import { type Cursor, EXTRA } from './cursor.ts';
 import { ONE, type RateBound } from './fact.ts';
@@ -7,7 +10,7 @@ export function readBound(cursor: Cursor): { bound: RateBound; unit: string | nu
   return cursor.try(() => readLimit(cursor)) ?? cursor.try(() => readRange(cursor)) ?? cursor.try(() => open(cursor));
 }
 
-/** `isMost` where "up to" is said: of a price that is paid for a stretch of time, what it may be used for. */
+/** `isMost` is true for "up to": for a price paid per interval it limits the use. */
 export function readLimit(cursor: Cursor): { bound: RateBound; unit: string | null; isMost: boolean } | undefined {
   cursor.takes('for', 'on');
   cursor.takes('the');
@@ -20,7 +23,7 @@ export function readLimit(cursor: Cursor): { bound: RateBound; unit: string | nu
   return { bound: isNext ? { next: count } : { upTo: count }, unit, isMost };
 }
 
-/** "1,001 to 5,000", "from 1,001 to 5,000", "1,001-5,000". */
+/** Reads "1,001 to 5,000", "from 1,001 to 5,000", "1,001-5,000". */
 export function readRange(cursor: Cursor): { bound: RateBound; unit: string | null } | undefined {
   cursor.takes('for');
   cursor.takes('from', 'between');
@@ -30,7 +33,7 @@ export function readRange(cursor: Cursor): { bound: RateBound; unit: string | nu
   return upTo?.gt(from) ? { bound: { upTo, from }, unit: cursor.unit() ?? null } : undefined;
 }
 
-/** "above 5,000", "5,001+", "thereafter", "after that", "then". */
+/** Reads "above 5,000", "5,001+", "thereafter", "after that", "then". */
 function open(cursor: Cursor): { bound: RateBound; unit: string | null } | undefined {
   cursor.takes('and', 'then', 'for');
   if (
@@ -48,7 +51,7 @@ function open(cursor: Cursor): { bound: RateBound; unit: string | null } | undef
   return { bound: { open: true, from }, unit: cursor.unit() ?? null };
 }
 
-/** "per call", "per 1,000 emails", "each", "/GB". */
+/** Reads "per call", "per 1,000 emails", "each", "/GB". */
 export function readPiece(cursor: Cursor): { unit: string | null; per: Decimal; isExtra: boolean } | undefined {
   return cursor.try(() => {
     if (cursor.takes('each', 'apiece')) {

@@ -1,6 +1,7 @@
 /**
- * Bodies that were drafted, by a rule or by a model, against the rules of the requests that they are for. What breaks one is
- * taken out, with what names it, and said with its reason: nothing that is answered would be refused.
+ * Checks drafted bodies, from rules or from a model, against the rules of their requests. An invalid body is removed
+ * together with the bodies that name it, and is reported with its reason. Every body in the answer would therefore be
+ * accepted.
  */
 import { z } from 'zod';
 import { NO_GRANTS } from '../entitlement/grant-record.ts';
@@ -76,7 +77,7 @@ function deriveReason(error: unknown): string {
   return `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is wrong'}`;
 }
 
-/** The ids are refs: each must be there. */
+/** Ids in these bodies are refs, and each ref must exist. */
 function checkRef(field: string, ref: string | null, known: ReadonlySet<string> | ReadonlyMap<string, unknown>): void {
   if (ref !== null && !known.has(ref)) throw invalid(field, `${ref} is not the ref of anything here`);
 }

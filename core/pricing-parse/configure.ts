@@ -1,6 +1,6 @@
 /**
- * From what a description says to the bodies of requests. A way of paying by the year is a plan of its own: a subscription
- * takes over all prices of its plan, and would pay both.
+ * Converts the facts of a description to request bodies. A yearly payment option becomes a plan of its own. A
+ * subscription takes over all prices of its plan and would otherwise pay both.
  */
 import { Decimal } from '../decimal.ts';
 import { toLookupKey } from '../lookup-key.ts';
@@ -17,7 +17,6 @@ type MeterBody = ConfigurationDraft['meters'][number]['body'];
 type FactOfKind<Kind extends PricingFact['kind']> = Extract<PricingFact, { kind: Kind }>;
 type RecurringFact = FactOfKind<'base'> | FactOfKind<'seat'>;
 
-/** What is gathered while the plans are gone through. */
 export type PricingDraft = ConfigurationDraft & {
   readonly currency: string;
   readonly not_understood: NotUnderstood[];
@@ -37,7 +36,7 @@ export function emptyDraft(currency: string): PricingDraft {
   };
 }
 
-/** One plan, and a second one where it may be paid by the year, too. */
+/** Adds one plan, and a second one if the plan can also be paid by the year. */
 export function addPlan(draft: PricingDraft, name: string | null, facts: readonly PricingFact[]): void {
   const { monthly, alternatives } = splitPaymentOptions(draft, facts);
   const yearly = planYearlyPrices(draft, { monthly, alternatives: alternatives, facts });
@@ -47,7 +46,7 @@ export function addPlan(draft: PricingDraft, name: string | null, facts: readonl
   if (yearly.length > 0) addVariant(draft, `${title} Annual`, { recurring: yearly, facts });
 }
 
-/** The recurring prices, and those of them that are another way of paying for the same. */
+/** Separates the recurring prices from other payment options for the same thing. */
 function splitPaymentOptions(
   draft: PricingDraft,
   facts: readonly PricingFact[],
@@ -78,7 +77,7 @@ const PRICED = new Set<PricingFact['kind']>(['base', 'seat', 'usage', 'rate', 'o
 const isSameThing = (a: RecurringFact, b: RecurringFact) =>
   a.kind === b.kind && (a.kind !== 'seat' || b.kind !== 'seat' || a.unit === b.unit);
 
-/** Stated, or made from a discount on twelve months. */
+/** The given yearly prices, or prices computed from a discount on twelve months. */
 function planYearlyPrices(
   draft: PricingDraft,
   {
@@ -168,7 +167,7 @@ function addRecurring(
   }
 }
 
-/** "$29 per month, billed annually" is paid by the year: twelve times as much. */
+/** "$29 per month, billed annually" is paid by the year: twelve times the amount. */
 function paidAs(draft: PricingDraft, { billing_period, billing_period_count, paid, moneys }: RecurringFact) {
   const ownInterval = { billing_period, billing_period_count };
   if (paid === null || paid.billing_period === billing_period) return { span: ownInterval, moneys };
@@ -234,12 +233,12 @@ function addPrice(draft: PricingDraft, plan: string, body: Omit<PriceBody, 'enti
 }
 
 const SIZES = 'gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km';
-/** What is measured by an amount of its own, and not by the number of events. */
+/** Units measured by an amount of their own and not by the number of events. */
 const SUMMED = new RegExp(`^(?:${SIZES}|token|credit|unit|character|page|transaction volume)$`);
-/** "GB egress", "minute of talk": measured by its first word; a "page view" is not. */
+/** "GB egress" and "minute of talk" are measured by their first word; a "page view" is not. */
 const SIZE = new RegExp(`^(?:${SIZES})$`);
 
-/** One meter for a unit, whatever plans charge by it. */
+/** All plans that charge by a unit share one meter. */
 function ensureMeter(draft: PricingDraft, unit: string): string {
   const event_name = unit.replaceAll(/[^\p{L}\p{N}]+/gu, '_');
   const known = draft.meters.find(({ body }) => body.event_name === event_name);
@@ -298,7 +297,7 @@ function ensureFeature(draft: PricingDraft, body: ConfigurationDraft['features']
   return ref;
 }
 
-/** "api calls" → "API calls": what is written in capitals everywhere stays so. */
+/** "api calls" → "API calls": abbreviations stay in capitals. */
 function capital(text: string): string {
   const known = text.replaceAll(/\b(?:api|gb|mb|tb|kb|sms|url|id|ai|sso|cpu|gpu|kwh)\b/gi, (word) =>
     word.toUpperCase(),

@@ -1,4 +1,4 @@
-/** A place in a list of tokens, and the small phrases that the larger ones are made of. Each moves on, or reads nothing. */
+/** A position in a list of tokens, and the small phrases that larger ones consist of. Each method moves forward or reads nothing. */
 import type { Decimal } from '../decimal.ts';
 import type { RECURRING_PERIODS } from '../time/period.ts';
 import type { PricingToken } from './tokens.ts';
@@ -28,7 +28,7 @@ const PERIODS: Readonly<Record<string, ParsedRecurringPeriod>> = {
   yearly: 'ANNUAL',
 };
 
-/** Words of people, among which `constructor` may be. */
+/** The words come from a user and may include `constructor`, so only own keys count. */
 function toPeriod(word: string): ParsedRecurringPeriod | undefined {
   return [word, word.replace(/s$/, '')].flatMap((each) => (Object.hasOwn(PERIODS, each) ? PERIODS[each]! : []))[0];
 }
@@ -44,7 +44,7 @@ const NOT_UNITS = new Set(
   ).split(' '),
 );
 const UNIT_WORDS_MAX = 3;
-/** Of what goes beyond something; no part of its name. */
+/** Words for units beyond an allowance; not part of the unit's name. */
 export const EXTRA = ['additional', 'extra', 'more', 'further'];
 
 export class Cursor {
@@ -59,7 +59,7 @@ export class Cursor {
     return this.tokens[this.at];
   }
 
-  /** What `read` reads, or the place as it was. */
+  /** Returns the result of `read`; if it is undefined, the position is restored. */
   try<Read>(read: () => Read | undefined): Read | undefined {
     const from = this.at;
     const result = read();
@@ -67,7 +67,7 @@ export class Cursor {
     return result;
   }
 
-  /** One of these words or signs. */
+  /** Reads one of these words or signs. */
   takes(...words: readonly string[]): boolean {
     const { token } = this;
     const text = token?.kind === 'word' ? token.word : token?.kind === 'sign' ? token.sign : undefined;
@@ -76,7 +76,7 @@ export class Cursor {
     return true;
   }
 
-  /** These words, one after the other. */
+  /** Reads these words, one after the other. */
   takesAll(...words: readonly string[]): boolean {
     return this.try(() => (words.every((word) => this.takes(word)) ? true : undefined)) ?? false;
   }
@@ -88,7 +88,7 @@ export class Cursor {
     return token.value;
   }
 
-  /** A whole number greater than 0. */
+  /** Reads a whole number greater than 0. */
   count(): Decimal | undefined {
     return this.try(() => {
       const value = this.number();
@@ -110,7 +110,7 @@ export class Cursor {
     return { amount: token.amount, currency: token.currency };
   }
 
-  /** "$29 or €27", "$29 / €27": one amount in several currencies. */
+  /** Reads one amount in several currencies: "$29 or €27", "$29 / €27". */
   moneys(): ParsedMoney[] | undefined {
     const first = this.money();
     if (first === undefined) return undefined;
@@ -127,7 +127,7 @@ export class Cursor {
     }
   }
 
-  /** "per month", "/mo", "every 3 months", "monthly". */
+  /** Reads "per month", "/mo", "every 3 months", "monthly". */
   period(): ParsedInterval | undefined {
     return this.try(() => {
       const isPer =
@@ -143,7 +143,7 @@ export class Cursor {
     });
   }
 
-  /** "API calls" → "api call"; the words that are before it in "per additional call" are left out. */
+  /** Reads a unit: "API calls" → "api call". Words before the unit, as in "per additional call", are skipped. */
   unit(): string | undefined {
     while (this.takes(...EXTRA)) continue;
     const words: string[] = [];
@@ -160,7 +160,7 @@ function isUnitWord(word: string): boolean {
   return !NOT_UNITS.has(word) && toPeriod(word) === undefined;
 }
 
-/** Good enough for what is sold by the piece. */
+/** A heuristic that suffices for things sold by the piece. */
 export function singular(word: string): string {
   if (/(?:ss|us|is)$/.test(word) || word.length <= 2) return word;
   if (/ies$/.test(word)) return word.replace(/ies$/, 'y');

@@ -1,10 +1,10 @@
-/** What paying by the year costs less, as a share of twelve months; and what is said of it that does not fit together. */
+/** The discount for yearly payment, as a share of twelve months, and contradictions between discounts and prices. */
 import { Decimal } from '../decimal.ts';
 import type { PricingFact } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
 type DiscountedFact = Extract<PricingFact, { kind: 'base' | 'seat' }>;
-/** How many of the twelve months are paid, and how that was said. */
+/** Number of the twelve months that are paid, and the wording of the discount. */
 type YearlyDiscount = { readonly text: string; readonly months: Decimal };
 
 export function deriveDiscounts(facts: readonly PricingFact[]): YearlyDiscount[] {
@@ -29,7 +29,7 @@ export type PaymentOptions = {
   readonly byMonth: number;
 };
 
-/** Prices that are stated hold, then the discount that is said first: what is said otherwise is told. */
+/** Given prices take precedence, then the first discount; every discount that differs is reported. */
 export function contradictions(
   discounts: readonly YearlyDiscount[],
   { pairs, byMonth }: PaymentOptions,
@@ -52,5 +52,5 @@ function paidMonths(monthly: DiscountedFact, yearly: DiscountedFact): Decimal {
   return month.isZero() ? new Decimal('12') : yearly.moneys[0]!.amount.dividedBy(month);
 }
 
-/** Half of a percent of a year: prices are rounded to what looks well. */
+/** Tolerance in months: half a percent of a year, because prices are rounded to pleasant numbers. */
 const isAbout = (a: Decimal, b: Decimal) => a.minus(b).abs().lte('0.06');

@@ -1,14 +1,14 @@
-/** What a phrase of a description says. Null as money is nothing: free. */
+/** The meaning of one phrase of a description. Null as money means free. */
 import { Decimal } from '../decimal.ts';
 import type { ParsedInterval, ParsedMoney } from './cursor.ts';
 
-/** Where a rate of a ladder ends: at the n-th unit, n units after the one before, or nowhere. */
+/** End of a rate of a ladder: at the n-th unit, n units after the previous rate, or never. */
 export type RateBound =
   | { readonly upTo: Decimal; readonly from?: Decimal }
   | { readonly next: Decimal }
   | { readonly open: true; readonly from?: Decimal };
 
-/** How a price follows what is before it: "plus $10 …", "or $290 …". */
+/** Connection of a price with the words before it: "plus $10 …", "or $290 …". */
 export type PriceConjunction = 'and' | 'or' | null;
 
 export type PricingFact =
@@ -31,7 +31,7 @@ export type PricingFact =
       readonly unit: string | null;
       readonly per: Decimal;
       readonly after: Decimal | null;
-      /** Of what goes beyond something: "per additional call". */
+      /** True for units beyond an allowance: "per additional call". */
       readonly isExtra: boolean;
     }
   | {
@@ -51,13 +51,13 @@ export type PricingFact =
       readonly unit: string;
       readonly count: Decimal | null;
       readonly span: ParsedInterval | null;
-      /** "up to": it says how many may be used, and not that they are free. */
+      /** True for "up to", which limits the use and makes nothing free. */
       readonly isMost: boolean;
     }
   | { readonly kind: 'feature'; readonly name: string }
   | { readonly kind: 'volume' };
 
-/** Who pays for one of these pays for having it, not for each use. */
+/** Units that are paid for having them, not for each use. */
 const HAD = new Set(
   'seat user member license licence editor agent host node device admin employee contact location site store workspace project team-member developer'.split(
     ' ',
@@ -71,7 +71,7 @@ export const monthly: ParsedInterval = { billing_period: 'MONTHLY', billing_peri
 export const isMonthly = ({ billing_period, billing_period_count }: ParsedInterval) =>
   billing_period === 'MONTHLY' && billing_period_count === 1;
 
-/** An active user is counted by what it did; a user is there. */
+/** An active user is counted by activity, while a plain user is counted by existing. */
 export function isHad(unit: string): boolean {
   return HAD.has(unit.split(' ').at(-1)!) && !/\b(?:active|unique|distinct)\b/.test(unit);
 }

@@ -1,4 +1,4 @@
-/** What a description of prices says, phrase by phrase. What no phrase fits is left over, in the words that it has. */
+/** Reads a description of prices phrase by phrase. Words that fit no phrase are returned in `left`, in their original form. */
 import type { Decimal } from '../decimal.ts';
 import { readMoney, readOneTimeFee } from './amounts.ts';
 import { readBound, readPiece } from './bounds.ts';
@@ -14,7 +14,7 @@ export type FactReading = {
   readonly words: number;
 };
 
-/** Words that say nothing by themselves. */
+/** Words without a meaning of their own. */
 const FILLERS = new Set(
   (
     'a an the and or plus with then for of at is are be we you your our it its that this as to in on by per costs cost charge charges charged ' +
@@ -82,7 +82,7 @@ function factAt(cursor: Cursor, before: PricingToken | undefined): PricingFact[]
   return undefined;
 }
 
-/** "14-day free trial", "free trial of 2 weeks". */
+/** Reads "14-day free trial", "free trial of 2 weeks". */
 function trial(cursor: Cursor): PricingFact[] | undefined {
   const first = cursor.try(() => {
     const length = days(cursor);
@@ -107,7 +107,7 @@ function days(cursor: Cursor): { days: Decimal; isExact: boolean } | undefined {
   return cursor.takes('month', 'months') ? { days: count.times(30), isExact: false } : undefined;
 }
 
-/** "20% off when billed annually", "save 20% with yearly billing", "20% annual discount". */
+/** Reads "20% off when billed annually", "save 20% with yearly billing", "20% annual discount". */
 function discount(cursor: Cursor): PricingFact[] | undefined {
   cursor.takes('save', 'saves', 'get');
   const percent = cursor.percent();
@@ -115,7 +115,7 @@ function discount(cursor: Cursor): PricingFact[] | undefined {
   return reachesYearly(cursor) ? [{ kind: 'yearly_discount', percent }] : undefined;
 }
 
-/** "two months free on annual billing". */
+/** Reads "two months free on annual billing". */
 function freeMonths(cursor: Cursor): PricingFact[] | undefined {
   const months = cursor.count();
   if (months === undefined || months.gt(11) || !cursor.takes('months', 'month') || !cursor.takes('free'))
@@ -142,7 +142,7 @@ function volume(cursor: Cursor): PricingFact[] | undefined {
   return [{ kind: 'volume' }];
 }
 
-/** "first 1,000 calls free", "next 9,000 at $0.01", "up to 500: $2", "1,001 to 5,000: $1", "above that $0.5 each". */
+/** Reads "first 1,000 calls free", "next 9,000 at $0.01", "up to 500: $2", "1,001 to 5,000: $1", "above that $0.5 each". */
 function ladder(cursor: Cursor): PricingFact[] | undefined {
   const place = readBound(cursor);
   if (place === undefined) return undefined;
@@ -156,12 +156,12 @@ function ladder(cursor: Cursor): PricingFact[] | undefined {
   const span = before ?? cursor.period();
   const of = each?.unit ?? unit;
   if (areOtherSizes(each?.unit, unit)) return undefined;
-  // "up to 5 users, $29 per month" is the price of a month, and not of a user.
+  // "up to 5 users, $29 per month" is a price per month and not per user.
   if (span ? !each || !isMonthly(span) || (of && isHad(of)) : !each && of && isHad(of)) return undefined;
   return [{ kind: 'rate', money, unit: of, bound, per: each?.per ?? ONE }];
 }
 
-/** "minimum of 5 seats", "at least 5 seats". */
+/** Reads "minimum of 5 seats", "at least 5 seats". */
 function minimum(cursor: Cursor): PricingFact[] | undefined {
   if (cursor.takes('minimum')) cursor.takes('of');
   else if (!cursor.takesAll('at', 'least')) return undefined;
@@ -172,7 +172,7 @@ function minimum(cursor: Cursor): PricingFact[] | undefined {
   return [{ kind: 'minimum', unit, count }];
 }
 
-/** "1,000 free API calls", "includes 500 GB", "10 projects included", "up to 3 users", "unlimited builds". */
+/** Reads "1,000 free API calls", "includes 500 GB", "10 projects included", "up to 3 users", "unlimited builds". */
 function allowance(cursor: Cursor): PricingFact[] | undefined {
   if (cursor.takes('unlimited')) {
     const unit = cursor.unit();
@@ -197,7 +197,7 @@ function allowance(cursor: Cursor): PricingFact[] | undefined {
   return [{ kind: 'allowance', unit, count, span, isMost: isMost && !isFree }];
 }
 
-/** "includes SSO, audit logs and priority support". */
+/** Reads "includes SSO, audit logs and priority support". */
 function features(cursor: Cursor): PricingFact[] | undefined {
   if (!cursor.takes('includes', 'include', 'including', 'features')) return undefined;
   cursor.takes(':');

@@ -1,6 +1,6 @@
 /**
- * What a language model is asked, and what becomes of its answer: the rules that hold for bodies of requests hold for its, too,
- * and what breaks one is told and not answered (docs/rules/parsing.md, "With a language model").
+ * The instructions for a language model, and the check of its answer. The rules for request bodies apply to the answer
+ * too: an invalid body is left out and reported (docs/rules/parsing.md, "With a language model").
  */
 import { z } from 'zod';
 import { FarthingError } from '../error.ts';
@@ -31,13 +31,13 @@ const sayingsShape = z.object({
   confidence: z.number().min(0).max(1).catch(0.5),
 });
 
-/** Throws where there is nothing in the answer that could be created. */
+/** Throws if the answer contains nothing that could be created. */
 export function parseModelAnswer(answer: unknown, compileExpression?: CompileExpression): ParsedPricing {
   const { configuration, rejected } = checkedAnswer(answer, compileExpression);
   if (configuration.prices.length === 0 && configuration.entitlements.length === 0)
     throw new FarthingError('service_unavailable', 'the language model answered no price that could be created');
   const { not_understood, assumptions, confidence } = sayingsShape.parse(answer);
-  // Whoever was wrong about a body is less sure than it says.
+  // A model that answered an invalid body is less reliable than its own confidence suggests.
   const most = rejected.length > 0 ? 0.5 : 1;
   return {
     ...configuration,

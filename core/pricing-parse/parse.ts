@@ -1,6 +1,6 @@
 /**
- * A description of prices in common words, read by rules alone (docs/rules/parsing.md): the same words give the same bodies,
- * without a key and without a network. What no rule fits is told.
+ * Parses a description of prices in plain words by rules alone (docs/rules/parsing.md): equal words give equal bodies,
+ * without a key and without a network. Words that no rule fits are reported.
  */
 import type { CompileExpression } from '../meter/record.ts';
 import { checkConfiguration } from './check.ts';
@@ -45,7 +45,7 @@ export function parsePricing(
 
 const NO_RULE = 'no rule fits these words';
 
-/** The share of the words that were understood, less a little for what was assumed. */
+/** The share of the words that were understood, less a penalty for each assumption. */
 function computeConfidence(
   share: number,
   outcome: { not_understood: readonly unknown[]; assumptions: readonly unknown[] },

@@ -1,11 +1,11 @@
-/** The usage prices of a plan: what was said of one unit, in one phrase or in several, as one charge per currency. */
+/** The usage prices of a plan: all phrases about one unit become one charge per currency. */
 import { Decimal, ZERO } from '../decimal.ts';
 import { type ParsedMoney, plural } from './cursor.ts';
 import { isHad, isMonthly, type PricingFact, type RateBound } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
 type ParsedTier = { up_to: number | null; unit_amount: string };
-/** What a price charges by, and what had to be assumed for it. */
+/** The terms of a price, and the assumption that they required. */
 export type ParsedCharge = {
   readonly currency: string | null;
   readonly terms:
@@ -13,7 +13,7 @@ export type ParsedCharge = {
     | { billing_model: 'PACKAGE'; amount: string; transform_quantity: { divide_by: number; round: 'up' } }
     | { billing_model: 'TIERED'; tier_mode: 'SLAB' | 'VOLUME'; tiers: ParsedTier[] };
   readonly assumption: string | null;
-  /** What was said of it and it cannot say. */
+  /** Part of the description that the price cannot express. */
   readonly lost?: NotUnderstood;
 };
 
@@ -26,7 +26,7 @@ export type Ladder = {
 
 type MeasuredFact = Extract<PricingFact, { kind: 'usage' | 'rate' | 'allowance' }>;
 
-/** By unit; a phrase without a unit is about the unit before it, or the only one. */
+/** Groups facts by unit. A phrase without a unit belongs to the previous unit, or else to the first one. */
 export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]; homeless: MeasuredFact[] } {
   const ladders = new Map<string, Ladder>();
   const homeless: MeasuredFact[] = [];
@@ -52,8 +52,8 @@ export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]
 }
 
 /**
- * "10,000 API calls, $0.01 per additional call" is about API calls alone: the only unit that ends in the same words is meant.
- * Null where several do. What has a price per unit of its own beside one of the other is another thing.
+ * "10,000 API calls, $0.01 per additional call" is about API calls alone: the only unit that ends in the same words is
+ * meant. Null if several units do. Two units that each have a price per unit are different things.
  */
 function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | null {
   const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));
@@ -65,7 +65,7 @@ function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | nu
   return [...meant][0] ?? unit;
 }
 
-/** Null where the unit has no price: it is an entitlement and nothing else. */
+/** Null if the unit has no price and is only an entitlement, or if its rates do not fit together. */
 export function buildCharges(ladder: Ladder, isVolume: boolean): ParsedCharge[] | null {
   const { usage, rates } = ladder;
   if (rates.length > 0) return tieredCharge(ladder, isVolume);
@@ -74,7 +74,7 @@ export function buildCharges(ladder: Ladder, isVolume: boolean): ParsedCharge[] 
   return free === undefined ? null : usage.moneys.map((money) => simpleCharge(money, usage.per, free));
 }
 
-/** Null is none; undefined where what is said of them does not fit together, or is no allowance of a month. */
+/** Null if none are free; undefined if the phrases contradict each other, or if the allowance is not monthly. */
 function freeUnits({ usage, rates, allowance }: Ladder): Decimal | null | undefined {
   const after = usage?.after ?? null;
   if (allowance === null) return after;
@@ -112,7 +112,7 @@ function tieredCharge(ladder: Ladder, isVolume: boolean): ParsedCharge[] | null 
   const currencies = new Set(monies.flatMap((money) => (money ? [money.currency] : [])));
   if (steps === null || currencies.size > 1) return null;
   const isOpen = steps.at(-1)!.up_to === null;
-  // A price has no end, so the last rate goes on; that one was stated is told.
+  // A price has no end, so the last rate continues; the given end is reported.
   const tiers = isOpen ? steps : [...steps.slice(0, -1), { ...steps.at(-1)!, up_to: null }];
   const tier_mode = isVolume ? 'VOLUME' : 'SLAB';
   const terms = { billing_model: 'TIERED' as const, tier_mode, tiers } as const;
@@ -125,7 +125,7 @@ function describeEnd({ up_to, unit_amount }: ParsedTier, unit: string): NotUnder
   return { text: `no more than ${up_to} ${plural(unit)}`, reason };
 }
 
-/** Null where they leave a gap, go back, or go on behind one without an end. */
+/** Null if the rates leave a gap, go back, or continue after a rate without an end. */
 function buildSteps(ladder: Ladder): ParsedTier[] | null {
   const { rates, usage } = ladder;
   const free = freeUnits(ladder);
@@ -143,10 +143,10 @@ function buildSteps(ladder: Ladder): ParsedTier[] | null {
   return steps;
 }
 
-/** How far the rates go so far; null units are all. */
+/** The number of units that the rates cover so far; null means all. */
 type LadderReach = { readonly units: Decimal | null };
 
-/** Null where it does not begin at the end of the one before, or ends before that. */
+/** Null if the rate does not begin at the end of the previous one, or does not end after it. */
 function computeReach(bound: RateBound, before: Decimal | null): LadderReach | null {
   if (before === null) return null;
   const from = 'from' in bound ? bound.from : undefined;

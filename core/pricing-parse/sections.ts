@@ -1,10 +1,10 @@
-/** The plans that a description tells of: "Starter: $10 per month. Pro: …", or one without a name. */
+/** Splits a description into plans: "Starter: $10 per month. Pro: …", or one plan without a name. */
 import { readFacts } from './facts.ts';
 
 export type Section = {
-  /** Null where the description names none. */
+  /** Null if the description does not name the plan. */
   readonly name: string | null;
-  /** Sentences, whose facts do not run into one another. */
+  /** Separate sentences, so that the facts of one do not run into the next. */
   readonly sentences: string[];
 };
 
@@ -24,7 +24,7 @@ const HEADERS: readonly RegExp[] = [
   new RegExp(String.raw`${LEAD}${NAME}\s+(?:costs?|is)\s+(?=${MONEY}|free\b)`, 'u'),
 ];
 
-/** Headings that are about a part of a plan. */
+/** Headings for a part of a plan. */
 const NOT_NAMES =
   /^(?:prices?|pricing|base|platform|fees?|usage|overages?|trial|features?|includes?|tiers?|notes?|setup|plans?|all|every|each|first|next|up|subscription|monthly|annual|yearly|the|our|a|an|volume|storage)\b/i;
 export function splitSections(text: string): Section[] {
@@ -37,7 +37,7 @@ export function splitSections(text: string): Section[] {
     else (named.at(-1) ?? shared).sentences.push(sentence);
   }
   if (named.length === 0) return [shared];
-  // What is said of all plans, or before the first, is said of each.
+  // Sentences about all plans, or before the first plan, apply to each plan.
   return named.map(({ name, sentences }) => ({ name, sentences: [...sentences, ...shared.sentences] }));
 }
 
@@ -61,7 +61,7 @@ function parseHeader(sentence: string): { name: string; rest: string } | undefin
   return undefined;
 }
 
-/** "Storage: $0.10 per GB" is about what is measured, and no plan. */
+/** "Storage: $0.10 per GB" is about a measured unit and is not a plan. */
 function isPricedByPiece(rest: string): boolean {
   const kind = readFacts(rest).facts[0]?.kind;
   return kind === 'usage' || kind === 'rate';

@@ -1,6 +1,7 @@
 /**
- * "The first 10 TB at $0.09 per GB": amounts of data in a larger size than that which is priced are so many of the priced one, by
- * thousands. Where several sizes are priced nothing is changed, and a price of one size for tiers in another is not understood.
+ * Converts amounts of data to the size that is priced: "the first 10 TB at $0.09 per GB" is 10,000 GB, because sizes
+ * differ by thousands. Only larger sizes are converted. If several sizes are priced, nothing changes, and a price of one
+ * size for tiers in another is not understood.
  */
 import { Decimal } from '../decimal.ts';
 
@@ -18,7 +19,7 @@ const PRICED = new RegExp(String.raw`(?:\bper|/|\ba|\beach|\bevery)\s*${SIZE}\b`
 const AMOUNT = new RegExp(String.raw`(?:${COUNT}(\s*(?:to|-|–|—|and|through)\s*))?${COUNT}\s*${SIZE}\b`, 'giu');
 
 export function convertToPricedSize(text: string): { text: string; assumption: string | null } {
-  // Under the name that the price has for it.
+  // Maps the size to the word that the price uses for it.
   const priced = new Map(Array.from(text.matchAll(PRICED), ([, word]) => [toSize(word!), word!]));
   const [[only, name] = []] = priced;
   let assumption: string | null = null;
@@ -35,7 +36,7 @@ export function convertToPricedSize(text: string): { text: string; assumption: s
   return { text: converted, assumption };
 }
 
-/** The same thing in two sizes: "gb" and "tb", "gb egress" and "tb egress". */
+/** True for one thing in two sizes: "gb" and "tb", "gb egress" and "tb egress". */
 export function areOtherSizes(a: string | null | undefined, b: string | null | undefined): boolean {
   const [one = '', ...of] = (a ?? '').split(' ');
   const [other = '', ...ofOther] = (b ?? '').split(' ');
@@ -45,7 +46,7 @@ export function areOtherSizes(a: string | null | undefined, b: string | null | u
 
 const toSize = (word: string) => WORDS[word.toLowerCase().replace(/s$/, '')] ?? word.toLowerCase();
 
-/** Null where it is not a larger size. */
+/** Null if `size` is not larger than `into`. */
 function times(count: string, size: string, into: string): string | null {
   const steps = SIZES.indexOf(size) - SIZES.indexOf(into);
   return steps <= 0 ? null : new Decimal(count.replaceAll(',', '')).times(new Decimal('1000').pow(steps)).toFixed();

@@ -1,6 +1,6 @@
 /**
- * A description of prices as tokens: amounts of money, numbers, percentages, words and signs. "2 cents", "$0.02" and
- * "USD 0.02" are one kind of token, and so are "1,000", "1k" and "one thousand".
+ * Splits a description of prices into tokens: amounts of money, numbers, percentages, words and signs. "2 cents", "$0.02"
+ * and "USD 0.02" are one kind of token, and so are "1,000", "1k" and "one thousand".
  */
 import { Decimal } from '../decimal.ts';
 
@@ -26,7 +26,10 @@ const SYMBOLS: Readonly<Record<string, string>> = {
 };
 const CODES = 'usd eur gbp jpy inr aud cad chf cny sek nok dkk pln brl mxn sgd hkd nzd zar krw ils czk huf aed thb';
 
-/** What a number is followed by; null is the currency of the request, of which it is a hundredth where it says so. */
+/**
+ * Words after a number that make it an amount. A null currency means the currency of the request; `hundredth` means a
+ * hundredth of it.
+ */
 const MONEY_WORDS: Readonly<Record<string, { currency: string | null; hundredth?: true }>> = {
   cent: { currency: null, hundredth: true },
   cents: { currency: null, hundredth: true },
@@ -68,14 +71,14 @@ const FORMS: readonly [RegExp, (match: RegExpExecArray) => PricingToken][] = [
   [new RegExp(String.raw`${NUMBER}[\s-]?(${alternatives(Object.keys(MONEY_WORDS))})(?![\p{L}\p{N}])`, 'iuy'), wordLast],
   [new RegExp(String.raw`${NUMBER}\s?(?:%|percent\b)`, 'iy'), (match) => ({ kind: 'percent', ...valued(match, 1) })],
   [new RegExp(NUMBER, 'iy'), (match) => ({ kind: 'number', ...valued(match, 1) })],
-  // Nobody sells for less than nothing: the sign is told as what was not understood.
+  // No price is negative, so the sign becomes a word and is reported as not understood.
   [/(?<![\p{L}\p{N}]\s?)-(?=[$€£¥₹\d])/uy, ([text]) => ({ kind: 'word', text, word: 'minus' })],
   [/\p{L}[\p{L}\p{N}'’&]*(?:-[\p{L}\p{N}]+)*/uy, wordToken],
   [/\S/uy, ([text]) => ({ kind: 'sign', text, sign: '–—−'.includes(text) ? '-' : text })],
 ];
 
 export function tokenize(text: string): PricingToken[] {
-  // "per-seat" is "per seat".
+  // "per-seat" is read as "per seat".
   const source = text.replace(/\bper-(?=\p{L})/giu, 'per ');
   const tokens: PricingToken[] = [];
   for (let at = skipSpace(source, 0); at < source.length; ) {
@@ -113,7 +116,7 @@ function wordLast(match: RegExpExecArray): PricingToken {
   return { kind: 'money', text, amount: hundredth ? value.dividedBy(100) : value, currency };
 }
 
-/** The number whose digits are in this group, and what it is multiplied by in the two behind. */
+/** The number in this capture group, multiplied by the multiplier in one of the next two groups. */
 function valued(match: RegExpExecArray, group: number): { text: string; value: Decimal } {
   const digits = match[group]!;
   const plain =
@@ -126,7 +129,7 @@ function wordToken([text]: RegExpExecArray): PricingToken {
   const word = text.toLowerCase();
   const value = NUMBER_WORDS.indexOf(word);
   if (value >= 0) return { kind: 'number', text, value: new Decimal(String(value)) };
-  // "per million tokens"
+  // Reads "million" in "per million tokens".
   const times = word.length > 2 ? TIMES.get(word) : undefined;
   if (times) return { kind: 'number', text, value: new Decimal(times) };
   return { kind: 'word', text, word };

@@ -1,4 +1,4 @@
-/** Parts of several charges as one explanation: by tier, in order. */
+/** Combines the parts of several charges into one explanation: one part per tier, in tier order. */
 import type { ChargePart } from './terms.ts';
 
 export function addParts(parts: readonly ChargePart[]): ChargePart[] {

@@ -19,7 +19,7 @@ export function checkNotNegative(field: string, amount: DecimalInput): void {
   if (new Decimal(amount).isNegative()) throw invalid(field, 'must not be negative');
 }
 
-/** Without an exponent, however small it is. */
+/** Never with an exponent, even if the amount is very small. */
 export function amountText(amount: DecimalInput | null | undefined): string {
   return new Decimal(amount ?? ZERO).toFixed();
 }

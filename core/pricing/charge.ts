@@ -1,5 +1,5 @@
 /**
- * What a quantity costs (docs/rules/pricing.md). Quantity 0 costs 0 in every model, also where the first tier has a flat
+ * The charge for a quantity (docs/rules/pricing.md). Quantity 0 costs 0 in every model, even if the first tier has a flat
  * amount, also per bucket (docs/rules/pricing.md, "Zero costs nothing"). Nothing is rounded here: an invoice line is
  * rounded once, at its end.
  */
@@ -8,14 +8,13 @@ import { invalid } from '../error.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from './index.ts';
 import type { ChargePart, ModelField, ModelTerms, PricingModel } from './terms.ts';
 
-/** The money fields of a price. */
 export type PriceTerms = ModelTerms & {
   readonly billing_model: BillingModel;
   readonly tier_mode?: TierMode | null;
   readonly currency: string;
 };
 
-/** Which tier took how much, unrounded: the explanation of a line, and what its charge is the sum of. */
+/** The unrounded amount of each tier. The parts explain an invoice line, and their sum is its charge. */
 export function chargeParts(price: PriceTerms, quantity: DecimalInput): ChargePart[] {
   const units = new Decimal(quantity);
   if (units.isNegative() && !units.isZero()) throw invalid('quantity', 'must not be negative to be priced');
@@ -23,23 +22,23 @@ export function chargeParts(price: PriceTerms, quantity: DecimalInput): ChargePa
   return units.isZero() ? [] : model.parts(price, units);
 }
 
-/** What is measured below zero is kept, and billed as 0 (docs/rules/pricing.md, "Never below zero"). */
+/** Negative usage is stored unchanged and billed as 0 (docs/rules/pricing.md, "Never below zero"). */
 export function billedQuantity(quantity: DecimalInput): Decimal {
   return Decimal.max(quantity, ZERO);
 }
 
-/** A price in one cell of a table: the amount of a unit, and else a sentence that says what it is for. */
+/** The price for a table cell: the plain amount if it applies to one unit, otherwise a phrase with its basis. */
 export function priceText(price: PriceTerms): string {
   return findModel(price).text(price);
 }
 
-/** What a price must keep of its model's rules. Without a tier mode those of the fields are told first. */
+/** Checks the price against the rules of its model. If the tier mode is missing, faulty fields are reported first. */
 export function checkModel(price: PriceTerms): void {
   if (!price.tier_mode) listModels(price.billing_model)[0]?.check(price);
   findModel(price).check(price);
 }
 
-/** The model that prices it. Where a billing model has several, its tier mode says which. */
+/** The tier mode selects one of several models of a billing model. */
 function findModel({ billing_model, tier_mode }: PriceTerms): PricingModel {
   const models = listModels(billing_model);
   if (models.length === 0) throw invalid('billing_model', `${JSON.stringify(billing_model)} is not a price model`);
@@ -48,12 +47,11 @@ function findModel({ billing_model, tier_mode }: PriceTerms): PricingModel {
   return model;
 }
 
-/** Whether prices of this billing model go by the field. */
 export function isChargedBy(billing_model: BillingModel, field: ModelField | 'tier_mode'): boolean {
   return listModels(billing_model).some((model) => usesField(model, field));
 }
 
-/** What its model does not go by would say of a price what nobody is charged. */
+/** Rejects a field that the model does not use, because it would show a charge that is never made. */
 export function checkCharged(
   billing_model: BillingModel,
   field: ModelField | 'tier_mode',
@@ -63,7 +61,7 @@ export function checkCharged(
     throw invalid(named, `is used by ${chargingModels(field)} only, not by ${billing_model}`);
 }
 
-/** `FLAT_FEE and PACKAGE`: the billing models that go by the field. */
+/** The billing models that use the field, as text: `FLAT_FEE and PACKAGE`. */
 function chargingModels(field: ModelField | 'tier_mode'): string {
   const names = PRICE_MODELS.filter((model) => usesField(model, field)).map((model) => model.billing_model);
   return [...new Set(names)].join(' and ');

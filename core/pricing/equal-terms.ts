@@ -1,6 +1,7 @@
 /**
- * Whether two prices charge alike (docs/rules/proration.md, "Usage over a change"): model, amounts, tiers, package and its rounding, as
- * numbers and not as records. So an amount that is written otherwise, or a successor with the same amount, begins no tiers again.
+ * Decides whether two prices charge alike (docs/rules/proration.md, "Usage over a change"). It compares model, amounts,
+ * tiers, package and its rounding as numbers and not as records. Another notation of an amount, or a successor with the
+ * same amount, therefore does not restart tiers.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { PriceTerms } from './charge.ts';
@@ -23,7 +24,7 @@ export function termsKey(price: PriceTerms): string {
   ]);
 }
 
-/** Fields that say one thing in several ways; of any other its numbers are compared. */
+/** Fields that have several notations of one meaning; any other field is compared by its numbers. */
 const normalized: { readonly [Field in ModelField]?: (terms: ModelTerms) => unknown } = {
   amount: ({ amount }) => new Decimal(amount ?? ZERO).toFixed(),
   tiers: ({ tiers }) => sortTiers(tiers ?? []).map(tierNumbers),

@@ -1,4 +1,4 @@
-/** The price models there are (docs/rules/pricing.md). A new one is a file beside this and a line here. */
+/** All price models (docs/rules/pricing.md). A new model is a file in this folder and an entry here. */
 import { flatFee } from './flat-fee.ts';
 import { packagePrice } from './package.ts';
 import type { PricingModel } from './terms.ts';

@@ -1,6 +1,6 @@
 /**
- * PACKAGE: packages = quantity / divide_by rounded `up` (default) or `down`; packages × amount. It rounds the number of
- * packages, not the quantity (docs/rules/pricing.md, "Packages").
+ * PACKAGE: packages = quantity / divide_by rounded `up` (default) or `down`; packages × amount. The number of packages is
+ * rounded, not the quantity (docs/rules/pricing.md, "Packages").
  */
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -23,7 +23,7 @@ export const packagePrice = {
   text: (price) => `${amountText(price.amount)} per ${requirePackage(price).divide_by}`,
 } as const satisfies PricingModel;
 
-/** Whole packages and a remainder, both exact: a quotient rounded to some digits could turn a sliver into nothing. */
+/** Computes whole packages and a remainder, both exact: a rounded quotient could lose a very small remainder. */
 function computePackages(price: ModelTerms, quantity: Decimal): Decimal {
   const { divide_by, round } = requirePackage(price);
   const whole = quantity.divToInt(divide_by);

@@ -1,6 +1,6 @@
 /**
- * Price units, currencies of a tenant's own: amount in the unit × conversion_rate = amount in the base currency. A unit has
- * a code of 2 to 12 characters and a rate greater than 0.
+ * Price units are currencies that a tenant defines: amount in the unit × conversion_rate = amount in the base currency. A
+ * unit has a code of 2 to 12 characters and a rate greater than 0.
  */
 import { Decimal, type DecimalInput } from '../decimal.ts';
 import { invalid } from '../error.ts';

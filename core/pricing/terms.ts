@@ -1,6 +1,6 @@
 /**
- * What the price models work on (docs/rules/pricing.md): the fields that a price charges by, and the parts that a charge is
- * made of. A charge is by definition the sum of its parts, so an invoice line and its explanation cannot disagree.
+ * The data of the price models (docs/rules/pricing.md): the fields that a price charges by, and the parts of a charge. A
+ * charge is by definition the sum of its parts, so an invoice line and its explanation cannot disagree.
  */
 import { z } from 'zod';
 import { Decimal, type DecimalInput, ZERO } from '../decimal.ts';
@@ -8,50 +8,58 @@ import { anyCase, decimalText, orDefault, orNull, wholeNumber } from '../record.
 
 export const tierShape = z.object({
   up_to: orNull(wholeNumber).meta({
-    description: 'Where the tier ends: this unit still belongs to it; null in the last tier, which has no end.',
+    description:
+      'Last unit of the tier, greater than 0 and than in the tier before. Null is the last tier, which has no end.',
   }),
-  unit_amount: decimalText.meta({ description: 'What each unit in the tier costs.' }),
+  unit_amount: decimalText.meta({ description: 'Price of each unit in the tier. A negative amount is refused.' }),
   flat_amount: orNull(decimalText).meta({
-    description: 'What the tier costs in all beside its units, once any unit falls into it; null is nothing.',
+    description:
+      'Amount charged once, besides the units, if any unit falls into the tier. Default: null. A negative amount is refused.',
   }),
 });
 export type PriceTier = z.output<typeof tierShape>;
 
 const transformQuantityShape = z.object({
-  divide_by: wholeNumber.meta({ description: 'How many units are in a package.' }),
+  divide_by: wholeNumber.meta({ description: 'Number of units in a package, at least 1.' }),
   round: orDefault(anyCase(['up', 'down']), 'up').meta({
-    description: 'Whether a package that is begun counts (up) or not (down).',
+    description: 'Rounding of a partial package: `up` counts it, `down` does not. Default: up.',
   }),
 });
 
 /**
- * The fields that a price charges by, beside its model. A new one is a line here, a column of `prices`, and the model that
- * goes by it: the requests that state or change one, overrides, successors and what a line was computed from follow.
+ * The fields that a price charges by, besides its model. A new field needs a line here, a column of `prices`, and a model
+ * that uses it. Requests that set or change the field, overrides, successors and the recorded terms of an invoice line
+ * follow from this list.
  */
 export const modelFields = {
   amount: decimalText.meta({
-    description: 'In units of the currency, as decimal text: what a unit costs, or a package; not of TIERED.',
+    description:
+      'Price of a unit, or of a package for PACKAGE, in units of the currency, as decimal text. TIERED does not use it.',
   }),
-  tiers: z.array(tierShape).meta({ description: 'Of TIERED, at least one; the last has no end.' }),
-  transform_quantity: transformQuantityShape.meta({ description: 'Of PACKAGE: how units become packages.' }),
+  tiers: z.array(tierShape).meta({
+    description: 'Tiers of a TIERED price, at least one. The last one has no end. Other models refuse tiers.',
+  }),
+  transform_quantity: transformQuantityShape.meta({
+    description: 'Conversion of units to packages, for PACKAGE. Other models refuse it.',
+  }),
 };
 export type ModelField = keyof typeof modelFields;
 
-/** Tiers of worked examples leave out what is null; a bound that is text is compared as a decimal. */
+/** Tiers of worked examples omit null values; a bound that is text is compared as a decimal. */
 export type TierTerms = {
   readonly up_to?: number | string | null;
   readonly unit_amount: DecimalInput;
   readonly flat_amount?: DecimalInput | null;
 };
 
-/** Fields of which a model understands more than a record holds. */
+/** Fields for which a model accepts more forms than a record holds. */
 type Understood = {
   readonly amount: DecimalInput;
   readonly tiers: readonly TierTerms[];
   readonly transform_quantity: { readonly divide_by: number; readonly round?: 'up' | 'down' | null };
 };
 
-/** The charged fields as a model reads them. */
+/** The charged fields in the form that a model accepts. */
 export type ModelTerms = {
   readonly [Field in ModelField]?:
     | (Field extends keyof Understood ? Understood[Field] : z.output<(typeof modelFields)[Field]>)
@@ -59,27 +67,27 @@ export type ModelTerms = {
 };
 
 export type ChargePart = {
-  /** Position of the tier in order of up_to; null where the model has no tiers. */
+  /** Position of the tier in order of up_to; null if the model has no tiers. */
   readonly tier: number | null;
-  /** The units that fall in this part: quantity units, or packages for PACKAGE. */
+  /** Units that fall in this part: quantity units, or packages for PACKAGE. */
   readonly units: Decimal;
   readonly unit_amount: Decimal;
   readonly flat_amount: Decimal;
   readonly amount: Decimal;
 };
 
-/** What a price model states about itself, once: creation, requests, invoices and texts all follow it. */
+/** The properties of a price model, defined once for creation, requests, invoices and texts. */
 export type PricingModel = {
-  /** The prices that it prices: of this billing model and, where a billing model has several ways, of this tier mode. */
+  /** A model prices all prices of this billing model or, if that has several tier modes, those of this tier mode. */
   readonly billing_model: string;
   readonly tier_mode: string | null;
-  /** The charged fields that it goes by. */
+  /** The charged fields that the model uses. */
   readonly takes: readonly ModelField[];
-  /** What must hold of its fields whenever a price is made; throws the field and what is wrong with it. */
+  /** Checks the fields of a new price; throws the faulty field with the fault. */
   check(price: ModelTerms): void;
-  /** What took how much, unrounded; the quantity is always greater than 0. */
+  /** Returns unrounded amounts; the quantity is always greater than 0. */
   parts(price: ModelTerms, quantity: Decimal): ChargePart[];
-  /** The price in one cell of a table. */
+  /** The price for a table cell. */
   text(price: ModelTerms): string;
 };
 

@@ -1,6 +1,7 @@
 /**
- * TIERED / SLAB: fill tiers in order; each tier: units in tier × unit_amount, plus its flat_amount once if at least part of
- * a unit falls in it. A quantity exactly at a boundary does not enter the next tier (docs/rules/pricing.md, "Slab tiers").
+ * TIERED / SLAB: quantity fills the tiers in order. Each tier costs units in tier × unit_amount, plus its flat_amount
+ * once if at least part of a unit falls in it. A quantity exactly at a boundary does not enter the next tier
+ * (docs/rules/pricing.md, "Slab tiers").
  */
 
 import { Decimal, ZERO } from '../decimal.ts';
@@ -26,6 +27,6 @@ function filledTiers(price: ModelTerms, quantity: Decimal): ChargePart[] {
     filled = bound;
     if (filled.eq(quantity)) return parts;
   }
-  // Without an open last tier the excess would not be billed at all.
+  // Without an open last tier the excess would not be billed.
   throw invalid('tiers', 'the last tier must be open (up_to null)');
 }

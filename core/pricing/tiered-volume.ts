@@ -1,6 +1,6 @@
 /**
- * TIERED / VOLUME: find the first tier with quantity ≤ up_to (else the last); quantity × unit_amount + flat_amount of
- * *that* tier only. Boundaries are inclusive (docs/rules/pricing.md, "Volume tiers").
+ * TIERED / VOLUME: the first tier with quantity ≤ up_to (else the last) prices the whole quantity: quantity × unit_amount
+ * + flat_amount of that tier only. Boundaries are inclusive (docs/rules/pricing.md, "Volume tiers").
  */
 
 import type { Decimal } from '../decimal.ts';

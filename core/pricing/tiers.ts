@@ -1,6 +1,6 @@
 /**
- * What the two ways of TIERED share: the order of tiers, and which of them are valid
- * (docs/rules/pricing.md, "Which tiers are valid").
+ * Shared by both tier modes of TIERED: the order of tiers, and the check whether they are valid (docs/rules/pricing.md,
+ * "Which tiers are valid").
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -36,7 +36,7 @@ export function isOpen({ up_to }: Pick<TierTerms, 'up_to'>): boolean {
   return up_to === null || up_to === undefined;
 }
 
-/** Of SLAB each tier prices what falls in it, of VOLUME the tier that holds the quantity prices all of it. */
+/** With SLAB each tier prices the units that fall in it; with VOLUME the tier that contains the quantity prices all of it. */
 export function tiersText(tier_mode: string, tiers: readonly TierTerms[] | null | undefined): string {
   return `${tier_mode}: ${(tiers ?? []).map(tierText).join(', ')}`;
 }

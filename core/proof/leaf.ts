@@ -1,6 +1,6 @@
 /**
- * What a usage line took of an event, as the bytes that are hashed (docs/proof.md, "A leaf"): netstrings, so that no two leaves have
- * one text, and anybody can write them in any language.
+ * Serializes the contribution of an event to a usage line into the bytes that are hashed (docs/proof.md, "A leaf"). Netstrings give any two
+ * leaves different texts, and are easy to write in any language.
  */
 import type { Contribution } from '../metering/contribution.ts';
 import { exactText } from '../metering/exact.ts';
@@ -9,7 +9,7 @@ export type Leaf = {
   readonly event_id: string;
   readonly timestamp_us: number;
   readonly external_customer_id: string;
-  /** Canonical: a decimal, or the text that is told apart; '' where the event itself is counted. */
+  /** Canonical: a decimal, or the distinct text; '' if the event itself is counted. */
   readonly value: string;
   readonly group: string;
 };

@@ -1,10 +1,10 @@
 /**
- * The Merkle tree of RFC 9162, 2.1 (docs/proof.md, "The tree"), grown leaf by leaf: what is kept is the root of each whole subtree on the
- * left, one for each level. The hash is an argument, because core imports no engine for it.
+ * The Merkle tree of RFC 9162, 2.1 (docs/proof.md, "The tree"), built leaf by leaf. It stores only the root of each complete subtree on the
+ * left, one for each level. The hash function is an argument, because core imports no implementation.
  */
 export type Hash = (...parts: readonly Uint8Array[]) => Uint8Array;
 
-/** A hash beside the way from a leaf to the root, and on which side it stands. */
+/** A sibling hash on the path from a leaf to the root, and its side. */
 export type PathStep = { readonly side: 'left' | 'right'; readonly hash: Uint8Array };
 
 type Subtree = { readonly hash: Uint8Array; readonly size: number; readonly isWatched: boolean };
@@ -22,7 +22,7 @@ export class MerkleTree {
     this.#hash = hash;
   }
 
-  /** The next leaf, in order; of the one that is `watched` the path is kept. Answers its hash. */
+  /** Adds the next leaf, in order, and returns its hash. The path of the `watched` leaf is recorded. */
   add(leaf: Uint8Array, { watched = false }: { watched?: boolean } = {}): Uint8Array {
     const hash = this.#hash(LEAF, leaf);
     let subtree: Subtree = { hash, size: 1, isWatched: watched };
@@ -32,7 +32,7 @@ export class MerkleTree {
     return hash;
   }
 
-  /** Once, behind the last leaf. */
+  /** Call it once, after the last leaf. */
   finish(): { readonly root: Uint8Array; readonly path: readonly PathStep[] } {
     const whole = this.#subtrees.reduceRight<Subtree | null>(
       (right, left) => (right === null ? left : this.#joined(left, right)),

@@ -1,6 +1,6 @@
 /**
- * What the proof of an invoice cannot show of a line, and what whoever checks it has to take as it is stated (docs/proof.md, "What it
- * says"): in words, beside the line. The verifier finds out by itself what it could not compute.
+ * Lists, as text, the parts of a line that the proof of its invoice cannot show (docs/proof.md, "What it says"). A verifier has to accept
+ * them as given. The verifier itself finds the parts that it cannot compute.
  */
 import { Decimal } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
@@ -35,7 +35,7 @@ export function listUnproven({ line, counted }: UnprovenInput): string[] {
   ];
 }
 
-/** The verifier computes with fractions: of other functions it knows no exact value. */
+/** The verifier computes with fractions; it has no exact values of other functions. */
 function hasUnsupportedFunction(expression: string | null | undefined): boolean {
   const called = (expression ?? '').matchAll(/([a-z_]\w*)\s*\(/gi);
   return [...called].some(([, name]) => !COMPUTED.has(name!));

@@ -1,6 +1,7 @@
 /**
- * What becomes of each question, commit and release that meets one pool, one after the other, each on what the one before it left
- * (docs/rules/reservations.md, "How it ends"). Whether there is room is what `judge` says: of limits for a feature, of credits for a wallet.
+ * Decides checks, commits and releases of one pool in sequence; each decision uses the state after the previous one
+ * (docs/rules/reservations.md, "How it ends"). `decideVerdict` decides whether there is room: by the limits of a feature, or by the credits
+ * of a wallet.
  */
 import { type Decimal, ZERO } from '../decimal.ts';
 import { type FarthingError, notAllowed } from '../error.ts';
@@ -9,20 +10,20 @@ import type { PromisedCredits } from '../wallet/promises.ts';
 import type { Reservation } from './record.ts';
 import type { ReservationVerdict } from './room.ts';
 
-/** `used`: what was committed meanwhile, and is in nothing that the judge has read. */
+/** `used` is the quantity committed since `decideVerdict` read its numbers, so it is in none of them. */
 export type ReservationPoolState = {
   readonly held: Decimal;
   readonly held_count: number;
   readonly used: Decimal;
-  /** Of credits: what is held, by when it ends. */
+  /** Held credits with the end of each hold; for credits only. */
   readonly promised: readonly PromisedCredits[];
 };
-/** `until`: so long it must be there to be used. Null while it was not gathered what there is room for. */
+/** `until`: the instant up to which the quantity must remain usable. Null if the room has not been loaded yet. */
 export type DecideVerdict =
   | ((quantity: Decimal, state: ReservationPoolState, until: Milliseconds) => ReservationVerdict)
   | null;
 
-/** So many that what is held of one thing is found, listed and ended in no time that anybody waits for. */
+/** Limit of open holds of one pool, so that finding, listing and ending them takes no noticeable time. */
 export const HELD_MAX = 10_000;
 
 type DecisionInstant = { readonly now: Milliseconds };
@@ -44,7 +45,7 @@ export type ReservationCommit = DecisionInstant & {
   readonly quantity: Decimal;
 };
 export type ReservationRelease = DecisionInstant & { readonly kind: 'release'; readonly id: string };
-/** `is_charged` is false where it could not become what is charged: it ends as any other whose time is over. */
+/** `is_charged` is false if the hold could not be charged. It then ends as expired. */
 export type ReservationExpiry = DecisionInstant & {
   readonly kind: 'expire';
   readonly id: string;
@@ -53,7 +54,7 @@ export type ReservationExpiry = DecisionInstant & {
 
 export type ReservationDecision = { readonly state: ReservationPoolState } & (
   | { readonly kind: 'told'; readonly verdict: ReservationVerdict }
-  /** To be set apart: what the record says of it. */
+  /** The verdict allows the hold; `record` contains the fields of the new reservation. */
   | { readonly kind: 'hold'; readonly verdict: ReservationVerdict; readonly record: Record<string, unknown> }
   | { readonly kind: 'end'; readonly changes: ReservationEnding }
   | { readonly kind: 'as it is' }
@@ -95,7 +96,7 @@ export function decideCheck(
   return { kind: 'hold', verdict, record, state: after };
 }
 
-/** What is held is promised; what is more, or comes when it has expired, needs room as a new one would. */
+/** A held quantity can always be committed. A larger quantity, or a commit after expiry, needs room like a new hold. */
 export function decideCommit(
   { quantity, now }: ReservationCommit,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
@@ -139,7 +140,7 @@ export function decideRelease(
   state: ReservationPoolState,
 ): ReservationDecision {
   const { reservation_status: status } = of;
-  // It holds nothing, which is what is asked for.
+  // The reservation holds nothing, which is the requested result.
   if (status === 'released' || status === 'expired') return { kind: 'as it is', state };
   if (status === 'committed')
     return toRefusedDecision(state, notAllowed('the reservation was committed', toEndedDetails(of)));
@@ -152,7 +153,9 @@ export function decideRelease(
   return { kind: 'end', changes, state: removeReservation(state, { of, quantity_held }) };
 }
 
-/** Of one that is charged when its time is over; what is released then is released by whoever comes first. */
+/**
+ * Ends an expired hold with `on_expiry` = `charge`. An expired hold with `release` is released by the next transaction on its pool.
+ */
 export function decideExpiry(
   { now, is_charged }: ReservationExpiry,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },

@@ -1,6 +1,7 @@
 /**
- * The events that a committed reservation becomes (docs/rules/reservations.md, "The event"): under its id, so that they are counted once however often they
- * are sent, and such that the meter makes of them exactly what was committed. A meter that counts events gets as many as that, numbered behind the id.
+ * Events of a committed reservation (docs/rules/reservations.md, "The event"). Their ids are the id of the reservation, so they count once
+ * however often they are sent. The meter counts exactly the committed quantity. A meter that counts events gets one event per unit, with
+ * numbered ids.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
@@ -13,9 +14,9 @@ import { properties as propertiesIn } from '../metering/event-text.ts';
 import { explainMismatch } from '../metering/match.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';
 
-/** Meters of which a part can be set apart: what one event adds is added to what is there. */
+/** Aggregations of which units can be held: the value of an event is added to the total. */
 const ADDS_UP: ReadonlySet<string> = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
-/** Of which so many more can be asked about. */
+/** Aggregations of which a check may ask for more units. */
 const GROWS: ReadonlySet<string> = new Set([...ADDS_UP, 'COUNT_UNIQUE']);
 
 export function checkCountsUnits({ definition }: CompiledMeter, quantity: Decimal): void {
@@ -38,7 +39,7 @@ export function checkCanHold(
   if (properties) checkSize(JSON.stringify(properties), quantity.toNumber(), 'hold.properties');
 }
 
-/** So much that it is sent in no time that anybody waits for. */
+/** Limit of 8 MiB, so that sending the events takes no noticeable time. */
 const EVENTS_BYTES_MAX = 8 * 1024 * 1024;
 
 function checkSize(text: string, event_count: number, field: string): void {
@@ -50,7 +51,7 @@ function checkSize(text: string, event_count: number, field: string): void {
   });
 }
 
-/** Of all of them together, but for their ids. */
+/** Size of all events in bytes, without their ids. */
 export function computeEventsBytes({ event_text, event_count }: CommittedEvents): number {
   return event_text === null ? 0 : Buffer.byteLength(event_text) * event_count;
 }
@@ -66,11 +67,11 @@ export type CommittedUsage = {
   readonly quantity: Decimal;
   readonly properties: Readonly<Record<string, unknown>>;
   readonly at: Milliseconds;
-  /** As who asked calls the properties. */
+  /** Name of the properties in the request, for errors. */
   readonly field?: string;
 };
 
-/** The text of one of them without its id, and how many there are. */
+/** JSON text of one event without its id, and the number of events. */
 export type CommittedEvents = { readonly event_text: string | null; readonly event_count: number };
 
 export function buildCommittedEvents(meter: CompiledMeter, used: CommittedUsage): CommittedEvents {
@@ -96,18 +97,18 @@ export function buildCommittedEvents(meter: CompiledMeter, used: CommittedUsage)
   return { event_text, event_count };
 }
 
-/** What a filter asks for where there is no choice. */
+/** Filters with exactly one allowed value are filled in. */
 function fillFilterValues({ definition }: CompiledMeter): Record<string, string> {
   const single = definition.filters.filter(({ values }) => values.length === 1);
   return Object.fromEntries(single.map(({ key, values }) => [key, values[0]!]));
 }
 
-/** As text: a JSON number could not say it exactly. */
+/** Decimal text, because a JSON number is not exact. */
 function toEventValue(quantity: Decimal, multiplier: Decimal | undefined): string {
   return (multiplier ? quantity.dividedBy(multiplier) : quantity).toFixed();
 }
 
-/** The meter's own way from an event to a number, so that what is counted is what was committed. */
+/** Uses the meter's own matching and aggregation, so that the counted quantity is the committed one. */
 function checkMeasured(
   meter: CompiledMeter,
   properties: Record<string, unknown>,
@@ -135,7 +136,7 @@ function checkMeasured(
     );
 }
 
-/** Each of them with its id: always the same bytes. */
+/** One text per event, with its id. The bytes are always identical. */
 export function buildEventTexts(id: string, { event_text, event_count }: CommittedEvents): string[] {
   if (event_text === null) return [];
   return Array.from({ length: event_count }, (_, index) =>
@@ -149,7 +150,7 @@ function insertEventId(text: string, event_id: string): string {
 
 export type StoredEventContent = { readonly content_crc: number; readonly content_hash: number };
 
-/** Whether what stands under the id is one of the events that the reservation with that id has become. */
+/** True if the stored event is one of the events of the reservation. */
 export function isCommitted(
   { id, event_text, event_count }: CommittedEvents & { readonly id: string },
   event: StoredEventContent & { readonly event_id: string },
@@ -158,7 +159,7 @@ export function isCommitted(
   const isNumbered = event.event_id === (place === 1 ? id : `${id}:${place}`);
   if (event_text === null || !isNumbered || !(place >= 1 && place <= event_count)) return false;
   const { crc, hash } = hashEventText(event_text);
-  // One that was stored before there was a second hash is told by its CRC alone.
+  // Events stored before the second hash was introduced are compared by their CRC only.
   return event.content_crc === crc && (event.content_hash === hash || event.content_hash === 0);
 }
 
@@ -174,7 +175,6 @@ function hashEventText(event_text: string): ContentHash {
   });
 }
 
-/** How many units one of them is. */
 export function computeUnitsPerEvent(quantity: Decimal, event_count: number): Decimal {
   return event_count === 0 ? ZERO : quantity.dividedBy(String(event_count));
 }

@@ -1,4 +1,4 @@
-/** What clients say of checks and reservations (docs/rules/reservations.md). */
+/** Requests to check, hold and commit (docs/rules/reservations.md). */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -11,49 +11,63 @@ export const ttlSeconds = wholeNumber.pipe(z.int().min(1).max(WEEK_SECONDS));
 
 export const holdShape = z.object({
   ttl_seconds: orNull(ttlSeconds).meta({
-    description: 'For how long, from 1 second to a week; as the setting `reservation_config` says when absent.',
+    description:
+      'Duration of the hold in seconds, from 1 to 604800 (a week). Default: the setting `reservation_config`.',
   }),
   on_expiry: orNull(anyCase(ON_EXPIRY)).meta({
     description:
-      'What becomes of it when nobody ends it in time; as the setting `reservation_config` says when absent.',
+      'Action if the hold is neither committed nor released in time. Default: the setting `reservation_config`.',
   }),
   properties: orNull(freeMap).meta({
-    description: 'Properties of the event that it becomes, such as those that the filters of the meter ask for.',
+    description: "Properties of the event that a commit creates, such as those that the meter's filters need.",
   }),
   metadata,
 });
 
 export const checkShape = z.object({
-  customer_id: orNull(z.string()).meta({ description: 'Whose it is; or `external_customer_id`.' }),
-  external_customer_id: orNull(z.string()).meta({ description: 'The customer by the id that its events name.' }),
+  customer_id: orNull(z.string()).meta({
+    description: 'Customer to check. Either this field or `external_customer_id` is required.',
+  }),
+  external_customer_id: orNull(z.string()).meta({
+    description: 'Your own id of the customer, as in its events. An alternative to `customer_id`.',
+  }),
   feature_id: orNull(z.string()).meta({
-    description: 'The feature that it wants to use; or its lookup key, or credits.',
+    description: 'Feature to check. Exactly one of `feature_id`, `feature_lookup_key` and `credits` is required.',
   }),
-  feature_lookup_key: orNull(keyText).meta({ description: 'The feature by its lookup key.' }),
+  feature_lookup_key: orNull(keyText).meta({
+    description: 'Lookup key of the feature. An alternative to `feature_id`.',
+  }),
   quantity: orNull(decimalText).meta({
-    description: 'How many units of a metered feature; 1 when absent, 0 asks whether anything is beyond the limit.',
+    description:
+      'Requested units of a metered feature, at least 0; default 1. 0 checks whether the current usage exceeds a limit, and cannot be held. Refused with `credits`.',
   }),
-  credits: orNull(decimalText).meta({ description: 'How many credits it wants to spend, instead of a feature.' }),
+  credits: orNull(decimalText).meta({
+    description: 'Requested credits; more than 0, at most 12 decimals. An alternative to a feature.',
+  }),
   wallet_id: orNull(z.string()).meta({
-    description: 'Of credits: the wallet; the one active prepaid wallet of the customer when absent.',
+    description: 'Wallet of the credits. Default: the active prepaid wallet of the customer. Refused for a feature.',
   }),
-  currency: orNull(z.string().length(3)).meta({ description: 'Of credits: which wallet, where it has several.' }),
-  hold: orNull(holdShape).meta({ description: 'Whether it is set apart, and how; null only asks.' }),
+  currency: orNull(z.string().length(3)).meta({
+    description: 'Currency that selects one of several wallets. Refused for a feature.',
+  }),
+  hold: orNull(holdShape).meta({ description: 'Holds the quantity if it is allowed. Null only checks.' }),
   idempotency_key: orNull(keyText).meta({
-    description: 'One key is one reservation: asked again, the same is answered, whatever is left by then.',
+    description:
+      'Idempotency key of the reservation. A repeated key returns the same reservation, whatever is left then. Refused without `hold`.',
   }),
 });
 export type ReservationCheckInput = z.output<typeof checkShape>;
 
 export const commitShape = z.object({
   quantity: orNull(decimalText).meta({
-    description: 'How many were used, less or more than are held; all of them when absent.',
+    description:
+      'Units or credits that were used; they may be less or more than the held quantity. Default: the held quantity.',
   }),
-  properties: orNull(freeMap).meta({ description: 'Properties of the event beside those of the reservation.' }),
+  properties: orNull(freeMap).meta({ description: 'Properties of the event in addition to those of the reservation.' }),
 });
 export type ReservationCommitInput = z.output<typeof commitShape>;
 
-/** What is asked about, and about one thing alone. */
+/** The request must name exactly one feature, or a number of credits. */
 export function checkReservationInput(request: ReservationCheckInput): void {
   const { feature_id, feature_lookup_key, credits, wallet_id, currency, quantity, hold, idempotency_key } = request;
   const named = [feature_id, feature_lookup_key, credits].filter((one) => one !== null);

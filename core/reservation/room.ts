@@ -1,7 +1,7 @@
 /**
- * Whether a customer may use so many units of a feature now (docs/rules/reservations.md, "What is answered"): what was used, what is held for others,
- * and what is asked for must fit into every limit that is hard; past one that is soft it goes on, and is told so. What the customer does not
- * have is refused, and what cannot be known goes as the setting says.
+ * Decides whether a customer may use a number of units of a feature now (docs/rules/reservations.md, "What is answered"). Used, held and
+ * requested units must fit into every hard limit. A soft limit may be exceeded, and the reason says so. A feature that the customer does
+ * not have is refused. If usage cannot be read, the setting decides.
  */
 import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../decimal.ts';
 import type { GrantMeasure } from '../entitlement/grants.ts';
@@ -19,31 +19,31 @@ export const REASONS = [
 ] as const;
 export type ReservationReason = (typeof REASONS)[number];
 
-/** One limit of the feature, in the window that runs. */
+/** One limit of the feature in the current window. */
 export type FeatureLimit = {
-  /** Null is unlimited. */
+  /** Null means unlimited. */
   readonly limit: Decimal | null;
   readonly is_soft_limit: boolean;
   readonly usage_reset_period: string | null;
-  /** Of what is granted bit by bit: what it is a limit of. */
+  /** Measure of a limit from usage-ordered grants; null for other limits. */
   readonly grant_measure: GrantMeasure | null;
   readonly window_start: string;
   readonly window_end: string | null;
-  /** As the reader of usage has counted it. */
+  /** Usage counted by the usage reader. */
   readonly counted: Decimal;
-  /** Committed, and not in what was counted. */
+  /** Committed units that are not in `counted`. */
   readonly committed: Decimal;
-  /** Of that what may be in what was counted after all: the answer of the reader is not of one moment. */
+  /** Part of `committed` that may already be in `counted`: the response of the reader is not from one instant. */
   readonly doubtful: Decimal;
-  /** For those who share the limit with the customer. */
+  /** Units held for other customers that share the limit. */
   readonly held_by_others: Decimal;
-  /** What so many units more use of a limit that is not one of units: the limit, and what was counted, are money. */
+  /** Converts units to the unit of the limit, if that is money: `limit` and `counted` are amounts then. */
   readonly worth?: (units: Decimal) => Decimal;
 };
 
 export type FeatureRoom =
   | { readonly kind: 'none'; readonly reason: 'not_entitled' | 'not_enabled' }
-  /** A feature that has no limits: it is there. */
+  /** The customer has the feature and nothing limits it. */
   | { readonly kind: 'open' }
   | { readonly kind: 'limited'; readonly limits: readonly FeatureLimit[]; readonly as_of: string }
   /** Usage could not be read. */
@@ -52,9 +52,11 @@ export type FeatureRoom =
 export type ReservationVerdict = {
   readonly allowed: boolean;
   readonly reason: ReservationReason;
-  /** Of one that is not allowed: whether it would be if nothing were in doubt. Else whether its numbers are: it is worth looking again. */
+  /**
+   * If rejected: true if it would be allowed without the doubtful units. If allowed: true if its numbers are doubtful. Retrying may help.
+   */
   readonly is_doubtful: boolean;
-  /** Of one that is not allowed either way: whether its numbers are in doubt. */
+  /** For a rejection that does not depend on doubtful units: true if its numbers are doubtful. */
   readonly is_unclear?: boolean;
 };
 
@@ -89,7 +91,7 @@ function identityWorth(units: Decimal): Decimal {
   return units;
 }
 
-/** A limit as it is answered: what was committed was used, whether it was counted yet or not. `held` is of the customer. */
+/** Limit as it is returned. Committed units are used, whether counted yet or not. `held` is the quantity held for the customer. */
 export function showLimit(of: FeatureLimit, held: Decimal) {
   const { counted, committed, doubtful: _, held_by_others, limit, worth = identityWorth, ...fields } = of;
   const used = counted.plus(worth(committed));
@@ -103,7 +105,7 @@ export function showLimit(of: FeatureLimit, held: Decimal) {
   };
 }
 
-/** Of which the least is left: the answer is about it. Hard ones come before soft ones, and those that are unlimited last. */
+/** Limit with the least left, which the response describes. Hard limits come before soft ones; unlimited ones come last. */
 export function findTightestLimit(limits: readonly FeatureLimit[]): FeatureLimit | undefined {
   const left = ({ limit, counted, committed, held_by_others, worth = identityWorth }: FeatureLimit) =>
     limit?.minus(counted).minus(worth(committed.plus(held_by_others))) ?? null;
@@ -114,7 +116,7 @@ export function findTightestLimit(limits: readonly FeatureLimit[]): FeatureLimit
   })[0];
 }
 
-/** What can be spent of a wallet: the credits that can be used, less what they will pay and what is held of them. */
+/** Spendable credits of a wallet: usable credits less its debt, unpaid usage and holds. */
 export function computeSpendable(of: {
   readonly usable: Decimal;
   readonly owed: DecimalInput;
@@ -124,11 +126,11 @@ export function computeSpendable(of: {
   return of.usable.minus(sumDecimals([new Decimal(of.owed), of.unpaid, of.held]));
 }
 
-/** Of credits: null is what cannot be known. */
+/** `left` is null if the spendable credits are unknown. */
 export function deriveCreditsVerdict(of: {
   readonly is_active: boolean;
   readonly left: Decimal | null;
-  /** Whether it leaves what others were promised. */
+  /** True if enough remains for other holds. */
   readonly keepsPromises: boolean;
   readonly quantity: Decimal;
   readonly when_in_doubt: 'deny' | 'allow';

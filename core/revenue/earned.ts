@@ -1,6 +1,6 @@
 /**
- * What of an amount is earned in a range of time: an amount is earned evenly over the time that it pays for, and what pays for no time
- * at its instant (docs/rules/costs.md, "When it is earned"). Ranges side by side add up to the amount to the last minor unit.
+ * Part of an amount that is earned in a range of time. An amount is earned evenly over its service period; without a period, at its instant
+ * (docs/rules/costs.md, "When it is earned"). Consecutive ranges sum to the amount, to the last minor unit.
  */
 import { type Decimal, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -17,7 +17,7 @@ export function computeEarned(range: Period, { amount, currency, service }: Earn
   return until(to).minus(until(from));
 }
 
-/** Rounded is what has been earned up to an instant, so that nothing is lost between two of them. */
+/** The cumulative amount is rounded, so that rounding loses nothing between two instants. */
 function computeEarnedUntil(at: number, { amount, currency, service: { start, end } }: EarnedAmount): Decimal {
   if (at === end) return amount;
   return roundMoney(amount.times(at - start).dividedBy(end - start), currency);

@@ -1,4 +1,4 @@
-/** A line of an invoice as revenue: whose time it pays for, what it is, and how final (docs/rules/costs.md, "What is revenue"). */
+/** Revenue of an invoice line: its service period, its kind and its status (docs/rules/costs.md, "What is revenue"). */
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
@@ -35,7 +35,9 @@ export type EarnedLine = {
   >;
 };
 
-/** What a line that says no time pays for is the time of its invoice, and else the instant at which that became final, or was made. */
+/**
+ * Service period of the line. Fallbacks: the period of the invoice, then the instant of its finalization, then the instant of its creation.
+ */
 export function deriveServicePeriod({ line, invoice }: Pick<EarnedLine, 'line' | 'invoice'>): Period {
   const timed = [line, invoice].find(({ period_start, period_end }) => period_start || period_end);
   const at = invoice.finalized_at ?? invoice.created_at;
@@ -43,7 +45,7 @@ export function deriveServicePeriod({ line, invoice }: Pick<EarnedLine, 'line' |
   return { start, end: toInstant(timed?.period_end ?? timed?.period_start ?? at) };
 }
 
-/** Usage is what a meter has measured; all else is fixed, also what was lacking to a commitment. */
+/** Usage was measured by a meter. Everything else is fixed, including the true-up of a commitment. */
 export function toRevenueKind({ price_type }: Pick<InvoiceLineItem, 'price_type'>): 'usage' | 'fixed' {
   return price_type === 'USAGE' ? 'usage' : 'fixed';
 }

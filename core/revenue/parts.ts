@@ -1,7 +1,4 @@
-/**
- * Revenue of one currency, and by name what lies between it and what invoices come to (docs/rules/costs.md, "Revenue and invoices
- * agree").
- */
+/** Revenue of one currency, with the named differences to the invoice totals (docs/rules/costs.md, "Revenue and invoices agree"). */
 import { type Decimal, ZERO } from '../decimal.ts';
 import type { InvoiceStatus } from '../invoice/record.ts';
 
@@ -25,7 +22,7 @@ export const NO_REVENUE: RevenueParts = Object.fromEntries(REVENUE_PARTS.map((pa
 export type EarnedRevenue = {
   readonly kind: 'usage' | 'fixed';
   readonly amount: Decimal;
-  /** Null where it stands on no invoice yet. */
+  /** Null if the amount is on no invoice yet. */
   readonly invoice_status: InvoiceStatus | null;
 };
 
@@ -33,7 +30,6 @@ export function sumRevenue({ usage, fixed }: RevenueParts): Decimal {
   return usage.plus(fixed);
 }
 
-/** Sums by currency, of any number of amounts. */
 export class RevenueSums {
   readonly byCurrency = new Map<string, RevenueParts>();
 
@@ -48,7 +44,7 @@ export class RevenueSums {
   }
 }
 
-/** What was skipped has nothing to pay, and will not change by itself. */
+/** A skipped invoice counts as finalized: nothing is to be paid, and it never changes by itself. */
 function toRevenuePart(status: EarnedRevenue['invoice_status']): RevenuePart {
   if (status === null) return 'open';
   return status === 'DRAFT' ? 'drafts' : 'finalized';

@@ -1,5 +1,5 @@
 /**
- * Credits that are bought are paid before anything is used: what they pay for later is the revenue, and their purchase is none
+ * A purchase of credits is not revenue: it is paid before anything is used. The usage that the credits pay for later is the revenue
  * (docs/rules/costs.md, "What is revenue").
  */
 import { isPurchaseKey } from '../invoice/own-key.ts';

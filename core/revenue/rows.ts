@@ -1,6 +1,6 @@
 /**
- * The rows from which dashboards are answered: final invoices by the instant at which what they charge began to be served, and what
- * recurs by the month (docs/rules/revenue.md).
+ * Rows that dashboards read: amounts of final invoices by the start of their service period, and monthly recurring charges
+ * (docs/rules/revenue.md).
  */
 
 import type { PricedItem } from '../billing/line-amount.ts';
@@ -13,10 +13,10 @@ import type { Milliseconds } from '../time/instant.ts';
 import { deriveServicePeriod, type EarnedLine, toRevenueKind } from './line.ts';
 import { isPrepayment } from './prepayment.ts';
 
-/** What a charge of some instant comes to. */
+/** Sum of the charges whose service period starts at one instant. */
 export type RevenueCell = { readonly earned_at: Milliseconds; readonly usage: Decimal; readonly fixed: Decimal };
 
-/** Of a customer, a currency and a year of UTC, in order of time; without a cell nothing was earned in it. */
+/** Revenue of a customer in a currency and UTC year, ordered by time. A row without cells has no revenue. */
 export type RevenueRow = {
   readonly customer_id: string;
   readonly currency: string;
@@ -24,14 +24,14 @@ export type RevenueRow = {
   readonly cells: readonly RevenueCell[];
 };
 
-/** A line, and whose revenue it is: that of who has the subscription, whoever is invoiced. */
+/** A line with the customer that owns its revenue: the customer of the subscription, even if another one is invoiced. */
 export type OwnedLine = EarnedLine & { readonly owner_id: string };
 
 export function toRevenueKey({ customer_id, currency, year }: Omit<RevenueRow, 'cells'>): string {
   return JSON.stringify([customer_id, currency, year]);
 }
 
-/** One row for each customer, currency and year of the lines; only final and skipped invoices count in it. */
+/** One row for each customer, currency and year of the lines. Only finalized and skipped invoices count. */
 export function buildRevenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
   const counted = lines.filter(({ invoice }) => !isPrepayment(invoice));
   const placed = counted.map((one) => {
@@ -47,7 +47,7 @@ export function buildRevenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
 
 type PlacedLine = { readonly one: OwnedLine; readonly earned_at: Milliseconds };
 
-/** What is skipped has nothing to pay, and may give back what was charged: into the wallet. */
+/** A skipped invoice counts too: nothing is to be paid, but it may credit earlier charges into the wallet. */
 const SETTLED: readonly InvoiceStatus[] = ['FINALIZED', 'SKIPPED'];
 
 function buildCells(placed: readonly PlacedLine[]): RevenueCell[] {
@@ -78,18 +78,18 @@ export type RecurringRow = {
   readonly monthly: Decimal;
 };
 
-/** Beyond every period of an invoice, and within what the store can say. */
+/** Later than every invoice period, and within the range of the store. */
 const NEVER: Milliseconds = Date.UTC(2200, 0, 1);
 
 type RecurringTerms = {
   readonly customer_id: string;
   readonly currency: string;
-  /** Whether the subscription is charged at all, now or in the past. */
+  /** True if the subscription is charged, now or in the past. */
   readonly is_charged: boolean;
   readonly end_ms: Milliseconds | null;
 };
 
-/** What a fixed line comes to by the month, rounded as a line is; 0 where it is never charged, and of what comes once. */
+/** Monthly amount of a fixed line, rounded like a line; 0 for usage, for one-time charges and for lines that are never charged. */
 export function buildRecurringRow(
   item: PricedItem,
   { customer_id, currency, is_charged, end_ms }: RecurringTerms,

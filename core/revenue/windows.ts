@@ -1,4 +1,4 @@
-/** The windows of a dashboard: cut at the clock of UTC, the first and the last by the range (docs/rules/revenue.md, "Windows"). */
+/** Windows of a dashboard: aligned to UTC, with the first and last cut at the range (docs/rules/revenue.md, "Windows"). */
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type WindowSize, windowStarts } from '../time/window.ts';
@@ -9,12 +9,12 @@ export function cutWindows({ start, end }: Period, size: WindowSize): Period[] {
   return bounds.slice(1).map((until, index) => ({ start: bounds[index]!, end: until }));
 }
 
-/** What is to come recurs as it does now: the running window ends now, and those after it have no movement yet. */
+/** Future windows are dropped because they have no movement yet, and the running window ends now. */
 export function filterBegun(now: Milliseconds, windows: readonly Period[]): Period[] {
   return windows.filter(({ start }) => start < now).map(({ start, end }) => ({ start, end: Math.min(end, now) }));
 }
 
-/** So many days are shown day by day, and more by the month. */
+/** Longest range in days that is shown by day; a longer one is shown by month. */
 const DAYS_SHOWN_MAX = 62;
 const DAY_MS = 86_400_000;
 
@@ -24,7 +24,7 @@ export function selectWindowSize({ start, end }: Period): WindowSize {
 
 const MONTH_NAMES = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** As people read it: `Jan 2026`, and of anything that is no month its day. */
+/** Label for people: `Jan 2026` for a month, else the day, with the time for windows shorter than a day. */
 export function formatWindowLabel(start: Milliseconds, size: WindowSize): string {
   const at = new Date(start);
   return size === 'MONTH'

@@ -1,8 +1,8 @@
-/** How long the time of each file of a scheduled task is, and where it begins: at whole multiples since 1970, in UTC. */
+/** Interval of each file of a scheduled task; it starts at whole multiples since 1970, in UTC. */
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 
-/** `custom` is known and not allowed. */
+/** `custom` is a known value that is refused. */
 export const INTERVALS = ['15MIN', '30MIN', 'hourly', 'daily', 'custom'] as const;
 export type ExportInterval = (typeof INTERVALS)[number];
 
@@ -15,19 +15,16 @@ const LENGTH_MS: Readonly<Record<ExportInterval, Milliseconds>> = {
   custom: 10 * MINUTE_MS,
 };
 
-/** The one in which the instant lies. */
 export function findInterval(interval: ExportInterval, at_ms: Milliseconds): Period {
   const length = LENGTH_MS[interval];
   const start = Math.floor(at_ms / length) * length;
   return { start, end: start + length };
 }
 
-/** The one that begins where this one ends. */
 export function computeNextInterval(interval: ExportInterval, { end }: Period): Period {
   return { start: end, end: end + LENGTH_MS[interval] };
 }
 
-/** The last one that is over. */
 export function findLastWholeInterval(interval: ExportInterval, now_ms: Milliseconds): Period {
   const { start } = findInterval(interval, now_ms);
   return { start: start - LENGTH_MS[interval], end: start };

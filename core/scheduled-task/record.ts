@@ -1,4 +1,4 @@
-/** A scheduled task: what is exported again and again, whereto, and how (docs/rules/exports.md, "Scheduled exports"). */
+/** A scheduled task exports records regularly to a destination in a format (docs/rules/exports.md, "Scheduled exports"). */
 import { z } from 'zod';
 import type { ProviderType } from '../connection/record.ts';
 import { invalid } from '../error.ts';
@@ -12,7 +12,7 @@ export const ENCRYPTIONS = ['AES256', 'aws:kms', 'aws:kms:dsse'] as const;
 
 const KEY_PREFIX_MAX = 500;
 const FILE_SIZE_MB_MAX = 1_000_000;
-/** Names of folders, one after the other; none leads out of where they are. */
+/** Folder names separated by slashes; none leads out of its parent. */
 const KEY_PREFIX = /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[\w .=@()+-]+(?:\/[\w .=@()+-]+)*$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 
@@ -26,46 +26,54 @@ const keyPrefix = z
 
 export const jobConfig = z.object({
   bucket: orNull(z.string().regex(BUCKET, { error: 'must be the name of a bucket' })).meta({
-    description: 'Of S3: the bucket.',
+    description: 'Bucket of S3; required for S3, refused for a directory.',
   }),
   region: orNull(z.string().regex(/^[a-z0-9-]{1,50}$/, { error: 'must be a region such as eu-central-1' })).meta({
-    description: 'Of S3: its region; us-east-1 when absent.',
+    description: 'Region of S3. Default: us-east-1. Refused for a directory.',
   }),
-  key_prefix: orDefault(keyPrefix, '').meta({ description: 'The folder in which files are written.' }),
-  format: orDefault(exportFormat, 'CSV').meta({ description: 'CSV or PARQUET; CSV when absent.' }),
-  compression: orDefault(compression, 'none').meta({ description: 'Whether files are packed.' }),
+  key_prefix: orDefault(keyPrefix, '').meta({
+    description: 'Folder of the files, at most 500 characters; `.` and `..` are refused. Default: none.',
+  }),
+  format: orDefault(exportFormat, 'CSV').meta({ description: 'Format of the files: CSV or PARQUET. Default: CSV.' }),
+  compression: orDefault(compression, 'none').meta({
+    description: 'Compression of the files: none or gzip. Default: none.',
+  }),
   bom: orDefault(z.boolean(), false).meta({
-    description: 'Of CSV: whether a file begins with a byte order mark, by which Excel knows UTF-8; not when absent.',
+    description:
+      'Whether a CSV file begins with a byte order mark, by which Excel recognizes UTF-8. Default: false. Refused for PARQUET.',
   }),
   max_file_size_mb: orNull(z.int().min(1).max(FILE_SIZE_MB_MAX)).meta({
-    description: 'Cuts a file into parts of at most so many MiB before they are packed; one file when absent.',
+    description: 'Maximum size of a part of a file in MiB before compression, from 1 to 1,000,000. Default: one file.',
   }),
   encryption: orNull(anyCase(ENCRYPTIONS)).meta({
-    description: 'Of S3: how files are encrypted there; as the bucket has it when absent.',
+    description: 'Server-side encryption of S3. Default: that of the bucket. Refused for a directory.',
   }),
   endpoint_url: orNull(z.url({ protocol: /^https?$/, error: 'must be an https URL' }).max(2_048)).meta({
-    description: 'Where S3 is; that of AWS when absent.',
+    description:
+      'URL of the S3 service: a public https host without path, query or fragment. Default: that of AWS. Refused for a directory.',
   }),
   use_path_style: orNull(z.boolean()).meta({
     description:
-      'Whether the bucket stands in the path of an address, and not in its host; where `endpoint_url` is, it does.',
+      'Whether the bucket is in the path of the URL instead of the host. Default: true if `endpoint_url` is set, else false. Refused for a directory.',
   }),
-  virtual_host_style: orNull(z.boolean()).meta({ description: 'The opposite of `use_path_style`, in other words.' }),
+  virtual_host_style: orNull(z.boolean()).meta({
+    description: 'The opposite of `use_path_style`; equal values of both are refused. Refused for a directory.',
+  }),
   export_metadata_fields: orDefault(z.array(metadataField).max(METADATA_FIELDS_MAX), []).meta({
-    description: 'Columns that are made of metadata, behind the others.',
+    description: 'Columns from metadata, after the other columns; at most 50.',
   }),
 });
 export type JobConfig = z.output<typeof jobConfig>;
 
 export const scheduledTaskShape = z.object({
   id: z.string(),
-  connection_id: z.string().meta({ description: 'Whereto the files are written.' }),
-  entity_type: anyCase(EXPORT_ENTITY_TYPES).meta({ description: 'What the records of a file are.' }),
+  connection_id: z.string().meta({ description: 'Connection that the files are written to.' }),
+  entity_type: anyCase(EXPORT_ENTITY_TYPES).meta({ description: 'Type of the exported records.' }),
   interval: anyCase(INTERVALS).meta({
-    description: 'How long the time of a file is: 15MIN, 30MIN, hourly or daily, by the clock of UTC.',
+    description: 'Interval of each file, aligned to UTC: 15MIN, 30MIN, hourly or daily; `custom` is refused.',
   }),
-  enabled: z.boolean().meta({ description: 'Whether files are written by themselves.' }),
-  job_config: jobConfig.meta({ description: 'Where in the connection, and in which form.' }),
+  enabled: z.boolean().meta({ description: 'Whether files are written automatically.' }),
+  job_config: jobConfig.meta({ description: 'Destination within the connection, and format of the files.' }),
   ...baseFields,
 });
 export type ScheduledTask = z.output<typeof scheduledTaskShape>;
@@ -75,7 +83,7 @@ type ScheduledTaskInput = Pick<ScheduledTask, 'interval' | 'job_config'> & {
   may_be_private: boolean;
 };
 
-/** What goes together: an interval that there is, a bucket where files go to S3 and none where they do not, https to others. */
+/** Rules across fields: the interval is supported, S3 has a bucket and a directory has none, and an endpoint uses https. */
 export function checkScheduledTask({ interval, job_config, provider_type, may_be_private }: ScheduledTaskInput): void {
   if (interval === 'custom') throw invalid('interval', 'custom is not allowed', { allowed: INTERVALS.slice(0, -1) });
   const { bucket, endpoint_url, use_path_style, virtual_host_style } = job_config;
@@ -87,7 +95,7 @@ export function checkScheduledTask({ interval, job_config, provider_type, may_be
     throw invalid('job_config.virtual_host_style', 'is the opposite of use_path_style');
 }
 
-/** An address alone, of a host whose own address is public; where a name leads is seen when it is connected to. Nothing of it is said again. */
+/** Host only, with a public address. The address that a name resolves to is checked when connecting. Errors do not repeat the URL. */
 function checkEndpoint(endpoint_url: string, may_be_private: boolean): void {
   const field = 'job_config.endpoint_url';
   const { protocol, hostname, username, password, pathname, search, hash } = new URL(endpoint_url);
@@ -100,7 +108,7 @@ function checkEndpoint(endpoint_url: string, may_be_private: boolean): void {
 
 const S3_FIELDS = ['bucket', 'region', 'encryption', 'endpoint_url', 'use_path_style', 'virtual_host_style'] as const;
 
-/** Of a folder, where file systems end it. */
+/** Limit of file systems for the name of a folder. */
 const FOLDER_NAME_MAX = 255;
 
 function checkForDirectory(job_config: JobConfig): void {
@@ -111,7 +119,6 @@ function checkForDirectory(job_config: JobConfig): void {
   if (unexpected) throw invalid(`job_config.${unexpected}`, 'is of S3, and the connection is a directory');
 }
 
-/** Whether the bucket stands in the path. */
 export function hasPathStyle({ use_path_style, virtual_host_style, endpoint_url }: JobConfig): boolean {
   if (use_path_style !== null) return use_path_style;
   if (virtual_host_style !== null) return !virtual_host_style;

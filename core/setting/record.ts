@@ -1,6 +1,6 @@
 /**
- * Settings: what a tenant, or one of its environments, wants otherwise than by default. A key has one shape and one default;
- * what is stored is only what differs, and what is read is whole (docs/rules/records.md, "Settings").
+ * Settings of a tenant or environment that differ from the defaults. A key has one shape and one default. Only differing fields are stored;
+ * a read returns the whole setting (docs/rules/records.md, "Settings").
  */
 import { z } from 'zod';
 import { isGrouping } from '../analytics/group-by.ts';
@@ -21,9 +21,9 @@ type SettingShape = z.ZodObject;
 type SettingKind = {
   readonly shape: SettingShape;
   readonly default: Readonly<Record<string, unknown>>;
-  /** What lies above the environments is one for all of them. */
+  /** A setting of the tenant applies to all its environments. */
   readonly reach: 'tenant' | 'environment';
-  /** Rules that concern more than one field. */
+  /** Checks rules across several fields. */
   readonly check?: (value: never) => void;
 };
 
@@ -46,7 +46,7 @@ const invoiceConfig = z.strictObject({
   finalization_delay_seconds: between(0, 365 * DAY_SECONDS),
 });
 
-/** Who sends the invoice, as its document says; what the tenant says of itself where it is null. */
+/** Sender of the invoice on its document. If null, the data of the tenant is used. */
 const company = z.strictObject({
   name: text(255).min(1),
   lines: z.array(text(255)).max(12).default([]),
@@ -86,7 +86,6 @@ const mandateLimit = z.strictObject({
 });
 const free = z.record(z.string(), z.unknown());
 
-/** One line to list a setting. */
 export const SETTINGS = {
   invoice_config: {
     reach: 'environment',
@@ -247,20 +246,20 @@ export function parseSettingKey(text: string): SettingKey {
   return known;
 }
 
-/** Whether anything differs from the default. */
+/** True if any field differs from the default. */
 export function isSet(stored: SettingFields | undefined): boolean {
   return stored !== undefined && Object.keys(stored).length > 0;
 }
 
-/** What is read: the default, and over it what is stored. */
+/** Defaults, overridden by the stored fields. */
 export function toWholeSetting<Key extends SettingKey>(key: Key, stored: SettingFields | undefined): SettingValue<Key> {
   const { shape, default: preset } = SETTINGS[key] as SettingKind;
   return shape.parse({ ...preset, ...stored }) as SettingValue<Key>;
 }
 
 /**
- * What is stored after a change: a field that is sent takes the place of that before, null that of the default. The result
- * is checked as a whole, and a fault names its field.
+ * Fields to store after a change. A sent field replaces the stored one; null restores the default. The result is checked as a whole, and an
+ * error names its field.
  */
 export function applySettingChange(
   key: SettingKey,
@@ -276,7 +275,7 @@ export function applySettingChange(
   return Object.fromEntries(fields.map((field) => [field, (parsed.data as Record<string, unknown>)[field]]));
 }
 
-/** The fields stand in the key `value` of the request. */
+/** Prefixes the paths of errors, because the fields are in the key `value` of the request. */
 function toValueError(error: z.ZodError): z.ZodError {
   return new z.ZodError(
     error.issues.map((issue) => {

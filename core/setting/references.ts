@@ -1,10 +1,10 @@
-/** Which records a change of a setting names: they must be there (docs/rules/records.md, "Settings"). */
+/** Records that a change of a setting names; they must exist (docs/rules/records.md, "Settings"). */
 import { type SettingKey, type SettingValue, toWholeSetting } from './record.ts';
 
 export type SettingReference = { readonly kind: 'plan' | 'feature' | 'meter' | 'payment_gateway'; readonly id: string };
 type SettingReferenceFields = Readonly<Record<string, unknown>>;
 
-/** Those of the fields that are sent: what was named before may have been archived since. */
+/** Only sent fields count: a record that was named earlier may have been archived since. */
 export function listSettingReferences(
   key: SettingKey,
   value: SettingReferenceFields,

@@ -1,6 +1,6 @@
 /**
- * A change of a price that lies ahead when a subscription starts: it takes both prices over, and is charged once
- * (docs/rules/subscriptions.md, "What is taken over from the plan").
+ * Price changes that are scheduled when a subscription starts. The subscription takes both prices over and is charged
+ * once (docs/rules/subscriptions.md, "What is taken over from the plan").
  */
 import { type BilledItem, type BilledSubscription, roundUpToPeriodEnd } from '../billing/charges.ts';
 import type { Price } from '../price/record.ts';
@@ -14,8 +14,8 @@ export type ScheduledPriceInput = {
 };
 
 /**
- * Of what is charged once the first price only; and of a meter that never resets each price for whole periods, since two
- * lines in one would charge what stands twice. The prices are in the order of their making.
+ * A one-time charge takes only its first price. A meter that never resets takes each price for whole periods, because
+ * two lines in one period would charge its level twice. `prices` are in the order of creation.
  */
 export function planScheduledPrices(prices: readonly Price[], context: ScheduledPriceInput): Price[] {
   const ends = new Map<string, string | null>();
@@ -35,7 +35,7 @@ function isNeverReset({ meter_id }: Price, { reset_usage }: ScheduledPriceInput)
   return meter_id !== null && reset_usage.get(meter_id) === 'NEVER';
 }
 
-/** `before`: until when the price before it is charged. */
+/** `before`: end of the preceding price (ISO timestamp), or null. */
 function alignToPeriods(price: Price, before: string | null, { billed, now }: ScheduledPriceInput): Price {
   const priceStart = price.start_date ? toInstant(price.start_date) : billed.start_ms;
   const start = before === null ? priceStart : Math.max(priceStart, toInstant(before));

@@ -1,6 +1,6 @@
 /**
- * When a subscription starts, what its periods are anchored to and what its first period is
- * (docs/rules/periods.md, "Anniversary and calendar"). The start is kept to the millisecond.
+ * Derives the start, the anchor and the first period of a subscription (docs/rules/periods.md, "Anniversary and
+ * calendar"). The start has millisecond precision.
  */
 
 import { invalid } from '../error.ts';
@@ -35,7 +35,6 @@ export function planFirstPeriod(terms: CalendarTerms, now: Milliseconds): Subscr
   };
 }
 
-/** What periods that begin then are anchored to. */
 export function deriveAnchor(start: Milliseconds, terms: CalendarTerms): number {
   if (terms.billing_cycle === 'calendar') {
     if (terms.billing_anchor) throw invalid('billing_anchor', 'is accepted only when billing_cycle is anniversary');
@@ -44,7 +43,10 @@ export function deriveAnchor(start: Milliseconds, terms: CalendarTerms): number 
   return terms.billing_anchor ? toInstant(terms.billing_anchor) : start;
 }
 
-/** When a subscription that lies ahead is opened: at its start, or that of its trial; null where that has come. */
+/**
+ * Instant at which a subscription with a future start opens: its start, or the start of its trial. Null if that instant
+ * has passed.
+ */
 export function findOpening({ current_period_start }: Pick<Subscription, 'current_period_start'>, now: Milliseconds) {
   return toInstant(current_period_start) > now ? current_period_start : null;
 }
@@ -57,7 +59,7 @@ function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds
   }
 }
 
-/** Each period that is over is invoiced: so many are the past of a daily subscription since 13 years. */
+/** Each past period gets an invoice. This bound equals about 13 years of a daily subscription. */
 const PAST_PERIODS_MAX = 5_000;
 const DAY_MS = 86_400_000;
 

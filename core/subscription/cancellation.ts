@@ -1,7 +1,7 @@
 /**
- * When a cancellation takes effect and what it changes on the record (docs/rules/subscriptions.md, "Cancellation"). A
- * backdated date must lie after the start of the running period: what was invoiced already is not taken back here. Draft,
- * cancelled, scheduled and inherited subscriptions are refused.
+ * Plans when a cancellation takes effect and how it changes the record (docs/rules/subscriptions.md, "Cancellation"). A
+ * backdated date must lie after the start of the running period, because earlier invoices are not credited here. Draft,
+ * cancelled and inherited subscriptions, and those with a scheduled cancellation, are refused.
  */
 
 import { invalid } from '../error.ts';
@@ -15,9 +15,9 @@ export type CancellationRequest = {
 };
 
 export type Cancellation = {
-  /** When it ends, or ended. */
+  /** Instant at which the subscription ends or ended. */
   effective_date: string;
-  /** What changes on the record now. */
+  /** Changes that apply to the record immediately. */
   changes: Partial<Subscription>;
 };
 
@@ -76,7 +76,7 @@ function parseFutureCancellation(cancel_at: string | null | undefined, now: Mill
   return at;
 }
 
-/** One that has not begun ends at its start, having lasted no time. */
+/** A subscription that has not begun ends at its start, with no duration. */
 function planImmediateEnd(effective: Milliseconds, subscription: Subscription, now: Milliseconds): Cancellation {
   const end = Math.max(effective, toInstant(subscription.start_date));
   return {
@@ -90,7 +90,10 @@ function planImmediateEnd(effective: Milliseconds, subscription: Subscription, n
   };
 }
 
-/** Billing ends at `cancel_at`, also inside the running period; the period itself stays, so that this can be undone. */
+/**
+ * Billing ends at `cancel_at`, also inside the running period. The period itself stays, so that the cancellation can be
+ * undone.
+ */
 function planScheduledEnd(at: Milliseconds, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
   if (subscription.end_date && at > toInstant(subscription.end_date)) {
     throw invalid('cancel_at', 'lies after the end of the subscription', { end_date: subscription.end_date });

@@ -1,4 +1,4 @@
-/** What a change of a subscription did, or would do: the lines, the subscriptions and the invoices that it touched. */
+/** Lines, subscriptions and invoices that a change of a subscription touched, or would touch in a preview. */
 import type { InvoiceWithLines } from '../invoice/record.ts';
 import type { WalletTransaction } from '../wallet/record.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
@@ -34,7 +34,7 @@ export function toChangedLine(
   return { id, price_id, quantity, start_date, end_date, change_action };
 }
 
-/** A change that touches nothing but other subscriptions. */
+/** Result of a change that touches only other subscriptions. */
 export function toChangedSubscriptions(
   changes: readonly { record: Subscription; action: ChangedSubscription['action'] }[],
 ): ChangedResources {

@@ -1,7 +1,7 @@
 /**
- * Subscriptions that belong together (docs/rules/subscriptions.md, "Families"). A parent counts the usage of the customers
- * who inherit from it; a group is billed on the invoice of its parent; a delegated one is paid by another customer. A
- * subscription is in one of these at most.
+ * Relations between subscriptions (docs/rules/subscriptions.md, "Families"). A parent counts the usage of the customers
+ * who inherit from it. A group is billed on the invoice of its parent. A delegated subscription is paid by another
+ * customer. A subscription has one of these relations at most.
  */
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -11,9 +11,9 @@ import type { CreateSubscription, Subscription } from './record.ts';
 
 export type SubscriptionHierarchy =
   | { readonly kind: 'alone' }
-  /** Takes part in a parent's subscription, which counts its usage. */
+  /** The subscription takes part in a parent's subscription, which counts its usage. */
   | { readonly kind: 'inherited'; readonly parent_subscription_id: string; readonly field: string }
-  /** Somebody else pays: the customer with this external id, or that of the parent subscription. */
+  /** Another customer pays: the one with this external id, or the customer of the parent subscription. */
   | { readonly kind: 'delegated'; readonly invoicing_customer_external_id: string }
   | { readonly kind: 'delegated'; readonly parent_subscription_id: string }
   | { readonly kind: 'parent'; readonly external_customer_ids: readonly string[] }
@@ -31,7 +31,7 @@ const INHERITANCE_FIELDS = [
   'grouped_invoicing_children_to_create',
 ] as const;
 
-/** What a request for a new subscription asks to belong to; more than one is refused. */
+/** Derives the relation that a create request names. A request with more than one relation is refused. */
 export function parseHierarchy(
   request: Pick<CreateSubscription, 'inheritance' | 'parent_subscription_id' | 'invoice_billing'>,
 ): SubscriptionHierarchy {
@@ -65,7 +65,7 @@ function parseInheritance(inheritance: NonNullable<CreateSubscription['inheritan
   return { kind: 'group', subscription_ids, children };
 }
 
-/** The two ways to name a group's children go together; nothing else does. */
+/** A request may combine the two ways to name a group's children, and no other fields. */
 function checkOneKind({ inheritance, parent_subscription_id }: Parameters<typeof parseHierarchy>[0]): void {
   const named = INHERITANCE_FIELDS.filter((field) => {
     const value = inheritance?.[field];
@@ -81,7 +81,10 @@ export function checkDistinct(field: string, values: readonly string[]): void {
   if (twice !== undefined) throw invalid(field, `names ${twice} twice`);
 }
 
-/** A threshold invoices one subscription of its own usage before its period ends (docs/rules/subscriptions.md, "Families"). */
+/**
+ * A threshold invoices the usage of a single subscription before its period ends (docs/rules/subscriptions.md,
+ * "Families").
+ */
 export function checkNoThreshold(threshold: string | null | undefined, kind: SubscriptionHierarchy['kind']): void {
   if (kind === 'alone' || !hasThreshold({ auto_invoice_threshold: threshold })) return;
   throw invalid('auto_invoice_threshold', 'is for standalone subscriptions only');
@@ -107,7 +110,7 @@ export type HierarchyParent = HierarchyMember;
 
 const LIVE_STATUSES: readonly string[] = ['active', 'trialing'];
 
-/** Who may be the parent of inherited subscriptions: nobody's child, and no one who is invoiced between periods. */
+/** A parent of inherited subscriptions has no parent itself and no invoice threshold. */
 export function checkCanHaveInherited(parent: HierarchyParent): void {
   checkParentType(parent);
   if (hasThreshold(parent))
@@ -118,7 +121,7 @@ function hasThreshold({ auto_invoice_threshold: threshold }: Pick<HierarchyMembe
   return new Decimal(threshold || 0).gt(0);
 }
 
-/** Whether a subscription may be invoiced with a parent: both live, and their periods are the same. */
+/** A subscription joins the invoice of a parent only if both are live and their periods are equal. */
 export function checkGroupable(child: HierarchyMember, parent: HierarchyParent, field: string): void {
   checkParentType(parent);
   if (!LIVE_STATUSES.includes(parent.subscription_status))
@@ -137,7 +140,7 @@ export function checkGroupable(child: HierarchyMember, parent: HierarchyParent, 
   checkSamePeriods(child, parent, refused);
 }
 
-/** Of a child that is made with its parent: a trial of one alone has another first period. */
+/** Check for a child that is created with its parent. If only one of them has a trial, their first periods differ. */
 export function checkSamePeriod(child: HierarchyMember, parent: HierarchyParent): void {
   if (toInstant(child.current_period_end) === toInstant(parent.current_period_end)) return;
   throw invalid('inheritance.grouped_invoicing_children_to_create', 'has another first period than its parent', {
@@ -153,7 +156,10 @@ function checkSamePeriods(child: HierarchyMember, parent: HierarchyParent, refus
     throw refused('is in another period than the parent: try again when both are invoiced up to now');
 }
 
-/** By the subscription's own clock. Weeks and days have no day of the month: that they end together says all. */
+/**
+ * Formatted in the subscription's own timezone. For weeks and days the day of the month is left out; an equal period
+ * end suffices.
+ */
 function formatAnchor({ billing_anchor, billing_period, timezone }: HierarchyMember): string {
   const localTime = new Date(toLocalMs(timezone, toInstant(billing_anchor))).toISOString();
   const isOfMonths = billing_period !== 'WEEKLY' && billing_period !== 'DAILY';

@@ -1,17 +1,17 @@
-/** How a new subscription may be asked to belong to others (docs/rules/subscriptions.md, "Families"). */
+/** Fields with which a new subscription requests a relation to others (docs/rules/subscriptions.md, "Families"). */
 import { z } from 'zod';
 import { anyCase, orNull } from '../record.ts';
 
 const ids = orNull(z.array(z.string().min(1)).max(1000));
 
-/** Of a request for a subscription: whose part it is. */
 export const parentFields = {
   invoice_billing: orNull(anyCase(['invoice_to_parent', 'invoice_to_self'])).meta({
     description:
-      'With `parent_subscription_id`: invoice_to_parent has the parent’s customer pay; when absent it takes part in the parent’s subscription.',
+      'Payer of the subscription. With invoice_to_parent the customer of `parent_subscription_id`, which is then required, pays. When absent, the subscription takes part in the parent’s subscription. invoice_to_self with a parent is refused.',
   }),
   parent_subscription_id: orNull(z.string()).meta({
-    description: 'The subscription that it takes part in, or, with invoice_to_parent, whose customer pays.',
+    description:
+      'Id of the parent subscription. The new subscription takes part in it. With invoice_to_parent, its customer pays instead.',
   }),
 };
 
@@ -35,32 +35,38 @@ const CHILD_FIELDS = {
   phases: true,
 } as const;
 
-/** What a child that is made with its group states; its currency, periods, start and clock are those of the parent. */
+/** Fields of a child that is created with its group. Its currency, periods, start and timezone are those of the parent. */
 export function buildChildShape<Shape extends z.ZodRawShape>(terms: z.ZodObject<Shape>) {
   const child = (terms as z.ZodObject).pick(CHILD_FIELDS);
   return child as unknown as z.ZodObject<Pick<Shape, keyof typeof CHILD_FIELDS>>;
 }
 
-/** One kind of belonging together; the two ways to name the children of a group go together. `child`: what one states. */
+/**
+ * A request names one kind of relation. The two fields that name the children of a group may be combined. `child` is
+ * the shape of one child.
+ */
 export function buildInheritanceShape<Child extends z.ZodRawShape>(child: z.ZodObject<Child>) {
-  const external_customer_id = z.string().min(1).meta({ description: 'The customer by the id that its events name.' });
+  const external_customer_id = z
+    .string()
+    .min(1)
+    .meta({ description: 'Customer, by the external id that its events carry.' });
   return z.object({
     external_customer_ids_to_inherit_subscription: ids.meta({
       description:
-        'Customers, by the ids that their events name, whose usage is counted on this subscription as if they were its customer.',
+        'Customers, by external id, whose usage counts on this subscription as if they were its customer. At most 1,000.',
     }),
     parent_subscription_id: orNull(z.string()).meta({
-      description: 'The subscription in which this customer takes part: it counts their usage.',
+      description: 'Subscription in which this customer takes part. It counts the customer’s usage.',
     }),
     invoicing_customer_external_id: orNull(z.string()).meta({
-      description: 'The customer who pays, by the id that their events name.',
+      description: 'Customer who pays, by external id.',
     }),
     subscriptions_ids_for_grouped_invoicing: ids.meta({
       description:
-        'Standalone subscriptions with the same periods, that are invoiced together with this one from now on.',
+        'Standalone subscriptions with equal periods that are invoiced with this one from now on. At most 1,000.',
     }),
     grouped_invoicing_children_to_create: orNull(z.array(child.extend({ external_customer_id })).max(100)).meta({
-      description: 'Subscriptions of other customers that are made with this one, and invoiced together with it.',
+      description: 'Subscriptions of other customers that are created with this one and invoiced with it. At most 100.',
     }),
   });
 }

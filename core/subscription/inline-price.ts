@@ -1,6 +1,6 @@
 /**
- * A price that is stated with the line that charges it: a price of the subscription's own, in its currency, sold from where
- * the line begins (docs/rules/subscriptions.md, "Extra lines"). Every rule of a price holds for it.
+ * A price that a request defines together with its line: it belongs to the subscription, has its currency and is sold
+ * from the start of the line (docs/rules/subscriptions.md, "Extra lines"). Every rule of a price applies to it.
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
@@ -8,21 +8,23 @@ import { type CreatePrice, createPriceShape } from '../price/record.ts';
 import { orNull } from '../record.ts';
 
 export const inlinePriceShape = createPriceShape.omit({ entity_type: true, entity_id: true }).extend({
-  currency: orNull(z.string()).meta({ description: 'That of the subscription, also when absent.' }),
+  currency: orNull(z.string()).meta({
+    description: 'Currency of the subscription, which is also the default. Any other currency is refused.',
+  }),
   start_date: createPriceShape.shape.start_date.meta({
-    description: 'From when on it is sold; from the start of its line when absent.',
+    description: 'Instant from which the price is sold. Default: the start of its line.',
   }),
 });
 export type InlinePrice = z.output<typeof inlinePriceShape>;
 
-/** Which price a line charges is said once. */
+/** A line names its price by exactly one of the two fields. */
 export function checkOnePrice(line: { price_id: string | null; price: InlinePrice | null }, field?: string): void {
   const at = (name: string) => (field === undefined ? name : `${field}.${name}`);
   if (line.price_id && line.price) throw invalid(at('price'), 'cannot be combined with price_id');
   if (!line.price_id && !line.price) throw invalid(at('price_id'), 'is required, or price instead of it');
 }
 
-/** The request that creates it. `start_date` is that of the line. */
+/** `start_date` is the start of the line. */
 export function toCreatePrice(
   inline: InlinePrice,
   { subscription, start_date }: { subscription: { id: string; currency: string }; start_date: string },

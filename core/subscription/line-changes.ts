@@ -1,6 +1,7 @@
 /**
- * When lines of a subscription begin and end that are added, changed or ended while it runs (docs/rules/subscriptions.md,
- * "Lines that come and go"). What is invoiced already stays as it is, so nothing begins or ends before the running period.
+ * Derives when lines begin and end that are added, changed or ended while a subscription runs
+ * (docs/rules/subscriptions.md, "Lines that come and go"). Earlier periods are invoiced, so nothing begins or ends
+ * before the running period.
  */
 import type { BilledItem } from '../billing/charges.ts';
 import { invalid, notAllowed } from '../error.ts';
@@ -12,7 +13,7 @@ import type { Subscription, SubscriptionLineItem, SubscriptionStatus } from './r
 
 export type LineTimes = {
   readonly subscription: Pick<Subscription, 'subscription_status' | 'subscription_type' | 'start_date'>;
-  /** The first of its end and of a cancellation that is to come. */
+  /** End of the subscription or of its scheduled cancellation, the earlier of the two. */
   readonly end_ms: Milliseconds | null;
   readonly current: Period;
   readonly now: Milliseconds;
@@ -33,7 +34,10 @@ export function checkLinesChange({ subscription_status, subscription_type }: Lin
 
 type RequestedInterval = { readonly start_date: string | null; readonly end_date: string | null };
 
-/** The life of a line that is added now: within the subscription and its price. `field` is where the request has the start. */
+/**
+ * Active interval of a line that is added now, within the subscription and its price. `field` names the start in the
+ * request.
+ */
 export function planAddedInterval(
   requested: RequestedInterval,
   price: Pick<Price, 'id' | 'start_date' | 'end_date'>,
@@ -46,7 +50,8 @@ export function planAddedInterval(
     : Math.max(times.now, findFirstStart(times));
   if (requestedStart < findFirstStart(times))
     throw invalid(field, `must not lie before ${formatMs(findFirstStart(times))}: that time is invoiced`);
-  // A price that is known now counts from the start of its line; one that is to be sold later begins it later.
+  // A price that is sold already counts from the start of its line. A price that is sold later moves the start of the
+  // line.
   const start = sold > times.now ? Math.max(requestedStart, sold) : requestedStart;
   if (times.end_ms !== null && start >= times.end_ms)
     throw invalid(field, 'must lie before the end of the subscription');
@@ -59,7 +64,7 @@ export function planAddedInterval(
   return { start_date: formatMs(start), ...computeLineEnd(price, [requested.end_date]) };
 }
 
-/** What a line of a phase says of its dates: where it says nothing it begins and ends with the phase. */
+/** Interval of a line of a phase. Dates default to those of the phase. */
 export function planPhaseInterval(
   requested: RequestedInterval,
   phase: { readonly start_date: string; readonly end_date?: string | null },
@@ -74,7 +79,7 @@ export function planPhaseInterval(
   return { start_date: formatMs(begins), end_date: requested.end_date ?? phase.end_date ?? null };
 }
 
-/** A draft is not invoiced at all, a running subscription up to its running period. */
+/** A draft has no invoices. A running subscription is invoiced up to its running period. */
 function findFirstStart({ subscription, current }: LineTimes): Milliseconds {
   const start = toInstant(subscription.start_date);
   return subscription.subscription_status === 'draft' ? start : Math.max(start, current.start);
@@ -82,7 +87,7 @@ function findFirstStart({ subscription, current }: LineTimes): Milliseconds {
 
 type ChangedLineTerms = Pick<SubscriptionLineItem, 'id' | 'status' | 'start_date' | 'end_date'>;
 
-/** When a line ends that is ended now, or at the stated instant: at its start if it has not begun. */
+/** End of a line that is ended at `at`, or now without it. A line that has not begun ends at its start. */
 export function deriveLineEnd(
   line: ChangedLineTerms,
   { field, at }: { field: string; at: string | null },
@@ -102,8 +107,9 @@ export function deriveLineEnd(
 }
 
 /**
- * When a line is followed by one that charges differently. What a meter that never resets has counted is charged once per
- * period, so its price changes with the period, which may be one of the line's own; and what is charged once is not charged again.
+ * Instant at which a successor with another charge replaces a line. A meter that never resets charges its level once
+ * per period, so its price changes with the period. That period may be one of the line's own. A one-time charge is not
+ * repeated.
  */
 export function deriveLineChange(
   line: ChangedLineTerms,

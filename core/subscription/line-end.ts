@@ -1,17 +1,17 @@
 /**
- * When a line ends, and whether it does by itself (docs/rules/subscriptions.md, "Prices that the plan gets later"): what ends because its
- * price does is followed by the price that the plan sells then, what ends by itself by nothing.
+ * Derives when a line ends, and whether its price or its own date ends it (docs/rules/subscriptions.md, "Prices that
+ * the plan gets later"). If the price ends it, the plan's next price follows. If its own date ends it, nothing follows.
  */
 import type { Price } from '../price/record.ts';
 import { formatMs, toInstant } from '../time/instant.ts';
 
 export type LineItemEnd = {
   readonly end_date: string | null;
-  /** Null of a line that does not end. */
+  /** Null if the line does not end. */
   readonly ends_with_price: boolean | null;
 };
 
-/** `own` are the ends that it has beside that of its price: its own, and that of the subscription. */
+/** `own`: end dates beside that of the price, which are those of the line and of the subscription. */
 export function computeLineEnd(
   { end_date }: Pick<Price, 'end_date'>,
   own: readonly (string | null | undefined)[],

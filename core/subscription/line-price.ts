@@ -1,20 +1,21 @@
 /**
- * The price of a line that is to charge differently: one of the subscription's own, which follows the price of the line, with
- * the first of them as its root (docs/rules/subscriptions.md, "Lines that come and go"). Other subscriptions keep theirs.
+ * Price of a line whose charge changes. It belongs to the subscription and succeeds the price of the line; its root is
+ * the first price of the line (docs/rules/subscriptions.md, "Lines that come and go"). Other subscriptions retain their
+ * prices.
  */
 import { CRITICAL_FIELDS, type CriticalField, type Price, type PriceDefinition } from '../price/record.ts';
 import { planSuccessor } from '../price/successor.ts';
 
 export type LineCharge = Partial<Pick<Price, CriticalField>>;
 
-/** What is stated of the charge; null states nothing. */
+/** Charge fields that the request sets. A null field is not set. */
 export function toLineCharge(request: object): LineCharge {
   const requested = request as Readonly<Record<string, unknown>>;
   const fields = CRITICAL_FIELDS.filter((field) => requested[field] !== null && requested[field] !== undefined);
   return Object.fromEntries(fields.map((field) => [field, requested[field]]));
 }
 
-/** `symbol` is that of its price unit. */
+/** `symbol`: symbol of the price unit. */
 export function buildLinePrice(
   price: Price,
   charge: LineCharge,

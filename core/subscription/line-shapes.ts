@@ -1,34 +1,38 @@
-/** What a request says of single lines: in the place of a price of the plan, or beside the plan. */
+/** Request shapes of single lines: overrides of a plan price, and lines beside the plan. */
 import { z } from 'zod';
 import { lineCommitmentFields } from '../commitment/line-item-commitment.ts';
 import { criticalFields } from '../price/record.ts';
 import { decimalText, keyText, metadata, orNull, timestampText, withoutEffect } from '../record.ts';
 import { inlinePriceShape } from './inline-price.ts';
 
-/** One entry per price: what this subscription pays instead of the plan's own terms. */
+/** Terms of one plan price that apply to this subscription instead of the plan's own. */
 export const overrideLineItemShape = z.object({
-  price_id: z.string().meta({ description: 'The price of the plan, named once.' }),
-  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price; its `min_quantity`, or 1, when absent.' }),
+  price_id: z.string().meta({ description: 'Price of the plan. Each price is named once.' }),
+  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price. Default: its `min_quantity`, or 1.' }),
   ...criticalFields,
 });
 
-/** A line beside the plan's: a price that exists or is made with it, its own dates and quantity. */
+/** A line beside the plan's lines, with its own dates and quantity. Its price exists already or is created with it. */
 export const extraLineItemShape = z.object({
-  price_id: orNull(z.string()).meta({ description: 'A price that exists; this or `price`.' }),
-  price: orNull(inlinePriceShape).meta({ description: 'A price of its own, made with the line; this or `price_id`.' }),
-  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price; its `min_quantity`, or 1, when absent.' }),
+  price_id: orNull(z.string()).meta({
+    description: 'Id of an existing price. Exactly one of this and `price` is required.',
+  }),
+  price: orNull(inlinePriceShape).meta({
+    description: 'Price that is created with the line. Exactly one of this and `price_id` is required.',
+  }),
+  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price. Default: its `min_quantity`, or 1.' }),
   start_date: orNull(timestampText).meta({
-    description: 'From when on it is charged; from the start of the subscription when absent.',
+    description: 'Instant from which the line is charged. Default: the start of the subscription.',
   }),
   end_date: orNull(timestampText).meta({
-    description: 'Until when, exclusive; until the end of the subscription when absent.',
+    description: 'Exclusive end of the line. Default: the end of the subscription.',
   }),
   display_name: orNull(keyText).meta({
-    description: 'What an invoice line is called; the name of the price when absent.',
+    description: 'Description of the invoice line. Default: the name of the price.',
   }),
   metadata,
   subscription_phase_id: orNull(z.string()).meta({
-    description: 'Nothing: a phase of a new subscription states its `line_items` itself.',
+    description: 'Refused here: a phase of a new subscription has its own `line_items`.',
   }),
   // A line of a new subscription is always charged for its own dates.
   proration_behavior: withoutEffect,
@@ -36,6 +40,6 @@ export const extraLineItemShape = z.object({
 });
 
 export type ExtraLineItem = Omit<z.output<typeof extraLineItemShape>, 'proration_behavior'> & {
-  /** Of a line that is added later. */
+  /** Set only for a line that is added later. */
   proration_behavior?: 'create_prorations' | 'none' | null;
 };

@@ -1,9 +1,8 @@
 /**
- * From prices to line items: which prices of a plan a new subscription takes over
- * (docs/rules/subscriptions.md, "What is taken over from the plan"), and with which quantity
- * (docs/rules/subscriptions.md, "Quantities"). An override is a price of the subscription's own, whose root is the price of
- * the plan: it changes what something costs, and neither when it is billed nor what is counted
- * (docs/rules/subscriptions.md, "Overrides").
+ * Builds line items from prices. A new subscription takes the prices of its plan over (docs/rules/subscriptions.md,
+ * "What is taken over from the plan"), each with a quantity (docs/rules/subscriptions.md, "Quantities"). An override is
+ * a price of the subscription's own, whose root is the price of the plan. It changes the amount, not when it is billed
+ * or which events count (docs/rules/subscriptions.md, "Overrides").
  */
 
 import { emptyCommitment, type StoredCommitment } from '../commitment/line-item-commitment.ts';
@@ -18,7 +17,6 @@ import { computeLineEnd, type LineItemEnd } from './line-end.ts';
 import { toLineCharge } from './line-price.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
-/** A line item before it has ids, a scope and an author. */
 export type LineItemTerms = Omit<
   SubscriptionLineItem,
   | 'id'
@@ -34,7 +32,7 @@ export type LineItemTerms = Omit<
 > &
   Pick<LineItemEnd, 'ends_with_price'>;
 
-/** What the client changes of one plan price for this subscription only. */
+/** Changes of one plan price for this subscription only. */
 export type PriceOverride = RequestedCharge &
   Partial<Pick<Price, 'price_unit_amount' | 'price_unit_tiers' | 'commitment_time_buckets'>> & {
     price_id: string;
@@ -48,9 +46,9 @@ export type LineItemInput = {
   entity: LineItemEntity;
   meter_name: string | null;
   quantity?: string | null;
-  /** As `keptCommitment` says it; without one that of the price's times of day, or none. */
+  /** Result of `toStoredCommitment`. Default: the commitment of the price's times of day, or none. */
   commitment?: StoredCommitment;
-  /** What an extra line says about itself. */
+  /** Fields that the request sets on an extra line. */
   requested?: RequestedLineFields;
 };
 type LineItemEntity = { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
@@ -58,7 +56,7 @@ type RequestedLineFields = { display_name: string | null; metadata: LineItemMeta
 type LineDates = { start_date: string | null; end_date: string | null };
 type LineItemMetadata = SubscriptionLineItem['metadata'];
 
-/** The prices that a subscription of this currency starts with: published and not expired; at least one. */
+/** Prices that a subscription in this currency starts with: published and not expired. At least one is required. */
 export function selectPricesToCopy(
   prices: readonly Price[],
   currency: string,
@@ -77,7 +75,6 @@ export function selectPricesToCopy(
   return chosen;
 }
 
-/** The line item of one price. */
 export function buildLineItem(input: LineItemInput): LineItemTerms {
   const { price, entity, meter_name, requested } = input;
   checkPeriods(price, input.subscription);
@@ -106,7 +103,7 @@ export function buildLineItem(input: LineItemInput): LineItemTerms {
   };
 }
 
-/** So many periods of a line, each a charge, may end in one of the subscription: two years of days, and more. */
+/** Bound on the periods of a line, each a charge, in one period of the subscription. It exceeds two years of days. */
 const LINE_PERIODS_MAX = 1_000;
 
 function checkPeriods(price: Price, subscription: LineItemInput['subscription']): void {
@@ -121,7 +118,7 @@ function checkPeriods(price: Price, subscription: LineItemInput['subscription'])
   );
 }
 
-/** From what a price comes that a line beside the plan's charges. */
+/** Source of the price of a line beside the plan's lines. */
 export function toLineEntity(price: Price, plan: { id: string; name: string }): LineItemEntity {
   const entity_id = price.entity_id ?? '';
   if (price.entity_type === 'PLAN')
@@ -129,7 +126,7 @@ export function toLineEntity(price: Price, plan: { id: string; name: string }): 
   return { entity_id, entity_type: price.entity_type === 'ADDON' ? 'addon' : 'subscription', name: null };
 }
 
-/** The overrides by the price that they change; each names a price of the plan once and changes something. */
+/** Overrides by price id. Each override names a price of the plan once and changes something. */
 export function groupOverridesByPrice(
   overrides: readonly PriceOverride[],
   prices: readonly Price[],
@@ -150,15 +147,15 @@ export function groupOverridesByPrice(
   return byPrice;
 }
 
-/** Whether the override needs a price of its own; a quantity alone belongs on the line item. */
+/** An override of the quantity alone stays on the line item and needs no price of its own. */
 export function hasPriceChange(override: PriceOverride): boolean {
   return Object.keys(toLineCharge(override)).length > 0;
 }
 
-/** Where an override lives; the symbol is that of the price unit, where the root has one. */
+/** Subscription that owns the override. `symbol` is that of the price unit, if the root has one. */
 export type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
 
-/** The root price with what the override changes, checked as every price is. */
+/** Root price with the changes of the override, validated as every price is. */
 export function buildOverriddenPrice(
   root: Price,
   override: PriceOverride,
@@ -176,7 +173,7 @@ export function buildOverriddenPrice(
   return price;
 }
 
-/** What is stated in a price unit is mirrored in money, at the rate of the root; an amount in money cannot be stated there. */
+/** Amounts in a price unit are converted to money at the rate of the root. An amount in money is refused there. */
 function applyOverride(root: Price, override: PriceOverride, { start_date, symbol }: OverrideTarget): PriceDefinition {
   const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...fields } =
     root;
@@ -188,7 +185,10 @@ function applyOverride(root: Price, override: PriceOverride, { start_date, symbo
   return { ...planSuccessor(root, charge, { start_date: sold, symbol }), end_date };
 }
 
-/** A price that starts later than now starts its line later; one that is known now counts from the subscription's start. */
+/**
+ * A price that is sold later than now delays the start of its line. A price that is sold already counts from the start
+ * of the subscription.
+ */
 function computeLineInterval({
   price,
   subscription,

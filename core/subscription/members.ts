@@ -1,7 +1,7 @@
 /**
- * Whose usage a subscription counts, and when (docs/rules/subscriptions.md, "Families"): that of its own customer, and of
- * each customer who inherits it from the day on which they join to that on which they leave. All of them are measured as
- * if they were one customer.
+ * Customers whose usage a subscription counts, each with an interval (docs/rules/subscriptions.md, "Families"): its own
+ * customer, and each customer who inherits it, from the day of joining to the day of leaving. They are measured as if
+ * they were one customer.
  */
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
@@ -9,19 +9,23 @@ import type { Period } from '../time/period.ts';
 export type SubscriptionMember = {
   readonly external_customer_id: string;
   readonly joined_ms: Milliseconds;
-  /** Null while they are there. */
+  /** Null until the customer leaves. */
   readonly left_ms: Milliseconds | null;
 };
 
-/** The customers of a question; those in `clipped` are counted in these times only, and all others in the whole range. */
+/**
+ * Customers of a usage query. A customer in `clipped` counts only in those intervals, every other one in the whole
+ * range.
+ */
 export type CountedCustomers = {
   readonly external_customer_ids: readonly string[];
   readonly clipped: ReadonlyMap<string, readonly Period[]>;
 };
 
 /**
- * Of a service that counts the events of a window. A meter that never resets counts what still stands, and what stood at a
- * customer who has left before the service does not: so nobody pays for the seats of who is gone. Nothing is counted in `gaps`.
+ * Selects the customers of a charge for a service period that reads the events of `window`. A customer who left before
+ * the service period is excluded: a meter that never resets still counts their level, and their seats would be charged.
+ * Events in `gaps` do not count.
  */
 export function computeCountedCustomers(
   members: readonly SubscriptionMember[],

@@ -1,6 +1,6 @@
 /**
- * What a modification of a subscription may ask for: one type, with the one object of parameters that goes with it
- * (docs/rules/subscriptions.md, "Modifications"). What each type does is in actions/subscriptions/modify.
+ * Request shapes of a modification: one type with its one object of parameters (docs/rules/subscriptions.md,
+ * "Modifications"). actions/subscriptions/modify applies each type.
  */
 import { z } from 'zod';
 import { detachAddonShape } from '../addon/attachment.ts';
@@ -19,73 +19,99 @@ export const MODIFY_TYPES = [
 ] as const;
 export type ModifyType = (typeof MODIFY_TYPES)[number];
 
-/** Names under which a type and its action are known as well. */
+/** Alternative names for a type together with its action. */
 const ALIASES = { grouped_invoicing_add: 'add', grouped_invoicing_remove: 'remove' } as const;
 type Alias = keyof typeof ALIASES;
 const NAMES = [...MODIFY_TYPES, ...(Object.keys(ALIASES) as Alias[])] as [ModifyType, ...(ModifyType | Alias)[]];
 
-const NOT_YET = { description: 'Not there yet: refused when it says something.' };
+const NOT_YET = { description: 'Not supported yet. A value with content is refused.' };
 const ids = z.array(z.string().min(1)).min(1);
 
 export const quantityChangeParams = z.object({
   line_items: z
     .array(
       z.object({
-        id: z.string().min(1).meta({ description: 'A FIXED line item of the subscription, named once.' }),
-        quantity: decimalText.meta({ description: 'Units from then on; not below the `min_quantity` of its price.' }),
+        id: z.string().min(1).meta({ description: 'FIXED line item of the subscription. Each line is named once.' }),
+        quantity: decimalText.meta({
+          description: 'Units from `effective_date` on. A value below the `min_quantity` of its price is refused.',
+        }),
         effective_date: orNull(timestampText).meta({
-          description: 'From when on, inside the running period; now when absent.',
+          description: 'Instant of the change, inside the running period. Default: now.',
         }),
       }),
     )
     .min(1)
     .max(100)
-    .meta({ description: 'The lines whose quantity changes: 1 to 100.' }),
+    .meta({ description: 'Lines whose quantity changes: 1 to 100.' }),
 });
 export type QuantityChangeParams = z.output<typeof quantityChangeParams>;
 
 export const trialEndParams = z.object({
-  action: anyCase(['immediate', 'scheduled_date']).meta({ description: 'Now, or at `new_trial_end`.' }),
-  new_trial_end: orNull(timestampText).meta({ description: 'Of scheduled_date: when the trial ends.' }),
+  action: anyCase(['immediate', 'scheduled_date']).meta({
+    description: 'Ends the trial now (immediate), or at `new_trial_end` (scheduled_date).',
+  }),
+  new_trial_end: orNull(timestampText).meta({ description: 'End of the trial for scheduled_date.' }),
 });
 export type TrialEndParams = z.output<typeof trialEndParams>;
 export const inheritanceParams = z.object({
-  action: orNull(anyCase(['add', 'remove'])).meta({ description: 'Whether children are added or removed.' }),
-  external_customer_ids_to_inherit_subscription: orNull(ids).meta({ description: 'Customers, by the ids of events.' }),
-  external_customer_ids_to_remove: orNull(ids).meta({ description: 'Customers, by the ids of events.' }),
+  action: orNull(anyCase(['add', 'remove'])).meta({ description: 'Adds or removes children.' }),
+  external_customer_ids_to_inherit_subscription: orNull(ids).meta({
+    description: 'Customers to add, by the external id of their events.',
+  }),
+  external_customer_ids_to_remove: orNull(ids).meta({
+    description: 'Customers to remove, by the external id of their events.',
+  }),
 });
 export const groupedInvoicingParams = z.object({
-  action: orNull(anyCase(['add', 'remove'])).meta({ description: 'Whether children are added or removed.' }),
-  parent_subscription_id: orNull(z.string()).meta({ description: 'Whose invoice has their lines.' }),
-  child_subscription_ids: orNull(ids).meta({ description: 'The subscriptions that are added or removed.' }),
+  action: orNull(anyCase(['add', 'remove'])).meta({
+    description: 'Adds children to the group or removes them. Required, unless the type includes the action.',
+  }),
+  parent_subscription_id: orNull(z.string()).meta({
+    description: 'Subscription whose invoice includes the lines of the children.',
+  }),
+  child_subscription_ids: orNull(ids).meta({ description: 'Subscriptions to add or remove.' }),
 });
 export const addonParams = z.object({
-  action: anyCase(['add', 'remove']).meta({ description: 'Whether an add-on is attached or detached.' }),
-  add: orNull(attachAddonShape).meta({ description: 'Of add: what is attached.' }),
-  remove: orNull(detachAddonShape).meta({ description: 'Of remove: what is detached.' }),
+  action: anyCase(['add', 'remove']).meta({ description: 'Attaches an add-on or detaches it.' }),
+  add: orNull(attachAddonShape).meta({
+    description: 'Add-on to attach. Required for the action add, refused for remove.',
+  }),
+  remove: orNull(detachAddonShape).meta({
+    description: 'Add-on to detach. Required for the action remove, refused for add.',
+  }),
 });
 export const couponParams = z.object({
-  action: anyCase(['add', 'remove']).meta({ description: 'Whether a coupon is redeemed, or taken away again.' }),
-  coupon_code: orNull(z.string()).meta({ description: 'Of add: the code of the coupon, in any case of its letters.' }),
-  coupon_association_id: orNull(z.string()).meta({ description: 'Of remove: which coupon of the subscription.' }),
+  action: anyCase(['add', 'remove']).meta({ description: 'Redeems a coupon or ends it.' }),
+  coupon_code: orNull(z.string()).meta({
+    description: 'Code of the coupon, case-insensitive. Required for the action add, refused for remove.',
+  }),
+  coupon_association_id: orNull(z.string()).meta({
+    description: 'Association of the coupon to end. Required for the action remove, refused for add.',
+  }),
   start_date: orNull(timestampText).meta({
-    description: 'Of add: from when on it works, not before the running period; now when absent.',
+    description:
+      'Instant from which the coupon applies, not before the running period. For the action add only. Default: now.',
   }),
   end_date: orNull(timestampText).meta({
     description:
-      'Until when it works, exclusive. Of add open when absent; of remove now when absent, and not before now.',
+      'Exclusive end of the coupon. For the action add the default is open; for remove it is now, and an earlier instant is refused.',
   }),
-  subscription_id: orNull(z.string()).meta({ description: 'The subscription that is modified, if it is stated.' }),
+  subscription_id: orNull(z.string()).meta({ description: 'Subscription that is modified. Optional.' }),
   subscription_line_item_id: orNull(z.string()).meta({
-    description: 'Of add: the line that it takes from; from the invoice when absent.',
+    description: 'Line that the coupon discounts, for the action add. Default: the whole invoice.',
   }),
 });
 export const taxParams = z.object({
-  action: anyCase(['add', 'remove']).meta({ description: 'Whether a tax rate is attached, or removed.' }),
-  tax_rate_id: orNull(z.string()).meta({ description: 'Of add: a published rate that is ACTIVE.' }),
-  tax_association_id: orNull(z.string()).meta({ description: 'Of remove: which association of the subscription.' }),
+  action: anyCase(['add', 'remove']).meta({ description: 'Attaches a tax rate or removes it.' }),
+  tax_rate_id: orNull(z.string()).meta({
+    description: 'Published, ACTIVE tax rate. Required for the action add, refused for remove.',
+  }),
+  tax_association_id: orNull(z.string()).meta({
+    description: 'Association of the tax rate to remove. Required for the action remove, refused for add.',
+  }),
   effective_date: orNull(timestampText).meta({
-    description: 'From when on, or until when; now when absent. Not before the running period, or, of remove, now.',
+    description:
+      'Instant at which the rate begins to apply (add) or ends (remove). Default: now. An instant before the running period is refused, and for remove one before now.',
   }),
 });
 const anything = orNull(z.record(z.string(), z.unknown())).meta(NOT_YET);
@@ -93,25 +119,26 @@ const anything = orNull(z.record(z.string(), z.unknown())).meta(NOT_YET);
 export const modifyShape = z.object({
   type: anyCase(NAMES).meta({
     description:
-      'What is modified; exactly the parameters of this type are stated. grouped_invoicing_add and grouped_invoicing_remove are grouped_invoicing with that action.',
+      'Kind of modification. The request has exactly the parameters of this type. grouped_invoicing_add and grouped_invoicing_remove stand for grouped_invoicing with that action.',
   }),
-  quantity_change_params: orNull(quantityChangeParams).meta({ description: 'Of quantity_change.' }),
-  trial_end_params: orNull(trialEndParams).meta({ description: 'Of trial_end.' }),
-  inheritance_params: orNull(inheritanceParams).meta({ description: 'Of inheritance.' }),
-  grouped_invoicing_params: orNull(groupedInvoicingParams).meta({ description: 'Of grouped_invoicing.' }),
-  addon_params: orNull(addonParams).meta({ description: 'Of addon.' }),
-  coupon_params: orNull(couponParams).meta({ description: 'Of coupon.' }),
-  tax_params: orNull(taxParams).meta({ description: 'Of tax.' }),
+  quantity_change_params: orNull(quantityChangeParams).meta({ description: 'Parameters of the type quantity_change.' }),
+  trial_end_params: orNull(trialEndParams).meta({ description: 'Parameters of the type trial_end.' }),
+  inheritance_params: orNull(inheritanceParams).meta({ description: 'Parameters of the type inheritance.' }),
+  grouped_invoicing_params: orNull(groupedInvoicingParams).meta({
+    description: 'Parameters of the type grouped_invoicing.',
+  }),
+  addon_params: orNull(addonParams).meta({ description: 'Parameters of the type addon.' }),
+  coupon_params: orNull(couponParams).meta({ description: 'Parameters of the type coupon.' }),
+  tax_params: orNull(taxParams).meta({ description: 'Parameters of the type tax.' }),
   checkout: anything,
 });
 export type ModifyRequest = z.output<typeof modifyShape>;
 
-/** A type with its parameters. */
 export type Modification = {
   [Type in ModifyType]: { readonly type: Type; readonly params: NonNullable<ModifyRequest[`${Type}_params`]> };
 }[ModifyType];
 
-/** What the action needs is there, and what belongs to the other one is not. */
+/** Checks that the field of the action is set and that no field of the other action is. */
 export function checkParams<Params extends { readonly action: 'add' | 'remove' }>(
   params: Params,
   prefix: string,
@@ -127,7 +154,7 @@ export function checkParams<Params extends { readonly action: 'add' | 'remove' }
   if (!params[needs]) throw invalid(`${prefix}.${needs}`, `is required for action ${action}`);
 }
 
-/** Exactly the parameters of the type must be there. */
+/** Parameters of any other type are refused. */
 export function parseModification(request: ModifyRequest): Modification {
   const type = toModifyType(request.type);
   const field = `${type}_params` as const;

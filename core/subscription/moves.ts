@@ -1,6 +1,7 @@
 /**
- * The states of a subscription and the moves between them (docs/rules/subscriptions.md, "States"). `cancelled` is the end.
- * `await_payment` is that of an invoice which opens it, or which ends its trial. A renewal whose payment fails leaves it active.
+ * The states of a subscription and the moves between them (docs/rules/subscriptions.md, "States"). `cancelled` is
+ * final. `await_payment` follows an unpaid invoice that opens the subscription or ends its trial. A renewal whose
+ * payment fails leaves the subscription active.
  */
 
 import { notAllowed } from '../error.ts';
@@ -17,12 +18,10 @@ const MOVES: Record<SubscriptionMove, Partial<Record<SubscriptionStatus, Subscri
   cancel: { active: 'cancelled', trialing: 'cancelled', incomplete: 'cancelled' },
 };
 
-/** The state after the move, or undefined where it is not possible. */
 export function findStateAfter(move: SubscriptionMove, from: SubscriptionStatus): SubscriptionStatus | undefined {
   return MOVES[move][from];
 }
 
-/** As `stateAfter`, refusing what is not possible. */
 export function requireStateAfter(move: SubscriptionMove, from: SubscriptionStatus): SubscriptionStatus {
   const to = findStateAfter(move, from);
   if (to === undefined)
@@ -30,7 +29,7 @@ export function requireStateAfter(move: SubscriptionMove, from: SubscriptionStat
   return to;
 }
 
-/** What a draft becomes with its activation, and a subscription that never was one at its creation. */
+/** Status of a draft after its activation, and of a new subscription that is not a draft. */
 export function deriveStartStatus({ trial_end }: Pick<Subscription, 'trial_end'>): SubscriptionStatus {
   return requireStateAfter(trial_end ? 'start_trial' : 'activate', 'draft');
 }

@@ -1,6 +1,7 @@
 /**
- * What requests may name and this version does not do yet. A field that is used is refused by name, never accepted and
- * ignored: a commitment or a coupon that is not applied is a wrong invoice. Empty and zero values ask for nothing.
+ * Refuses request fields that this version does not support. Such a field is refused by name if it has content: a
+ * commitment or a coupon that is accepted and ignored would make the invoice wrong. Empty and zero values count as
+ * absent.
  */
 
 import { Decimal } from '../decimal.ts';
@@ -28,7 +29,6 @@ function refuseInTerms({ line_items }: Pick<CreateSubscription, 'line_items'>, p
   }
 }
 
-/** Refuses the first of the fields that asks for something. */
 export function refuseUsed(record: object, fields: readonly string[], prefix = ''): void {
   const values = record as Record<string, unknown>;
   for (const field of fields) if (hasContent(values[field])) throw notYet(prefix + field);
@@ -38,7 +38,7 @@ function notYet(field: string): Error {
   return notAllowed(`${field} is not supported yet`, { field });
 }
 
-/** Empty and zero values do not. */
+/** Empty and zero values have no content. */
 export function hasContent(value: unknown): boolean {
   if (value === null || value === undefined || value === '' || value === false || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;

@@ -1,6 +1,6 @@
 /**
- * Which payment behaviours go with which way to collect, and whether a subscription is active once its opening invoice is
- * known (docs/rules/subscriptions.md, "The opening"). Nothing due counts as paid.
+ * Valid pairs of collection method and payment behavior, and the status of a subscription after its opening invoice
+ * (docs/rules/subscriptions.md, "The opening"). An amount of zero counts as paid.
  */
 
 import { Decimal } from '../decimal.ts';
@@ -14,7 +14,7 @@ const ALLOWED: Record<CollectionMethod, readonly PaymentBehavior[]> = {
   charge_automatically: ['allow_incomplete', 'error_if_incomplete', 'default_active'],
 };
 
-/** The settings with their defaults, or a refusal of the pair. `default_incomplete` as a collection method is an old spelling. */
+/** Applies the defaults and refuses an invalid pair. `default_incomplete` is a legacy spelling of a collection method. */
 export function resolvePaymentSettings(given: {
   collection_method?: CollectionMethod | 'default_incomplete' | null;
   payment_behavior?: PaymentBehavior | null;
@@ -36,10 +36,7 @@ export function resolvePaymentSettings(given: {
   return { collection_method, payment_behavior };
 }
 
-/**
- * Where a subscription stands once the invoice that opens it, or that ends its trial, is known; `amount_remaining` is null
- * without an invoice.
- */
+/** Status after the invoice that opens the subscription or ends its trial. `amount_remaining` is null without an invoice. */
 export function deriveStatusAfterInvoice(
   behavior: PaymentBehavior,
   amount_remaining: string | null,
@@ -48,7 +45,10 @@ export function deriveStatusAfterInvoice(
   return isSettled || behavior === 'default_active' ? 'active' : 'incomplete';
 }
 
-/** As `statusAfterInvoice`; a request that opens one is refused where its behaviour says so, and a job has nobody to refuse. */
+/**
+ * Throws for `error_if_incomplete` if something remains to be paid. Requests call this one; jobs call
+ * `deriveStatusAfterInvoice`, because no client waits for an error.
+ */
 export function deriveStatusAfterOpening(
   behavior: PaymentBehavior,
   amount_remaining: string | null,

@@ -1,4 +1,4 @@
-/** What a request states of a phase (core/subscription/phases.ts), of overrides and of lines as they are stated elsewhere. */
+/** Request shape of a phase (core/subscription/phases.ts). Overrides and lines have the shapes that other requests use. */
 import { z } from 'zod';
 import { subscriptionCouponFields } from '../coupon/requested-coupons.ts';
 import { metadata, orNull, timestampText } from '../record.ts';
@@ -6,17 +6,20 @@ import { metadata, orNull, timestampText } from '../record.ts';
 export function buildPhaseShape<Override extends z.ZodType, Line extends z.ZodType>(override: Override, line: Line) {
   return z.object({
     start_date: timestampText.meta({
-      description: 'The start of the subscription, of the first phase; of any other the end of the phase before it.',
+      description:
+        'Start of the phase. For the first phase it is the start of the subscription, for any other the end of the preceding phase.',
     }),
     end_date: orNull(timestampText).meta({
-      description: 'Until when, exclusive; only the last phase may be open. After it the terms of no phase hold.',
+      description:
+        'Exclusive end of the phase. Only the last phase may be open. After a last phase that ends, the terms of no phase apply.',
     }),
     override_line_items: orNull(z.array(override)).meta({
       description:
-        'What is paid in this phase in the place of prices of the plan, and of the overrides beside the phases.',
+        'Terms that apply in this phase instead of the plan’s prices and of the subscription’s other overrides.',
     }),
     line_items: orNull(z.array(line).max(100)).meta({
-      description: 'Prices beside those of the plan, in this phase; with dates inside of it, or all of it when absent.',
+      description:
+        'Prices beside those of the plan in this phase, at most 100. Their dates lie inside the phase; by default they cover all of it.',
     }),
     metadata,
     ...subscriptionCouponFields,

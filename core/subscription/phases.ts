@@ -1,7 +1,7 @@
 /**
- * Phases: stretches of a subscription, one after the other, in each of which it pays on terms of that phase
- * (docs/rules/subscriptions.md, "Phases"). What a phase changes is a line of its own that begins and ends with the phase; what no
- * phase changes is one line all along. Nothing has to be done when a phase begins: its lines are there from the beginning.
+ * Phases are consecutive intervals of a subscription with terms of their own (docs/rules/subscriptions.md, "Phases"). A
+ * term that a phase changes becomes a line that begins and ends with the phase. A price that no phase changes has one
+ * line throughout. The lines exist from the start, so no job runs when a phase begins.
  */
 import { z } from 'zod';
 import { type BilledItem, type BilledSubscription, roundUpToPeriodEnd } from '../billing/charges.ts';
@@ -15,10 +15,12 @@ import type { CreateSubscription } from './record.ts';
 
 export const SubscriptionPhase = z.object({
   id: z.string(),
-  subscription_id: z.string().meta({ description: 'The subscription that it is a phase of.' }),
-  start_date: timestampText.meta({ description: 'From when on its terms hold.' }),
-  end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null of a last phase that is open.' }),
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  subscription_id: z.string().meta({ description: 'Subscription of the phase.' }),
+  start_date: timestampText.meta({ description: 'Instant from which the terms of the phase apply.' }),
+  end_date: timestampText
+    .nullish()
+    .meta({ description: 'Exclusive end of the phase. Null if the last phase is open.' }),
+  metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   ...baseFields,
 });
 export type SubscriptionPhase = z.infer<typeof SubscriptionPhase>;
@@ -26,7 +28,6 @@ export type SubscriptionPhase = z.infer<typeof SubscriptionPhase>;
 type PhaseInput = NonNullable<CreateSubscription['phases']>[number];
 type ExtraLineInput = NonNullable<CreateSubscription['line_items']>[number];
 
-/** A phase with the overrides that it states, by the price that they change. */
 export type PlannedPhase = {
   readonly index: number;
   readonly start: Milliseconds;
@@ -37,12 +38,12 @@ export type PlannedPhase = {
 
 type SubscriptionInterval = { readonly start: Milliseconds; readonly end: Milliseconds | null };
 
-/** When the subscription starts, where only its first phase says so. */
+/** The first phase defines the start if the subscription has no start_date. */
 export function findRequestedStart({ start_date, phases }: CreateSubscription): string | null {
   return start_date ?? phases?.[0]?.start_date ?? null;
 }
 
-/** The phases of a request, without a gap between them. */
+/** Phases of a request; each begins at the end of the preceding one. */
 export function planPhases(
   request: CreateSubscription,
   life: SubscriptionInterval,
@@ -79,11 +80,11 @@ function parsePhaseEnd(phase: PhaseInput, { field, begins, isLast, life }: Phase
   return end;
 }
 
-/** A line of one of the plan's prices: on which terms, and in which time where that is not all of the subscription's. */
+/** One line of a plan price: its terms, and its dates if it does not cover the whole subscription. */
 export type PlanPart = {
   readonly root: Price;
   readonly override: PriceOverride | null;
-  /** The phase that states the terms; null where none does. */
+  /** Index of the phase that defines the terms; null if none does. */
   readonly phase: number | null;
   readonly start_date: string | null;
   readonly end_date: string | null;
@@ -96,7 +97,7 @@ export type PlanPartsInput = {
   readonly reset_usage: ReadonlyMap<string, BilledItem['reset_usage']>;
 };
 
-/** One part, unless a phase changes what this price costs. */
+/** One part, unless a phase overrides this price. */
 export function planParts(root: Price, { phases, overrides, ...input }: PlanPartsInput): PlanPart[] {
   const always = overrides.get(root.id) ?? null;
   const whole = { root, override: always, phase: null, start_date: null, end_date: null };
@@ -113,7 +114,7 @@ export function planParts(root: Price, { phases, overrides, ...input }: PlanPart
   return parts;
 }
 
-/** What is charged once is charged with the first phase. */
+/** A one-time charge is made with the first phase. */
 function planFirstPhaseOverride(root: Price, [first, ...later]: readonly PlannedPhase[]): Partial<PlanPart> {
   const repeated = later.find((phase) => phase.overrides.has(root.id));
   if (repeated)
@@ -131,7 +132,7 @@ type PriceInterval = {
   end: Milliseconds | null;
 };
 
-/** Phases that say nothing of the price, and what follows the last one, are one stretch where they adjoin. */
+/** Adjoining intervals without an override are merged, including the time after the last phase. */
 function planPriceIntervals(root: Price, phases: readonly PlannedPhase[]): PriceInterval[] {
   const intervals: PriceInterval[] = [];
   for (const { index, start, end, overrides } of phases) {
@@ -147,7 +148,10 @@ function planPriceIntervals(root: Price, phases: readonly PlannedPhase[]): Price
   return intervals;
 }
 
-/** What a meter that never resets has counted changes its price with a period: two lines in one would charge it twice. */
+/**
+ * A meter that never resets changes its price only at a period boundary. Two lines in one period would charge its level
+ * twice.
+ */
 function alignToPeriod(
   at: Milliseconds,
   root: Price,
@@ -157,20 +161,20 @@ function alignToPeriod(
   return roundUpToPeriodEnd(at, toBilledItem(root, billed.start_ms), billed);
 }
 
-/** As a line is told when it lives; nothing where it lives as long as the subscription. */
+/** Dates of the line; undefined if the line is active as long as the subscription. */
 export function toLineFields({ start_date, end_date }: PlanPart): LineItemInput['requested'] {
   if (start_date === null && end_date === null) return undefined;
   return { start_date, end_date, display_name: null, metadata: null };
 }
 
-/** A price that is sold only before or after a stretch has no line in it. */
+/** False for a line without duration, such as of a price that is not sold within a phase. */
 export function isEverActive({ start_date, end_date }: Pick<LineItemTerms, 'start_date' | 'end_date'>): boolean {
   return !end_date || toInstant(start_date) < toInstant(end_date);
 }
 
 export type ExtraLine = { readonly requested: ExtraLineInput; readonly field: string; readonly phase: number | null };
 
-/** The extra lines of a request: its own, then those of its phases, which live inside of them. */
+/** Extra lines of the request, then those of its phases. A line of a phase lies within the phase. */
 export function listExtraLines(request: CreateSubscription, phases: readonly PlannedPhase[]): ExtraLine[] {
   const own = (request.line_items ?? []).map((requested, at) => ({
     requested: requested,

@@ -1,4 +1,4 @@
-/** What a change of plan credits and charges in all, as it is answered. */
+/** Total credit and charge of a plan change, in the shape of the API response. */
 import type { PlannedLine } from '../billing/line-amount.ts';
 import { Decimal, sumDecimals } from '../decimal.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';

@@ -1,6 +1,6 @@
 /**
- * Another plan for a subscription that keeps its id (docs/rules/subscriptions.md, "Plan changes"): when it is possible, whether
- * its period goes on or a new one begins, and whether it costs more or less than before.
+ * A plan change: the subscription keeps its id (docs/rules/subscriptions.md, "Plan changes"). Checks whether it is
+ * possible, decides whether the period continues or a new one begins, and compares the costs.
  */
 
 import type { PricedItem } from '../billing/line-amount.ts';
@@ -15,7 +15,7 @@ import type { Subscription } from './record.ts';
 export const CHANGE_TYPES = ['upgrade', 'downgrade', 'lateral'] as const;
 export type ChangeType = (typeof CHANGE_TYPES)[number];
 
-/** In which periods it goes on; where nothing is stated, in those that it has. */
+/** Requested billing periods. An absent field keeps the current value. */
 export type PeriodTerms = Partial<Pick<Subscription, 'billing_period' | 'billing_period_count' | 'billing_cycle'>>;
 
 type PlanChangeSubscription = Pick<
@@ -30,7 +30,7 @@ type PlanChangeSubscription = Pick<
 
 const STATUSES: readonly Subscription['subscription_status'][] = ['active', 'trialing'];
 
-/** Whose periods and lines are nobody else's, whoever pays. */
+/** Types whose periods and lines belong to no other subscription, regardless of the payer. */
 const INDEPENDENT_TYPES: readonly string[] = ['STANDALONE', 'DELEGATED_INVOICING'];
 
 export function checkPlanChange(
@@ -48,7 +48,7 @@ export function checkPlanChange(
   if (pending) throw invalid('change_at', `a ${pending} is scheduled already: undo it first`);
 }
 
-/** What changes of its periods at an instant: nothing where they go on as they are, else a new one begins there. */
+/** Null if the periods stay the same; else a new period begins at `at`. */
 export function planPeriodsFromChange(
   subscription: Subscription,
   requested: PeriodTerms,
@@ -92,7 +92,7 @@ function withoutUndefined(terms: PeriodTerms): PeriodTerms {
   return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined && value !== null));
 }
 
-/** By what the fixed, recurring charges of the lines that end and begin come to. */
+/** Compares the fixed, recurring charges per year of the lines that end and begin. */
 export function deriveChangeType(closing: readonly PricedItem[], opening: readonly PricedItem[]): ChangeType {
   const difference = sumYearly(opening).comparedTo(sumYearly(closing));
   if (difference === 0) return 'lateral';

@@ -1,7 +1,7 @@
 /**
- * What a subscription takes over from a plan whose prices have changed since (docs/rules/subscriptions.md, "Prices that the
- * plan gets later"). Lines of prices that have ended end, prices that are new get lines, and a price that the subscription
- * has overridden is left alone. What was billed stays as it is: nothing begins or ends in a time that is paid or invoiced.
+ * Updates a subscription to the changed prices of its plan (docs/rules/subscriptions.md, "Prices that the plan gets
+ * later"). Lines of ended prices end, and new prices get lines. A price that the subscription overrides stays. Billed
+ * time does not change: nothing begins or ends in paid or invoiced time.
  */
 import {
   type BilledItem,
@@ -19,50 +19,53 @@ import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 export type PlanSyncInput = {
   readonly subscription: Pick<Subscription, 'currency' | 'subscription_status'> & {
-    /** When it starts, and is charged for the first time, where that lies ahead. */
+    /** Start and first charge of a subscription that starts in the future. */
     readonly opens_at?: string | null;
   };
   readonly billed: BilledSubscription;
   readonly current: Period;
-  /** All of them, also those that have ended, in the order of their making. */
+  /** All prices of the plan, including ended ones, in order of creation. */
   readonly plan_prices: readonly Price[];
   readonly lines: readonly SyncedLine[];
-  /** The lines that stand on an invoice, by their ids. */
+  /** Ids of the lines that are on an invoice. */
   readonly invoiced: ReadonlySet<string>;
-  /** Prices of the plan, by the first of their lineage, that the subscription pays on terms of its own. */
+  /** Root ids of plan prices that the subscription pays on its own terms. */
   readonly overridden: ReadonlySet<string>;
   readonly reset_usage: ReadonlyMap<string, BilledItem['reset_usage']>;
   readonly now: Milliseconds;
 };
 
-/** `ends_with_price`: it ends because its price does, and not by itself; null where that was not noted. */
+/** `ends_with_price`: true if the price ends the line, false if its own date does, null if not recorded. */
 export type SyncedLine = SubscriptionLineItem & {
   readonly ends_with_price?: boolean | null;
-  /** The line with which the terms of its commitment began, where it goes on; null is itself. */
+  /** Line with which the terms of a continued commitment began; null if they began with this line. */
   readonly commitment_line_id?: string | null;
-  /** Where the periods of its own are anchored, where they go on from a line before it; null is at its start. */
+  /**
+   * Anchor of the line's own periods if they continue those of a predecessor; null if they begin at the start of the
+   * line.
+   */
   readonly period_anchor?: string | null;
   readonly charged_from?: string | null;
 };
 
 export type PlanSync = {
   readonly synced_price_sequence: number;
-  /** A line that would have lived no time is taken out. */
+  /** A line without duration is void. */
   readonly ended: readonly {
     readonly line: SyncedLine;
     readonly end_date: string;
     readonly is_void: boolean;
   }[];
-  /** `quantity` is that of the line that it follows, `follows`; both are null where it follows none. */
+  /** `quantity` is that of the predecessor `follows`; both are null without a predecessor. */
   readonly added: readonly {
     readonly price: Price;
     readonly start_date: string;
     readonly end_date: string | null;
-    /** Not so where it ends by itself, as the line that it follows would have. */
+    /** False if its own date ends the line, as it would have ended the predecessor. */
     readonly ends_with_price: boolean;
     readonly quantity: string | null;
     readonly follows: SyncedLine | null;
-    /** Where the periods of its own go on of the line that it follows; null where they begin with it. */
+    /** Anchor of the predecessor's own periods, which continue; null if they begin with this line. */
     readonly period_anchor: string | null;
   }[];
 };
@@ -77,7 +80,7 @@ export function computePlanSync(input: PlanSyncInput): PlanSync {
   };
 }
 
-/** The first price of a lineage: what an override and a successor name. */
+/** First price of a lineage; overrides and successors refer to it. */
 export const toRootId = (price: Pick<Price, 'id' | 'parent_price_id'>) => price.parent_price_id || price.id;
 
 function planEndedLines(input: PlanSyncInput): PlanSync['ended'] {
@@ -97,31 +100,31 @@ function planEndedLines(input: PlanSyncInput): PlanSync['ended'] {
 
 type SyncedItem = BilledItem & { readonly is_invoiced?: boolean };
 
-/** When a line of a price that ends comes to its end: at its start if it has never lived. Null where it stays as it is. */
+/** End of a line whose price ends. A line that never was active ends at its start. Null if the line stays unchanged. */
 function computeEnd(item: SyncedItem, price: Price, input: PlanSyncInput): Milliseconds | null {
   const { current, subscription, now } = input;
   const { start_ms: start } = item;
   const priceEnd = toInstant(price.end_date!);
-  // A draft is not charged: it is as if it were made now.
+  // A draft is not charged, so its lines are computed as if it were created now.
   const isDraft = subscription.subscription_status === 'draft';
   if (isDraft && priceEnd <= Math.max(start, now)) return start;
-  // It is charged in full where it begins, and to no end.
+  // A one-time charge is made in full at its start and has no end.
   if (item.billing_period === 'ONETIME') return start > current.start && priceEnd <= start ? start : null;
   const end = isDraft ? priceEnd : Math.max(priceEnd, computeUntouchableUntil(item, priceEnd, input));
   return end > start && hasNeverResetMeter(price, input) ? computePeriodEndFrom(end, item, input) : end;
 }
 
-/** Until when a line is paid for, or invoiced, or cannot be cut. */
+/** Instant up to which a line is paid or invoiced, or must not be cut. */
 function computeUntouchableUntil(item: SyncedItem, priceEnd: Milliseconds, input: PlanSyncInput): Milliseconds {
   const { current, subscription } = input;
   const { start_ms: start } = item;
   if (item.invoice_cadence === 'ARREAR') {
     const running = findRunningPeriod(current.start, item, input);
     if (running === undefined) return start;
-    // Cut inside what is invoiced already, a period of its own that still runs would be due nowhere.
+    // The line's own period still runs and must not be cut inside invoiced time. No later invoice would charge it.
     return running.start < priceEnd && priceEnd <= current.start ? running.end : running.start;
   }
-  // What begins inside the running period may have been charged with its opening.
+  // A line that begins inside the running period may have been charged with its opening.
   const isCharged = start <= current.start || (start < current.end && (start < priceEnd || item.is_invoiced));
   if (subscription.subscription_status === 'trialing' || subscription.opens_at || !isCharged) return start;
   return findRunningPeriod(current.end - 1, item, input)?.end ?? current.end;
@@ -131,7 +134,7 @@ export function toBilledItem(price: Price, start_ms: Milliseconds): BilledItem {
   return { ...price, price_type: price.type, start_ms, end_ms: null, reset_usage: null };
 }
 
-/** The period of an item that holds the instant, which is in the running period of the subscription or later. */
+/** Period of the item that contains `at`, which lies in the subscription's running period or later. */
 function findRunningPeriod(at: Milliseconds, item: BilledItem, { billed, current }: PlanSyncInput): Period | undefined {
   const later = () => periodContaining(at, current.end, periodRule(billed)) ?? { start: at, end: at };
   return runningPeriod(item, { subscription: billed, current: at < current.end ? current : later(), now: at });
@@ -142,7 +145,7 @@ function computePeriodEndFrom(at: Milliseconds, item: BilledItem, input: PlanSyn
   return period === undefined || period.start === at ? at : period.end;
 }
 
-/** What a meter that never resets has counted stands in every period: two lines in one would charge it twice. */
+/** The level of a meter that never resets counts in every period. Two lines in one period would charge it twice. */
 function hasNeverResetMeter(price: Price, { reset_usage }: PlanSyncInput): boolean {
   return price.meter_id !== null && reset_usage.get(price.meter_id) === 'NEVER';
 }
@@ -156,7 +159,7 @@ function planAddedPrices(input: PlanSyncInput, ended: PlanSync['ended']): PlanSy
     if (price.status !== 'published' || price.currency !== subscription.currency) continue;
     if (price.sequence <= (known.get(toRootId(price)) ?? 0)) continue;
     const before = lineages.get(toRootId(price));
-    // On terms of its own for all of the time: in a phase, say, it may be for some of it.
+    // The price is overridden for the whole time. A phase, for example, overrides it only for a part.
     if (before === undefined && overridden.has(toRootId(price))) continue;
     const ends = before ?? [NONE_BEFORE];
     const next = ends.map((before) => planSuccessor(price, before, input));
@@ -169,28 +172,31 @@ function planAddedPrices(input: PlanSyncInput, ended: PlanSync['ended']): PlanSy
   return added;
 }
 
-/** By lineage the last price that has had a line: one before it without a line has been passed over, for good. */
+/** Last price of each lineage that had a line. An earlier price without a line was skipped and stays skipped. */
 function findLastKnown({ plan_prices, lines }: PlanSyncInput): Map<string, number> {
   const priceIds = new Set(lines.map(({ price_id }) => price_id));
   const known = plan_prices.filter(({ id }) => priceIds.has(id));
   return new Map(known.map((price) => [toRootId(price), price.sequence]));
 }
 
-/** A line of the last price of a lineage that the subscription has; there may be several. */
+/** A line of the last price that the subscription has of a lineage. A lineage may have several. */
 type Lineage = {
   readonly line: SyncedLine | null;
   readonly quantity: string | null;
-  /** A successor begins where it ends: no instant is charged twice, none is free. Null where a successor begins anew. */
+  /**
+   * Start of a successor, so that no instant is charged twice or left free. Null if the successor has a start of its
+   * own.
+   */
   readonly end: Milliseconds | null;
-  /** It would have ended by itself then, with a phase, say, and so do those that follow it. */
+  /** Instant at which the line would have ended by itself, for example with a phase. Its successors end then, too. */
   readonly until: Milliseconds | null;
-  /** Before this nothing comes in its place: it was to begin later than its price was sold. */
+  /** Earliest start of a replacement. The line was to begin later than the sale of its price. */
   readonly not_before: Milliseconds | null;
-  /** It ended before the running period: what comes after it does not begin in a time that is invoiced. */
+  /** The line ended before the running period. A successor does not begin in invoiced time. */
   readonly is_settled: boolean;
-  /** It ended by itself, with a phase, say, or is charged once only: it gets no successor. */
+  /** The line ended by itself, for example with a phase, or is a one-time charge. It gets no successor. */
   readonly is_last: boolean;
-  /** Where the periods of its own are anchored, which go on in a successor; null where it has none. */
+  /** Anchor of the line's own periods, which a successor continues; null if it has none. */
   readonly anchor: Milliseconds | null;
 };
 const NONE_BEFORE: Lineage = {
@@ -238,7 +244,7 @@ function planSuccessor(price: Price, before: Lineage, input: PlanSyncInput): Pla
   };
 }
 
-/** Nothing of a line that is added now is paid yet. */
+/** A line that is added now has no paid time yet. */
 function computeAddedEnd(price: Price, item: BilledItem, input: PlanSyncInput): Milliseconds {
   const end = toInstant(price.end_date!);
   if (end <= item.start_ms || (price.invoice_cadence === 'ADVANCE' && !hasNeverResetMeter(price, input))) return end;
@@ -249,7 +255,7 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
   const { plan_prices, lines } = input;
   const endsNow = new Map(ended.map((each) => [each.line.id, each]));
   const lineages = new Map<string, Lineage[]>();
-  // In the order of their making: the lines of the last price are those that are followed.
+  // Prices are in order of creation, so the lines of the last price remain. Successors follow these.
   for (const price of plan_prices) {
     const before = lineages.get(toRootId(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
@@ -263,7 +269,10 @@ function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<stri
   return lineages;
 }
 
-/** What comes instead of a line that is taken out begins where this one followed another, or anew. */
+/**
+ * The replacement of a void line begins at the end of the line that the void one followed. Without a predecessor it has
+ * a start of its own.
+ */
 function toEndedLineage(
   { line, end_date, is_void }: PlanSync['ended'][number],
   { price, before }: { price: Price; before: readonly Pick<Lineage, 'end'>[] },
@@ -285,7 +294,7 @@ function toEndedLineage(
   };
 }
 
-/** A price that the plan sells for periods of the same length goes on in those that there are. */
+/** A price with the same period length continues the periods of the line. */
 function hasSamePeriodLength(price: Price, line: SyncedLine | null): boolean {
   return line?.billing_period === price.billing_period && line.billing_period_count === price.billing_period_count;
 }
@@ -294,7 +303,7 @@ function toStoredAnchor({ period_anchor }: SyncedLine): Milliseconds | null {
   return period_anchor ? toInstant(period_anchor) : null;
 }
 
-/** A draft is not charged yet: its lines begin where it will. */
+/** A draft is not charged yet, and its lines begin with it. */
 function deriveLineAnchor(
   line: SyncedLine,
   price: Price,
@@ -321,7 +330,7 @@ function toContinuedLineage(line: SyncedLine, price: Price, input: PlanSyncInput
   return { line, quantity, end, until: null, not_before: null, is_settled, is_last, anchor };
 }
 
-/** What the line that comes in the place of another is committed to: the same, at the times of day of its own price. */
+/** A successor inherits the commitment of the line, with the times of day of its own price. */
 export function inheritCommitment(follows: SyncedLine | null, price: Price): StoredCommitment | undefined {
   if (!follows?.commitment_type) return undefined;
   return {
@@ -340,7 +349,7 @@ function inheritQuantity(quantity: string, { min_quantity }: Price): string {
   return Decimal.max(quantity, min_quantity ?? 0).toFixed();
 }
 
-/** Not before what is invoiced already; what is paid in advance and is sold already begins with the next period. */
+/** A price does not begin in invoiced time. An advance price begins with the next period at the earliest. */
 function computeStart(price: Price, input: PlanSyncInput): Milliseconds {
   const { subscription, billed, current, now } = input;
   const start = toSaleStart(price, input);
@@ -348,7 +357,7 @@ function computeStart(price: Price, input: PlanSyncInput): Milliseconds {
     return start > now ? Math.max(start, billed.start_ms) : billed.start_ms;
   if (subscription.subscription_status === 'trialing' || subscription.opens_at) return Math.max(start, current.start);
   const isBehind = start <= now || start <= current.start;
-  // The running period is paid: what begins inside it would be charged when its time is over.
+  // The running period is paid. An advance charge that begins inside it would be billed after its service time.
   if (price.invoice_cadence === 'ADVANCE') return Math.max(start, current.end, billed.start_ms);
   if (hasNeverResetMeter(price, input)) return isBehind ? Math.max(current.end, billed.start_ms) : start;
   return Math.max(start, current.start);

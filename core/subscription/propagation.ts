@@ -1,6 +1,6 @@
 /**
- * What an inherited subscription has of its parent: state, period, clock and end. Its own are the days on which its customer
- * joins and leaves (docs/rules/subscriptions.md, "Families").
+ * An inherited subscription takes state, period, anchor and end from its parent. Only the days on which its customer
+ * joins and leaves are its own (docs/rules/subscriptions.md, "Families").
  */
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Subscription } from './record.ts';
@@ -23,10 +23,10 @@ const PROPAGATED_DATES = [
   'cancelled_at',
 ] as const;
 
-/** `opens_at`: a start that lies ahead, until the opening. */
+/** `opens_at`: future start of a subscription, until it opens. */
 type PropagatedSubscription = Subscription & { readonly opens_at?: string | null };
 
-/** Null where nothing changes: one who has left stays gone. */
+/** Null if nothing changes. A customer who has left does not return. */
 export function planInheritedChanges(
   child: PropagatedSubscription,
   parent: PropagatedSubscription,
@@ -52,14 +52,14 @@ function hasEnded({ end_date }: Subscription, now: Milliseconds): boolean {
   return Boolean(end_date) && toInstant(end_date!) <= now;
 }
 
-/** When the parent ended, and not before its own start or after its own end. */
+/** End of the parent, limited to the active interval of the child. */
 function deriveInheritedEnd(child: Subscription, parent: Subscription): string {
   const ended = deriveEndInstant(parent);
   const own = child.end_date ? toInstant(child.end_date) : Number.POSITIVE_INFINITY;
   return formatMs(Math.max(Math.min(ended, own), toInstant(child.start_date)));
 }
 
-/** When one that is over ended: what was to end it later never did. */
+/** End of a subscription that is over. Of several end dates the earliest took effect. */
 export function deriveEndInstant({
   end_date,
   cancel_at,

@@ -1,4 +1,4 @@
-/** What a cancellation credits of each line, as it is answered. */
+/** Credit of a cancellation for one line, in the shape of the API response. */
 import type { PlannedLine, PricedItem } from '../billing/line-amount.ts';
 import { Decimal, sumDecimals } from '../decimal.ts';
 import { calendarDays } from '../time/period.ts';

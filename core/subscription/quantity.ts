@@ -1,6 +1,6 @@
 /**
- * Which quantity changes are possible (docs/rules/subscriptions.md, "Modifications"): of fixed lines, inside the running
- * period and inside the life of the line. The same quantity changes nothing.
+ * Checks quantity changes (docs/rules/subscriptions.md, "Modifications"): fixed lines only, inside the running period
+ * and the active interval of the line. An equal quantity changes nothing.
  */
 import { Decimal } from '../decimal.ts';
 import { invalid, notFound } from '../error.ts';
@@ -61,7 +61,7 @@ function checkUnits(
     throw invalid(field, `is below the min_quantity ${min_quantity} of price ${price_id}`);
 }
 
-/** Of a change of one line, which may state another quantity with its charge: null where it is the one that the line has. */
+/** Quantity in a request that changes a line's charge. Null if it equals the quantity of the line. */
 export function parseChangedQuantity(
   requested: string | null | undefined,
   { record, price_record }: QuantityChangeItem,
@@ -72,7 +72,6 @@ export function parseChangedQuantity(
   return requested;
 }
 
-/** Only an active subscription is modified. */
 export function checkModifiable(subscription: Pick<Subscription, 'subscription_status'>): void {
   if (subscription.subscription_status !== 'active')
     throw invalid(

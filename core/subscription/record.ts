@@ -1,8 +1,7 @@
 /**
- * A subscription and its line items: who pays for which prices, in which periods. The shapes and the rules of one record
- * alone. Moves between states: core/subscription.
- *
- * Of the types one is spelled small, and so are all statuses: the interface has them so.
+ * A subscription and its line items: the payer, the prices and the billing periods. This file has the shapes and the
+ * rules of a single record; core/subscription has the moves between states.
+ * All statuses and one of the types are lowercase, as the public API defines them.
  */
 import { z } from 'zod';
 import { ADDON_CADENCES } from '../addon/record.ts';
@@ -47,7 +46,7 @@ export const SUBSCRIPTION_TYPES = [
   'grouped_invoicing',
 ] as const;
 export const BILLING_CYCLES = ['anniversary', 'calendar'] as const;
-/** A subscription repeats; ONETIME is a period of prices and of their line items only. */
+/** Subscriptions recur; ONETIME is a period of prices and of their line items only. */
 export const SUBSCRIPTION_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;
 export const LINE_ITEM_PERIODS = [...SUBSCRIPTION_PERIODS, 'ONETIME'] as const;
 export const COLLECTION_METHODS = ['charge_automatically', 'send_invoice'] as const;
@@ -70,157 +69,176 @@ export type CollectionMethod = (typeof COLLECTION_METHODS)[number];
 
 const CHARGED = {
   description:
-    'What its invoices are charged to: a way to pay that is kept of the customer, or what the provider calls it. Without, the default one of the customer.',
+    'Payment method that invoices are charged to: a stored method of the customer, or its id at the payment provider. Default: the default method of the customer.',
 };
 
 export const Subscription = z.object({
   id: z.string(),
-  customer_id: z.string().meta({ description: 'The customer who uses.' }),
-  invoicing_customer_id: z.string().nullish().meta({ description: 'To whom the invoices go; null is the customer.' }),
-  plan_id: z.string().meta({ description: 'The plan whose prices were taken over at the start.' }),
-  lookup_key: z.string().nullish().meta({ description: 'A name of your own.' }),
+  customer_id: z.string().meta({ description: 'Customer whose usage is charged.' }),
+  invoicing_customer_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Customer who receives the invoices. Null if it is `customer_id`.' }),
+  plan_id: z.string().meta({ description: 'Plan whose prices were taken over at the start.' }),
+  lookup_key: z.string().nullish().meta({ description: 'Your own unique name.' }),
   subscription_status: z.enum(SUBSCRIPTION_STATUSES).meta({
     description:
-      'A cancelled one stays so; one that is incomplete waits for the invoice that opened it, or ended its trial, to be paid.',
+      'Status. cancelled is final. incomplete waits for payment of the invoice that opened it or ended its trial.',
   }),
   subscription_type: z.enum(SUBSCRIPTION_TYPES).meta({
     description:
-      'STANDALONE; a PARENT counts the usage of its INHERITED ones; DELEGATED_INVOICING is paid by another customer; grouped_invoicing is billed on the invoice of its parent.',
+      'Relation to other subscriptions. STANDALONE has none. A PARENT counts the usage of its INHERITED subscriptions. DELEGATED_INVOICING is paid by another customer. grouped_invoicing is billed on the invoice of its parent.',
   }),
   parent_subscription_id: z
     .string()
     .nullish()
-    .meta({ description: 'The parent of an INHERITED or grouped_invoicing one; null without.' }),
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+    .meta({ description: 'Parent of an INHERITED or grouped_invoicing subscription; null without one.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
   billing_cycle: z.enum(BILLING_CYCLES).meta({
-    description: 'anniversary: periods begin on the anchor; calendar: with the calendar’s weeks, months and years.',
+    description:
+      'Alignment of periods. With anniversary, periods begin on the anchor. With calendar, they begin with calendar weeks, months and years.',
   }),
   billing_cadence: z.literal('RECURRING').meta({ description: 'Every subscription is RECURRING.' }),
   billing_period: z
     .enum(SUBSCRIPTION_PERIODS)
-    .meta({ description: 'How long a period is, times `billing_period_count`.' }),
-  billing_period_count: z.int().min(1).meta({ description: 'How many of these make a period.' }),
+    .meta({ description: 'Unit of the billing period. Its length is this times `billing_period_count`.' }),
+  billing_period_count: z.int().min(1).meta({ description: 'Number of units in a billing period.' }),
   billing_anchor: timestampText.meta({
-    description: 'Where periods end, and whole periods before and after it, by the clock of the timezone.',
+    description:
+      'Instant at which periods end. Further periods end whole periods before and after it, in local time of the timezone.',
   }),
-  timezone: z.string().meta({ description: 'An IANA name: the clock of all its dates.' }),
-  start_date: timestampText.meta({ description: 'From when on it is charged.' }),
-  end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null is open.' }),
-  current_period_start: timestampText.meta({ description: 'The start of the running period.' }),
-  current_period_end: timestampText.meta({ description: 'The end of the running period, which is not in it.' }),
+  timezone: z.string().meta({ description: 'IANA timezone of all its dates.' }),
+  start_date: timestampText.meta({ description: 'Instant from which it is charged.' }),
+  end_date: timestampText.nullish().meta({ description: 'Exclusive end; null if open.' }),
+  current_period_start: timestampText.meta({ description: 'Start of the running period.' }),
+  current_period_end: timestampText.meta({ description: 'Exclusive end of the running period.' }),
   cancel_at: timestampText
     .nullish()
-    .meta({ description: 'When it ends, or has ended, by a cancellation; null without one.' }),
-  cancelled_at: timestampText.nullish().meta({ description: 'When it was cancelled; null while it was not.' }),
-  cancel_at_period_end: z.boolean().meta({ description: 'Whether it ends with the running period.' }),
-  trial_start: timestampText.nullish().meta({ description: 'When its trial began or begins; null without one.' }),
-  trial_end: timestampText.nullish().meta({ description: 'When its trial ends or has ended; null without one.' }),
+    .meta({ description: 'Instant at which a cancellation ends it or has ended it; null without one.' }),
+  cancelled_at: timestampText
+    .nullish()
+    .meta({ description: 'Instant of the cancellation; null if it is not cancelled.' }),
+  cancel_at_period_end: z.boolean().meta({ description: 'True if a cancellation ends it with the running period.' }),
+  trial_start: timestampText.nullish().meta({ description: 'Start of its trial; null without a trial.' }),
+  trial_end: timestampText.nullish().meta({ description: 'End of its trial; null without a trial.' }),
   collection_method: z
     .enum(COLLECTION_METHODS)
-    .meta({ description: 'Whether invoices are charged automatically or sent.' }),
-  payment_behavior: z
-    .enum(PAYMENT_BEHAVIORS)
-    .meta({ description: 'What becomes of it until its opening invoice is paid.' }),
+    .meta({ description: 'Collection of invoices: charged automatically, or sent.' }),
+  payment_behavior: z.enum(PAYMENT_BEHAVIORS).meta({ description: 'Behavior until the opening invoice is paid.' }),
   gateway_payment_method_id: z.string().nullish().meta(CHARGED),
   payment_terms: z
     .enum(PAYMENT_TERMS)
     .nullish()
-    .meta({ description: 'Days from the end of a period to the due date of its invoice; null is one day.' }),
+    .meta({ description: 'Days from the end of a period to the due date of its invoice. Null is one day.' }),
   proration_behavior: z.enum(PRORATION_BEHAVIORS).meta({
     description:
-      'With create_prorations a start before today is refused; what is not served is not charged either way.',
+      'Proration of changes. With create_prorations a start before today is refused. Unserved time is not charged with either value.',
   }),
   ...committedSubscriptionFields,
   auto_invoice_threshold: decimalText.nullish().meta({
     description:
-      'Usage of the running period is invoiced as soon as so much of it is not invoiced yet, in units of the currency; null is at its end alone.',
+      'Amount in currency units. When uninvoiced usage of the running period reaches it, that usage is invoiced at once. Null invoices usage at the end of the period only.',
   }),
   synced_price_sequence: z
     .int()
     .nullish()
-    .meta({ description: 'The last price of the plan that its line items know, by its `sequence`.' }),
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
-  version: z.int().meta({ description: 'Every change adds 1.' }),
+    .meta({ description: 'Greatest `sequence` of the plan’s prices that the line items reflect.' }),
+  metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
+  version: z.int().meta({ description: 'Version number. Every change adds 1.' }),
   ...baseFields,
 });
 export type Subscription = z.infer<typeof Subscription>;
 
 export const SubscriptionLineItem = z.object({
   id: z.string(),
-  subscription_id: z.string().meta({ description: 'The subscription that it is a part of.' }),
-  customer_id: z.string().meta({ description: 'The customer who uses.' }),
-  entity_id: z.string().nullish().meta({ description: 'The plan, add-on or subscription from which its price comes.' }),
+  subscription_id: z.string().meta({ description: 'Subscription of the line item.' }),
+  customer_id: z.string().meta({ description: 'Customer whose usage is charged.' }),
+  entity_id: z.string().nullish().meta({ description: 'Plan, add-on or subscription that owns the price.' }),
   entity_type: z
     .enum(LINE_ITEM_ENTITY_TYPES)
     .nullish()
-    .meta({ description: 'Whether its price comes from the plan, an add-on or the subscription itself.' }),
+    .meta({ description: 'Owner of the price: the plan, an add-on or the subscription itself.' }),
   plan_display_name: z
     .string()
     .nullish()
-    .meta({ description: 'The name of the plan; null where the price comes from none.' }),
-  price_id: z.string().meta({ description: 'The price that it charges.' }),
-  price_type: z
-    .enum(['USAGE', 'FIXED'])
-    .meta({ description: 'USAGE is measured by a meter, FIXED is stated by the subscription.' }),
-  meter_id: z.string().nullish(),
-  meter_display_name: z.string().nullish().meta({ description: 'The name of the meter; null of a FIXED price.' }),
-  price_unit_id: z.string().nullish().meta({ description: 'Of a price in a unit of your own; null else.' }),
-  price_unit: z.string().nullish().meta({ description: 'Of a price in a unit of your own; null else.' }),
-  display_name: z.string().nullish().meta({ description: 'What an invoice line is called.' }),
-  quantity: decimalText.meta({
-    description: 'Units of a FIXED price; 0 of a USAGE price, whose quantity is measured.',
+    .meta({ description: 'Name of the plan. Null if the price belongs to no plan.' }),
+  price_id: z.string().meta({ description: 'Price that the line item charges.' }),
+  price_type: z.enum(['USAGE', 'FIXED']).meta({
+    description: 'Type of the price. USAGE is measured by a meter; FIXED has the quantity of the subscription.',
   }),
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-  billing_period: z
-    .enum(LINE_ITEM_PERIODS)
-    .meta({ description: 'How long a period is, times `billing_period_count`; ONETIME is charged once.' }),
-  billing_period_count: z.int().min(1).meta({ description: 'How many of these make a period.' }),
+  meter_id: z.string().nullish(),
+  meter_display_name: z.string().nullish().meta({ description: 'Name of the meter; null for a FIXED price.' }),
+  price_unit_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Id of the price unit of a price in a custom unit; else null.' }),
+  price_unit: z
+    .string()
+    .nullish()
+    .meta({ description: 'Code of the price unit of a price in a custom unit; else null.' }),
+  display_name: z.string().nullish().meta({ description: 'Description of its invoice lines.' }),
+  quantity: decimalText.meta({
+    description: 'Units of a FIXED price. A USAGE price has 0, because its quantity is measured.',
+  }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+  billing_period: z.enum(LINE_ITEM_PERIODS).meta({
+    description:
+      'Unit of the billing period. Its length is this times `billing_period_count`. ONETIME is charged once.',
+  }),
+  billing_period_count: z.int().min(1).meta({ description: 'Number of units in a billing period.' }),
   invoice_cadence: z
     .enum(['ARREAR', 'ADVANCE'])
     .meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
-  start_date: timestampText.meta({ description: 'From when on it is charged.' }),
-  end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null is open.' }),
-  subscription_phase_id: z.string().nullish().meta({ description: 'The phase that states it; null where none does.' }),
+  start_date: timestampText.meta({ description: 'Instant from which it is charged.' }),
+  end_date: timestampText.nullish().meta({ description: 'Exclusive end; null if open.' }),
+  subscription_phase_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Phase that defines the line item; null without one.' }),
   addon_association_id: z
     .string()
     .nullish()
-    .meta({ description: 'As what its add-on is attached; null of any other line.' }),
-  trial_period_days: z.int().min(0).meta({ description: 'Days of trial that the price states.' }),
+    .meta({ description: 'Association of its add-on; null for any other line item.' }),
+  trial_period_days: z.int().min(0).meta({ description: 'Trial days of the price.' }),
   ...committedLineFields,
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
   ...baseFields,
 });
 export type SubscriptionLineItem = z.infer<typeof SubscriptionLineItem>;
 
-const NOT_YET = { description: 'Not there yet: refused when it says something.' };
+const NOT_YET = { description: 'Not supported yet. A value with content is refused.' };
 
-/** An add-on that is attached: with a new subscription, or later. */
+/** An add-on that is attached to a new or an existing subscription. */
 export const attachAddonShape = z.object({
-  addon_id: z.string().min(1).meta({ description: 'A published add-on; one of type onetime is held once at a time.' }),
+  addon_id: z
+    .string()
+    .min(1)
+    .meta({ description: 'Published add-on. An add-on of type onetime can be attached once at a time.' }),
   quantity: orDefault(
     int32.refine((quantity) => quantity >= 1, { error: 'must be at least 1' }),
     1,
   ).meta({
-    description: 'How often it is held: its fixed lines and its limits are times this. 1 when absent.',
+    description: 'Multiplier of the add-on’s fixed lines and limits, at least 1. Default: 1.',
   }),
   cadence: orDefault(anyCase(ADDON_CADENCES), 'recurring').meta({
-    description: 'onetime: for the period in which it begins; recurring, also when absent: until it is detached.',
+    description:
+      'Duration. onetime lasts for the period in which it begins; recurring lasts until it is detached. Default: recurring.',
   }),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
-      'create_prorations, also when absent: what it charges in advance for the rest of the running period is invoiced at once. none: it is charged from the next period on.',
+      'Proration of advance charges. create_prorations invoices the rest of the running period at once; none charges from the next period. Default: create_prorations.',
   }),
   start_date: orNull(timestampText).meta({
-    description: 'From when on it is held, not before the running period; now when absent.',
+    description: 'Start of the attachment, not before the running period. Default: now.',
   }),
-  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
   override_line_items: orNull(z.array(overrideLineItemShape)).meta({
-    description: 'What this subscription pays in the place of prices of the add-on.',
+    description: 'Terms for this subscription instead of the add-on’s prices.',
   }),
   line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
-    description: 'Commitments of its USAGE lines, by the id of the price of the add-on.',
+    description: 'Commitments of its USAGE lines, by the id of the add-on’s price.',
   }),
-  metadata: orNull(freeMap).meta({ description: 'Values of your own.' }),
+  metadata: orNull(freeMap).meta({ description: 'Your own key-value pairs.' }),
 });
 export type AttachAddon = z.output<typeof attachAddonShape>;
 
@@ -228,130 +246,137 @@ const anything = anythingOrNull.meta(NOT_YET);
 
 const termsShape = z.object({
   customer_id: orNull(z.string()).meta({
-    description: 'The customer who uses, by its id; this or `external_customer_id`.',
+    description: 'Customer whose usage is charged, by id. This or `external_customer_id` is required.',
   }),
-  external_customer_id: orNull(z.string()).meta({ description: 'The customer by the id that its events name.' }),
-  plan_id: z.string().min(1).meta({ description: 'The plan whose prices in the currency are taken over.' }),
-  lookup_key: orNull(requiredKey).meta({ description: 'A name of your own.' }),
+  external_customer_id: orNull(z.string()).meta({ description: 'Customer, by the external id that its events carry.' }),
+  plan_id: z.string().min(1).meta({ description: 'Plan whose prices in the currency are taken over.' }),
+  lookup_key: orNull(requiredKey).meta({ description: 'Your own unique name.' }),
   currency: z
     .string()
     .length(3)
-    .meta({ description: 'As ISO 4217 has it, in any case; the plan has at least one price in it.' }),
+    .meta({ description: 'Currency code (ISO 4217), case-insensitive. The plan must have at least one price in it.' }),
   start_date: orNull(timestampText).meta({
     description:
-      'From when on it is charged; now when absent. Not before the instant at which another customer who was charged gave up the external id.',
+      'Instant from which it is charged. Default: now. A start before another charged customer gave up the external id is refused.',
   }),
-  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
   billing_cadence: orNull(anyCase(['RECURRING'])).meta({ description: 'Every subscription is RECURRING.' }),
   billing_period: anyCase(SUBSCRIPTION_PERIODS).meta({
-    description: 'How long a period is, times `billing_period_count`.',
+    description: 'Unit of the billing period. Its length is this times `billing_period_count`.',
   }),
   billing_period_count: orNull(int32.refine((count) => count >= 1, { error: 'must be at least 1' })).meta({
-    description: 'How many of these make a period; 1 when absent.',
+    description: 'Number of units in a billing period, at least 1. Default: 1.',
   }),
   billing_cycle: orNull(anyCase(BILLING_CYCLES)).meta({
     description:
-      'anniversary: periods begin on the anchor; calendar: with the calendar’s weeks, months and years. anniversary when absent.',
+      'Alignment of periods. With anniversary, periods begin on the anchor. With calendar, they begin with calendar weeks, months and years. Default: anniversary.',
   }),
   billing_anchor: orNull(timestampText).meta({
     description:
-      'Periods end at this instant and whole days, weeks, months, quarters or years before and after it, by the clock of the timezone. Only with billing_cycle anniversary; the start when absent. A first period that it shortens is charged for its share.',
+      'Instant at which periods end. Further periods end whole days, weeks, months, quarters or years before and after it, in local time. Default: the start. It is refused with billing_cycle calendar. A shortened first period is prorated.',
   }),
   timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })).meta({
-    description: 'An IANA name, the clock of all its dates; that of the customer when absent, else UTC.',
+    description: 'IANA timezone of all its dates. Default: the timezone of the customer, else UTC.',
   }),
   customer_timezone: orNull(
     z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
-  ).meta({ description: 'Another name of `timezone`.' }),
+  ).meta({ description: 'Alternative name of `timezone`.' }),
   collection_method: orNull(anyCase([...COLLECTION_METHODS, 'default_incomplete'])).meta({
-    description: 'Whether invoices are charged automatically or sent; charge_automatically when absent.',
+    description: 'Collection of invoices: charged automatically, or sent. Default: charge_automatically.',
   }),
   payment_behavior: orNull(anyCase(PAYMENT_BEHAVIORS)).meta({
-    description: 'What becomes of it until its opening invoice is paid; default_active, active at once, when absent.',
+    description: 'Behavior until the opening invoice is paid. Default: default_active, which is active at once.',
   }),
   payment_terms: orNull(anyCase(PAYMENT_TERMS)).meta({
-    description: 'Days from the end of a period to the due date of its invoice; one day when absent.',
+    description: 'Days from the end of a period to the due date of its invoice. Default: one day.',
   }),
   gateway_payment_method_id: orNull(keyText).meta(CHARGED),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
-      'With create_prorations a start before today is refused; what is not served is not charged either way.',
+      'Proration of changes. With create_prorations a start before today is refused. Unserved time is not charged with either value.',
   }),
   subscription_status: orNull(anyCase(['active', 'draft'])).meta({
-    description: 'A draft is not charged until it is activated; active when absent.',
+    description: 'Initial status. A draft is not charged until it is activated. Default: active.',
   }),
   metadata,
   override_line_items: orNull(z.array(overrideLineItemShape)).meta({
-    description: 'What this subscription pays in the place of prices of the plan.',
+    description: 'Terms for this subscription instead of the plan’s prices.',
   }),
   line_items: orNull(z.array(extraLineItemShape).max(100)).meta({
-    description: 'Prices beside those of the plan, with dates and quantities of their own.',
+    description: 'Prices beside those of the plan, with their own dates and quantities. At most 100.',
   }),
   trial_period_days: orNull(int32.refine((days) => days >= 0, { error: 'must not be negative' })).meta({
     description:
-      'Days of trial from the start, at the clock of the timezone; 0 is none. When absent, those that the recurring FIXED prices of the plan state, which must agree. Not with dates of a trial.',
+      'Trial days from the start, in local time of the timezone; 0 is no trial. Default: the days of the plan’s recurring FIXED prices, which must agree. Trial dates in the same request are refused.',
   }),
-  trial_start: orNull(timestampText).meta({ description: 'The start of a trial, not after `start_date`.' }),
-  trial_end: orNull(timestampText).meta({ description: 'The end of that trial, not before `start_date`.' }),
+  trial_start: orNull(timestampText).meta({
+    description: 'Start of the trial, not after `start_date`. It requires `trial_end`.',
+  }),
+  trial_end: orNull(timestampText).meta({
+    description: 'End of the trial, not before `start_date`. It requires `trial_start`.',
+  }),
   auto_invoice_threshold: orNull(decimalText).meta({
     description:
-      'Usage of the running period is invoiced as soon as so much of it is not invoiced yet, in units of the currency: zero or greater, of plans with usage prices alone. None when absent or 0.',
+      'Amount in currency units, zero or greater. When uninvoiced usage of the running period reaches it, that usage is invoiced at once. Default, and with 0: none. It is refused for plans with other than usage prices.',
   }),
   ...subscriptionCommitmentFields,
   credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
     description:
-      'What gives it credits beside what its plan and its add-ons do, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names.',
+      'Credit grants beside those of its plan and add-ons, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names. At most 100.',
   }),
   tax_rate_overrides: taxOverrides.meta({
-    description: 'What it is taxed with in the place of what its customer is.',
+    description: 'Tax rates of this subscription instead of those of its customer.',
   }),
   ...subscriptionCouponFields,
   line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
-    description: 'Commitments of lines that the plan brings, by the id of the price.',
+    description: 'Commitments of the plan’s lines, by price id.',
   }),
   override_entitlements: orNull(z.array(overrideEntitlementShape).max(100)).meta({
-    description: 'What this subscription is granted in the place of entitlements of the plan.',
+    description: 'Entitlements of this subscription that replace those of the plan. At most 100.',
   }),
-  addons: orNull(z.array(attachAddonShape).max(100)).meta({ description: 'Add-ons that it begins with.' }),
+  addons: orNull(z.array(attachAddonShape).max(100)).meta({ description: 'Add-ons that it begins with. At most 100.' }),
   phases: orNull(z.array(buildPhaseShape(overrideLineItemShape, extraLineItemShape)).max(100)).meta({
-    description: 'Stretches with terms of their own, one after the other, from the start on; not for a draft.',
+    description:
+      'Consecutive intervals with their own terms, from the start on. At most 100. A draft with phases is refused.',
   }),
   checkout: anything,
 });
 
-/** What a client states about a new subscription. */
 export const createSubscriptionShape = termsShape.extend({
   ...parentFields,
   inheritance: orNull(buildInheritanceShape(buildChildShape(termsShape))).meta({
-    description: 'Who takes part in it, who pays for it, or what is invoiced with it: one of these.',
+    description:
+      'Relation to other subscriptions: shared usage, another payer or a shared invoice. Only one of these is accepted.',
   }),
 });
 export type CreateSubscription = z.output<typeof createSubscriptionShape>;
 
-/** What may be changed on a subscription as it stands; everything else has a verb of its own. */
+/** Fields that an update changes in place. Other changes have endpoints of their own. */
 export const updateSubscriptionShape = z.object({
   metadata: metadataMap.nullish(),
-  lookup_key: optionalKey.optional().meta({ description: 'A name of your own.' }),
-  version: wholeNumber
-    .nullish()
-    .meta({ description: 'The version that was read: given, a change in between is a version_conflict.' }),
-  status: orNull(anyCase([...SUBSCRIPTION_STATUSES, 'published'])).meta({
-    description: 'As it is; another one has a request of its own (`activate`, `cancel`).',
+  lookup_key: optionalKey.optional().meta({ description: 'Your own unique name.' }),
+  version: wholeNumber.nullish().meta({
+    description:
+      'Version that the caller read. If the record changed since, the request is refused with version_conflict.',
   }),
-  subscription_status: orNull(anyCase(SUBSCRIPTION_STATUSES)).meta({ description: 'The same as `status`.' }),
+  status: orNull(anyCase([...SUBSCRIPTION_STATUSES, 'published'])).meta({
+    description: 'Current status; any other is refused. Use `activate` or `cancel` to change it.',
+  }),
+  subscription_status: orNull(anyCase(SUBSCRIPTION_STATUSES)).meta({ description: 'Alternative name of `status`.' }),
   cancel_at: orNull(timestampText).meta({
-    description: 'Cancels it on a date that lies ahead; that at which it is to be cancelled already changes nothing.',
+    description: 'Future instant at which it is cancelled. The instant that is already scheduled changes nothing.',
   }),
   cancel_at_period_end: orNull(z.boolean()).meta({
     description:
-      'true cancels it at the end of its period, false takes that back; what it says already changes nothing.',
+      'With true it is cancelled at the end of its period; false undoes that. The current value changes nothing.',
   }),
   parent_subscription_id: orNull(z.string()).meta({
-    description: 'Has a standalone subscription invoiced with this one from now on; its parent changes nothing.',
+    description:
+      'Subscription whose invoice bills this standalone subscription from now on. The current parent changes nothing.',
   }),
   auto_invoice_threshold: decimalText.nullish().meta({
     description:
-      'As of a new subscription, zero or greater; 0 or null takes it away. Of a STANDALONE subscription with usage lines alone.',
+      'Amount in currency units that triggers an invoice, zero or greater; 0 or null removes it. It is refused unless the subscription is STANDALONE and has usage lines only.',
   }),
 });
 export type UpdateSubscription = z.output<typeof updateSubscriptionShape>;

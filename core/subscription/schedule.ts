@@ -1,6 +1,6 @@
 /**
- * What is to happen to a subscription at an instant that lies ahead (docs/rules/subscriptions.md, "Schedules"): one thing at a
- * time. It is undone until it happens.
+ * A scheduled change of a subscription at a future instant, one at a time (docs/rules/subscriptions.md, "Schedules").
+ * It can be undone until it is executed.
  */
 import { z } from 'zod';
 import { notAllowed } from '../error.ts';
@@ -12,20 +12,27 @@ export const SCHEDULE_STATUSES = ['pending', 'executing', 'executed', 'cancelled
 
 export const SubscriptionSchedule = z.object({
   id: z.string(),
-  subscription_id: z.string().meta({ description: 'The subscription to which it happens.' }),
-  schedule_type: z.enum(SCHEDULE_TYPES).meta({ description: 'Whether it ends, or gets another plan.' }),
-  scheduled_at: timestampText.meta({ description: 'When it happens.' }),
-  status: z.enum(SCHEDULE_STATUSES).meta({ description: 'pending until it has happened, or was undone.' }),
-  configuration: z.record(z.string(), z.unknown()).nullish().meta({ description: 'What was asked for.' }),
-  executed_at: timestampText.nullish().meta({ description: 'When it happened; null before.' }),
-  cancelled_at: timestampText.nullish().meta({ description: 'When it was undone; null while it was not.' }),
-  execution_result: z.record(z.string(), z.unknown()).nullish().meta({ description: 'What it did; null before.' }),
-  error_message: z.string().nullish().meta({ description: 'Why it failed; null when it did not.' }),
-  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
-  failed_attempts: z.number().int().default(0).meta({ description: 'How often it was tried and failed.' }),
+  subscription_id: z.string().meta({ description: 'Subscription that changes.' }),
+  schedule_type: z.enum(SCHEDULE_TYPES).meta({ description: 'Kind of change: a cancellation or a plan change.' }),
+  scheduled_at: timestampText.meta({ description: 'Instant of the change.' }),
+  status: z
+    .enum(SCHEDULE_STATUSES)
+    .meta({ description: 'Status. It is pending until the change is executed, undone or failed for good.' }),
+  configuration: z.record(z.string(), z.unknown()).nullish().meta({ description: 'Requested change.' }),
+  executed_at: timestampText.nullish().meta({ description: 'Instant of the execution; null before.' }),
+  cancelled_at: timestampText
+    .nullish()
+    .meta({ description: 'Instant at which the schedule was undone; null otherwise.' }),
+  execution_result: z
+    .record(z.string(), z.unknown())
+    .nullish()
+    .meta({ description: 'Result of the execution; null before.' }),
+  error_message: z.string().nullish().meta({ description: 'Reason of the failure; null without one.' }),
+  metadata: metadata.nullish().meta({ description: 'Your own key-value pairs; null without any.' }),
+  failed_attempts: z.number().int().default(0).meta({ description: 'Number of failed attempts. Default: 0.' }),
   next_attempt_at: timestampText
     .nullish()
-    .meta({ description: 'When it is tried again; null where it has not failed.' }),
+    .meta({ description: 'Instant of the next attempt; null if none has failed.' }),
   tenant_id: z.string(),
   environment_id: z.string(),
   created_at: timestampText,
@@ -36,10 +43,10 @@ export const SubscriptionSchedule = z.object({
 export type SubscriptionSchedule = z.infer<typeof SubscriptionSchedule>;
 
 const MINUTE_MS = 60_000;
-/** After the first failure, after the second …; with the one behind the last of them it has failed for good. */
+/** Delay after each failure, in order. The failure after the last delay is final. */
 const RETRY_DELAYS_MS = [MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 360 * MINUTE_MS] as const;
 
-/** When what has failed so often is tried again; null when it is given up. */
+/** Instant of the next attempt; null if no attempt remains. */
 export function computeScheduleRetryAt(failed_attempts: number, now: Milliseconds): Milliseconds | null {
   const after = RETRY_DELAYS_MS[failed_attempts - 1];
   return after === undefined ? null : now + after;
@@ -49,7 +56,7 @@ export function isPending({ status }: Pick<SubscriptionSchedule, 'status'>): boo
   return status === 'pending';
 }
 
-/** Whether it is a cancellation that credits the time behind it (docs/rules/proration.md, "Credits of a cancellation"). */
+/** True for a cancellation that credits the unserved time (docs/rules/proration.md, "Credits of a cancellation"). */
 export function creditsUnusedTime({
   schedule_type,
   configuration,
@@ -64,7 +71,7 @@ export function checkPending(schedule: Pick<SubscriptionSchedule, 'id' | 'status
 
 const DAY_MS = 86_400_000;
 
-/** Whole days that are left, and none once it has happened. */
+/** Days until the change, rounded up; 0 if it is no longer pending. */
 export function computeDaysUntil({ status, scheduled_at }: SubscriptionSchedule, now: Milliseconds): number {
   if (status !== 'pending') return 0;
   return Math.max(0, Math.ceil((toInstant(scheduled_at) - now) / DAY_MS));

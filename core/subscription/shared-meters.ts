@@ -1,12 +1,12 @@
 /**
  * Meters that two subscriptions of one customer charge at the same time (docs/rules/subscriptions.md, "One meter in two
- * subscriptions"): both charge each event.
+ * subscriptions"). Both charge each event.
  */
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
 import type { Milliseconds } from '../time/instant.ts';
 
-/** A usage line while it charges; a null end is open. */
+/** Interval in which a usage line charges; a null end is open. */
 export type ChargingLine = {
   readonly subscription_id: string;
   readonly meter_id: string;
@@ -16,7 +16,7 @@ export type ChargingLine = {
 
 export type SharedMeter = { readonly meter_id: string; readonly subscription_ids: readonly string[] };
 
-/** One entry for each meter, with the other subscriptions that charge it while one of the lines does. */
+/** One entry per meter, with the other subscriptions whose lines overlap one of `lines`. */
 export function findSharedMeters(lines: readonly ChargingLine[], others: readonly ChargingLine[]): SharedMeter[] {
   const shared = others.filter((other) =>
     lines.some((line) => line.meter_id === other.meter_id && overlap(line, other)),

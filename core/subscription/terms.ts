@@ -1,5 +1,5 @@
 /**
- * A threshold for invoices before the end of a period is zero or greater, and for subscriptions of their own with usage prices only
+ * An invoice threshold is zero or greater. Only standalone subscriptions with usage prices alone may have one
  * (docs/rules/invoices.md, "Before the period is over").
  */
 
@@ -23,7 +23,7 @@ export function checkThreshold(
     throw invalid('auto_invoice_threshold', 'is for plans with usage prices only');
 }
 
-/** None is null, however it is said. */
+/** Zero and absent thresholds are stored as null. */
 export function toStoredThreshold(threshold: string | null): string | null {
   return threshold === null || new Decimal(threshold).isZero() ? null : threshold;
 }

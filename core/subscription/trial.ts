@@ -1,8 +1,8 @@
 /**
- * A trial: a window of its own before the first paid period (docs/rules/subscriptions.md, "Trials"). Its days, where the
- * request states neither days nor dates, are those of the plan's recurring fixed prices, which must agree. N days are N days of
- * the calendar at the same clock in the subscription's time zone, over a clock change, too. While it lasts it is the
- * subscription's period, and the periods that are paid for are anchored at its end.
+ * A trial is an interval before the first paid period (docs/rules/subscriptions.md, "Trials"). If the request has
+ * neither days nor dates, the plan's recurring fixed prices define the days and must agree. N days are calendar days at
+ * the same local time, also across a clock change. The trial is the subscription's period; the paid periods are
+ * anchored at its end.
  */
 
 import { invalid } from '../error.ts';
@@ -15,7 +15,7 @@ import type { CreateSubscription, Subscription } from './record.ts';
 
 export type TrialTerms = Pick<CreateSubscription, 'trial_period_days' | 'trial_start' | 'trial_end'>;
 
-/** What can be said before the plan and the start are known. */
+/** Checks that need neither the plan nor the start. */
 export function checkTrialTerms({ trial_period_days, trial_start, trial_end }: TrialTerms): void {
   if (trial_period_days && (trial_start || trial_end)) {
     throw invalid('trial_period_days', 'cannot be combined with trial_start and trial_end');
@@ -25,7 +25,6 @@ export function checkTrialTerms({ trial_period_days, trial_start, trial_end }: T
   if (toInstant(trial_end) <= toInstant(trial_start)) throw invalid('trial_end', 'must be after trial_start');
 }
 
-/** The trial of a subscription that starts then; null without one. */
 export function planTrial(
   terms: TrialTerms,
   { start, timezone, prices }: { start: Milliseconds; timezone: string; prices: readonly Price[] },
@@ -42,7 +41,7 @@ function parseTrial(trial_start: string, trial_end: string, start: Milliseconds)
   return trial;
 }
 
-/** The days of trial: the request's, else those that the recurring fixed prices agree on; usage prices have no say. */
+/** Trial days of the request, else those that the recurring fixed prices agree on. Usage prices do not count. */
 export function deriveTrialDays(terms: Pick<TrialTerms, 'trial_period_days'>, prices: readonly Price[]): number {
   if (terms.trial_period_days !== null) return terms.trial_period_days;
   const priceTrialDays = prices
@@ -62,7 +61,6 @@ function addTrialDays(start: Milliseconds, days: number, timezone: string): Mill
   return nextPeriodEnd({ ...day, billing_anchor: start, period_start: start });
 }
 
-/** The dates of a subscription that begins with this trial. */
 export function applyTrial(
   calendar: SubscriptionCalendar,
   trial: Period | null,
@@ -77,7 +75,7 @@ export function applyTrial(
   };
 }
 
-/** What goes with the end of a trial: the period that it is, and the anchor of the paid ones. */
+/** Dates that follow from the end of a trial: its period, and the anchor of the paid periods. */
 function computeTrialDates(trial: Period, terms: CalendarTerms): TrialDates {
   const last = terms.end_date ? toInstant(terms.end_date) : Number.POSITIVE_INFINITY;
   return {
@@ -88,13 +86,12 @@ function computeTrialDates(trial: Period, terms: CalendarTerms): TrialDates {
 }
 type TrialDates = Pick<Subscription, 'billing_anchor' | 'current_period_end' | 'trial_end'>;
 
-/** What changes when the trial of a subscription ends at another instant. */
+/** Changed dates of a subscription whose trial ends at another instant. */
 export function computeTrialEnding(subscription: Subscription, at: Milliseconds): TrialDates {
   const start = toInstant(subscription.trial_start ?? subscription.start_date);
   return computeTrialDates({ start, end: at }, { ...subscription, billing_anchor: findRequestedAnchor(subscription) });
 }
 
-/** When a modification ends the trial: at once, or at a later instant than now. */
 export function parseTrialEnd(
   { action, new_trial_end }: TrialEndParams,
   subscription: Subscription,
@@ -117,8 +114,8 @@ export function parseTrialEnd(
 }
 
 /**
- * An anchor that was stated stays. One that was not is the start, or the end of the trial, and moves with it; that of calendar
- * billing follows from the calendar.
+ * An explicit anchor stays. A default anchor equals the start or the end of the trial and moves with it. With calendar
+ * billing the calendar defines the anchor.
  */
 export function findRequestedAnchor({
   billing_cycle,
@@ -131,7 +128,10 @@ export function findRequestedAnchor({
   return followed ? null : billing_anchor;
 }
 
-/** The trial of a draft when the subscription starts at another instant: as many days, or, where they are not whole, as long. */
+/**
+ * Trial of a draft after its start moves. It has an equal number of days; a trial of no whole number of days has an
+ * equal duration.
+ */
 export function moveTrial(draft: Subscription, start: Milliseconds): Period | null {
   if (!draft.trial_start || !draft.trial_end) return null;
   const trial = { start: toInstant(draft.trial_start), end: toInstant(draft.trial_end) };

@@ -1,6 +1,7 @@
 /**
- * What an update of a subscription asks for beside what changes in place (docs/rules/subscriptions.md, "Changes in place"). To
- * send what was read changes nothing: only what differs asks for something, and one thing at a time.
+ * Derives which change an update requests beside the fields that change in place (docs/rules/subscriptions.md, "Changes
+ * in place"). Only values that differ from the record request a change, so sending a record back changes nothing. A
+ * request may make one change.
  */
 import { invalid, notAllowed } from '../error.ts';
 import { toInstant } from '../time/instant.ts';
@@ -12,9 +13,9 @@ export type RequestedVerb =
       readonly cancellation_type: 'end_of_period' | 'scheduled_date';
       readonly cancel_at: string | null;
     }
-  /** The scheduled cancellation is taken back. */
+  /** Undoes the scheduled cancellation. */
   | { readonly verb: 'resume' }
-  /** It is invoiced with a parent from now on. */
+  /** Invoices the subscription with a parent from now on. */
   | { readonly verb: 'join'; readonly parent_subscription_id: string };
 
 const IN_PLACE = ['metadata', 'lookup_key', 'auto_invoice_threshold'] as const;
@@ -24,7 +25,7 @@ type SubscriptionBeforeUpdate = Pick<
   'subscription_status' | 'cancel_at' | 'cancel_at_period_end' | 'parent_subscription_id' | (typeof IN_PLACE)[number]
 >;
 
-/** Null where everything that is asked for changes in place. */
+/** Null if all requested changes are in place. */
 export function findRequestedVerb(request: UpdateSubscription, before: SubscriptionBeforeUpdate): RequestedVerb | null {
   checkStatus(request, before);
   const verbs = [findRequestedCancellation(request, before), findRequestedParent(request, before)].filter(
@@ -41,7 +42,7 @@ export function findRequestedVerb(request: UpdateSubscription, before: Subscript
   return verb;
 }
 
-/** What two that say the same have in common; empty values say nothing. */
+/** Equal values have equal texts; an empty value has the empty text. */
 function toComparableText(value: Subscription[(typeof IN_PLACE)[number]]): string {
   if (value === null || value === undefined || value === '' || value === '0') return '';
   return typeof value === 'string' ? value : JSON.stringify(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,8 +1,11 @@
-/** Naming the version that was read refuses what came in between (docs/rules/subscriptions.md, "One change at a time"). */
+/**
+ * A request that names an outdated version is refused, because another change came in between
+ * (docs/rules/subscriptions.md, "One change at a time").
+ */
 import { FarthingError } from '../error.ts';
 import type { Subscription } from './record.ts';
 
-/** `version`: none where the request names none. To be asked with the subscription held, before anything is done to it. */
+/** A request without `version` skips the check. The caller locks the subscription first and checks before any change. */
 export function checkVersion(
   version: number | null | undefined,
   subscription: Pick<Subscription, 'id' | 'version'>,

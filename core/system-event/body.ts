@@ -1,7 +1,7 @@
 /**
- * The body of a webhook: the name and the id of the event, its moment, and under the name of its kind the record as the
- * interface answers it (docs/rules/webhooks.md, "The body"). Its keys and their order are a contract, which golden files hold
- * (test/golden/webhooks): what is added is added at the end of a record.
+ * Body of a webhook: name, id and time of the event, and the record as the API returns it, under the name of its kind
+ * (docs/rules/webhooks.md, "The body"). Its keys and their order are a contract, fixed by golden files (test/golden/webhooks). New keys are
+ * added at the end of a record.
  */
 import { z } from 'zod';
 import { CreditNote } from '../credit-note/record.ts';
@@ -19,10 +19,10 @@ import { Wallet, WalletTransaction } from '../wallet/record.ts';
 import { webhookEndpointShape } from '../webhook/record.ts';
 import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './catalogue.ts';
 
-/** What a record of each kind shows; a kind without a shape here shows all that it has. */
+/** Shape of the records of each kind. A kind without a shape shows all fields. */
 const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   customer: customerShape,
-  // Their numbers are for those who set them, and have another form on the wire.
+  // Omitted: these numbers are for the author of the feature, and have another form in the API.
   feature: featureShape.omit({ reporting_unit: true, alert_settings: true }),
   entitlement: publishedEntitlementShape,
   subscription: Subscription,
@@ -34,7 +34,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   wallet: Wallet,
   reservation: reservationShape,
 };
-/** Where a record stands under another name it is another thing. */
+/** Shapes by body key, for keys that contain another kind of record. */
 const SHAPES_BY_KEY: Readonly<Record<string, z.ZodType>> = {
   transaction: WalletTransaction,
   updated_transaction: WalletTransaction,
@@ -42,7 +42,7 @@ const SHAPES_BY_KEY: Readonly<Record<string, z.ZodType>> = {
 
 const Head = z.object({ event_type: z.string(), id: z.string(), created_at: timestampText, api_version: z.string() });
 
-/** The version of the interface of which the body is a part. */
+/** API version of the body. */
 const API_VERSION = 'v1';
 
 type BodyEvent = { readonly entity_type: SystemEntityType; readonly body_key?: string };
@@ -51,7 +51,7 @@ export type EventBodyInput = {
   readonly id: string;
   readonly name: SystemEventName;
   readonly record: object;
-  /** What stands beside the record: of an alert its state and what it was compared with. */
+  /** Further keys of the body, for example the state of an alert and the compared value. */
   readonly also?: Readonly<Record<string, unknown>> | undefined;
   readonly now: Date;
 };

@@ -1,10 +1,9 @@
 /**
- * What the service tells of itself: every system event with the kind of record that it is about and the condition under which
- * it is told (docs/rules/webhooks.md, "Which events there are"). Who adds a verb adds its line here and calls `emit` beside the
- * change; names and validators come from this list.
+ * Registry of system events, each with its kind of record and the condition of emission (docs/rules/webhooks.md, "Which events there are").
+ * A new operation adds its line here and calls `emit` with the change. Names and validators come from this list.
  */
 
-/** `body_key`: under which name the record stands in the body, where that is not its kind. */
+/** `body_key`: key of the record in the body, if it is not the entity type. */
 type CatalogueEntry = { readonly entity_type: string; readonly emitted_when: string; readonly body_key?: string };
 const defineEntries =
   (entity_type: string) =>
@@ -118,13 +117,13 @@ export type SystemEventName = keyof typeof SYSTEM_EVENTS;
 export const SYSTEM_EVENT_NAMES = Object.keys(SYSTEM_EVENTS) as [SystemEventName, ...SystemEventName[]];
 export type SystemEntityType = (typeof SYSTEM_EVENTS)[SystemEventName]['entity_type'];
 
-/** Names under which others tell the same; a filter may say them, what is told has ours. */
+/** Alternative names that filters accept. Emitted events have our names. */
 const ALIASES: Readonly<Record<string, SystemEventName>> = {
   'invoice.create.drafted': 'invoice.drafted',
   'invoice.update.finalized': 'invoice.finalized',
 };
 
-/** The event of this name in any case, or what was said where there is none. */
+/** Canonical name of an event, case-insensitive; an unknown name is returned unchanged. */
 export function parseEventName(input: string): string {
   const name = input.trim().toLowerCase();
   return ALIASES[name] ?? (Object.hasOwn(SYSTEM_EVENTS, name) ? name : input);

@@ -1,6 +1,6 @@
 /**
- * A task: an import reads a file into records, an export writes records into a file; it says how far that is
- * (docs/rules/tasks.md). What it may move to is decided here, and held by the database.
+ * A task imports a file into records, or exports records into a file, and reports its progress (docs/rules/tasks.md). This file decides the
+ * allowed status changes; the database enforces them.
  */
 import { z } from 'zod';
 import { notAllowed } from '../error.ts';
@@ -9,7 +9,6 @@ import { anyCase, baseFields, metadata, timestampText } from '../record.ts';
 export const TASK_TYPES = ['IMPORT', 'EXPORT'] as const;
 export const TASK_STATUSES = ['PENDING', 'PROCESSING', 'COMPLETED', 'FAILED'] as const;
 export const FILE_TYPES = ['CSV', 'JSON', 'PARQUET'] as const;
-/** What can be imported, and what can be exported. */
 export const TASK_ENTITY_TYPES = [
   'EVENTS',
   'PRICES',
@@ -25,67 +24,75 @@ export type TaskEntityType = (typeof TASK_ENTITY_TYPES)[number];
 
 const count = z.int().min(0);
 
-/** One of the parts of a file: a file of its own, with a head of its own. */
+/** A part of a file is a complete file with its own header. */
 const filePart = z.object({
-  part: z.int().min(1).meta({ description: 'Which one, from 1.' }),
-  file_name: z.string().meta({ description: 'What it is called.' }),
-  file_url: z.string().meta({ description: 'Where it is.' }),
-  records: count.meta({ description: 'How many records it has.' }),
-  size_bytes: count.meta({ description: 'How long it is as it is stored.' }),
-  sha256: z.string().meta({ description: 'Its digest as it is stored, in hexadecimal digits.' }),
+  part: z.int().min(1).meta({ description: 'Number of the part, from 1.' }),
+  file_name: z.string().meta({ description: 'Name of the part.' }),
+  file_url: z.string().meta({ description: 'Location of the part.' }),
+  records: count.meta({ description: 'Number of records in the part.' }),
+  size_bytes: count.meta({ description: 'Size of the part in bytes, as stored.' }),
+  sha256: z.string().meta({ description: 'SHA-256 of the part as stored, in hexadecimal.' }),
 });
 export type FilePart = z.output<typeof filePart>;
 
 export const taskShape = z.object({
   id: z.string(),
-  task_type: anyCase(TASK_TYPES).meta({ description: 'Whether a file is read or written.' }),
-  entity_type: anyCase(TASK_ENTITY_TYPES).meta({ description: 'What the records of the file are.' }),
-  scheduled_task_id: z.string().nullable().meta({ description: 'The scheduled task of which it is a run.' }),
-  workflow_id: z.string().nullable().meta({ description: 'The workflow that does it: /workflows tells of it.' }),
+  task_type: anyCase(TASK_TYPES).meta({ description: 'Type of the task: IMPORT reads a file, EXPORT writes one.' }),
+  entity_type: anyCase(TASK_ENTITY_TYPES).meta({ description: 'Type of the records of the file.' }),
+  scheduled_task_id: z.string().nullable().meta({ description: 'Scheduled task that started this run; null if none.' }),
+  workflow_id: z
+    .string()
+    .nullable()
+    .meta({ description: 'Workflow that runs the task, as in /workflows; null if none.' }),
   file_url: z.string().meta({
-    description:
-      'Where the file is; empty before it is written. Of one in parts with `*` in the place of their numbers.',
+    description: 'Location of the file; empty before it is written. For a file in parts, `*` replaces the part number.',
   }),
-  file_name: z.string().nullable().meta({ description: 'What the file is called; of one in parts likewise.' }),
-  file_type: anyCase(FILE_TYPES).meta({ description: 'In which form the records are.' }),
+  file_name: z
+    .string()
+    .nullable()
+    .meta({ description: 'Name of the file. For a file in parts, `*` replaces the part number.' }),
+  file_type: anyCase(FILE_TYPES).meta({ description: 'Format of the file.' }),
   task_status: anyCase(TASK_STATUSES).meta({
-    description: 'PENDING until it is begun, PROCESSING until it has ended, COMPLETED or FAILED then.',
+    description: 'Status: PENDING until the task starts, PROCESSING until it ends, then COMPLETED or FAILED.',
   }),
-  total_records: count.nullable().meta({ description: 'How many records the file has; null before that is known.' }),
-  processed_records: count.meta({ description: 'How many of them have been looked at.' }),
-  successful_records: count.meta({ description: 'How many were taken over.' }),
-  failed_records: count.meta({ description: 'How many were refused.' }),
+  total_records: count.nullable().meta({ description: 'Number of records in the file; null until it is known.' }),
+  processed_records: count.meta({ description: 'Number of records processed so far.' }),
+  successful_records: count.meta({ description: 'Number of imported or exported records.' }),
+  failed_records: count.meta({ description: 'Number of rejected records.' }),
   error_summary: z.string().nullable().meta({
-    description: 'Why it failed, or why records were refused; while it is tried again, what went wrong last.',
+    description: 'Reason of the failure, or of rejected records. During retries it is the last error.',
   }),
   sha256: z.string().nullable().meta({
-    description:
-      'The digest of the file as it is stored, in hexadecimal digits; null of one in parts, each of which has its own.',
+    description: 'SHA-256 of the file as stored, in hexadecimal; null for a file in parts, each of which has its own.',
   }),
-  size_bytes: count.nullable().meta({ description: 'How long the file is as it is stored, with all its parts.' }),
+  size_bytes: count.nullable().meta({ description: 'Size of the file in bytes as stored, including all parts.' }),
   files: z.array(filePart).nullable().meta({
-    description: 'The parts of a file that is in parts (`max_file_size_mb`), in order; null of any other.',
+    description: 'Parts of a file in parts (`max_file_size_mb`), in order; null for any other file.',
   }),
-  range_start: timestampText.nullable().meta({ description: 'Of an export: from when on records are in it.' }),
-  range_end: timestampText.nullable().meta({ description: 'Of an export: until when, exclusive.' }),
+  range_start: timestampText
+    .nullable()
+    .meta({ description: 'Start of the range of an export, inclusive; null for an import.' }),
+  range_end: timestampText
+    .nullable()
+    .meta({ description: 'End of the range of an export, exclusive; null for an import.' }),
   as_of: timestampText.nullable().meta({
     description:
-      'Of an export: everything that was accepted before this instant is in the file, as `X-As-Of` says of one on demand; null before that is known.',
+      'The file of an export contains everything that was accepted before this instant, like `X-As-Of` of an export on demand. Null until it is known.',
   }),
   metadata,
-  started_at: timestampText.nullable().meta({ description: 'When it was begun; null before.' }),
-  completed_at: timestampText.nullable().meta({ description: 'When it was completed; null before.' }),
-  failed_at: timestampText.nullable().meta({ description: 'When it failed; null where it has not.' }),
+  started_at: timestampText.nullable().meta({ description: 'Time of the start; null before.' }),
+  completed_at: timestampText.nullable().meta({ description: 'Time of the completion; null before.' }),
+  failed_at: timestampText.nullable().meta({ description: 'Time of the failure; null if the task has not failed.' }),
   ...baseFields,
 });
 export type Task = z.output<typeof taskShape>;
 
-/** A scheduled task or a request says in small letters what is exported. */
+/** Scheduled tasks and requests name the type in lower case. */
 export function toTaskEntityType(exported: Lowercase<TaskEntityType>): TaskEntityType {
   return exported.toUpperCase() as TaskEntityType;
 }
 
-/** To what a task may move; COMPLETED is final. */
+/** Allowed status changes; COMPLETED is final. */
 const MOVES: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   PENDING: ['PROCESSING', 'FAILED'],
   PROCESSING: ['COMPLETED', 'FAILED'],
@@ -97,7 +104,7 @@ export type TaskChanges = Partial<
   Pick<Task, 'task_status' | 'started_at' | 'completed_at' | 'failed_at' | 'error_summary'>
 >;
 
-/** What of a task changes with its status; refused where it cannot move there. `why` is of one that fails. */
+/** Fields that change with the status; throws if the change is not allowed. `why` is for a failure. */
 export function moveTask(task: Pick<Task, 'id' | 'task_status'>, to: TaskStatus, { now, why }: TaskMove): TaskChanges {
   if (!MOVES[task.task_status].includes(to))
     throw notAllowed(`a task that is ${task.task_status} cannot become ${to}`, { allowed: MOVES[task.task_status] });

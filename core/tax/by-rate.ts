@@ -1,4 +1,4 @@
-/** What lines that give something back give back of each rate's tax (docs/rules/invoices.md, "What is given back"). */
+/** Sums up the tax of credited lines by rate (docs/rules/invoices.md, "What is given back"). */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
 import type { LineTax } from './line-tax.ts';

@@ -1,17 +1,19 @@
-/** The share that one line of an invoice has of what one rate came to. */
+/** Share of one invoice line in the tax of one rate. */
 import { z } from 'zod';
 import { type Decimal, sumDecimals } from '../decimal.ts';
 import { decimalText } from '../record.ts';
 import { TAX_BEHAVIORS } from './record.ts';
 
 export const LineTax = z.object({
-  tax_rate_id: z.string().meta({ description: 'The rate.' }),
-  tax_behavior: z.enum(TAX_BEHAVIORS).meta({ description: 'exclusive was added, inclusive is in the amount.' }),
-  tax_amount: decimalText.meta({ description: 'Negative where tax is given back.' }),
+  tax_rate_id: z.string().meta({ description: 'Id of the tax rate.' }),
+  tax_behavior: z
+    .enum(TAX_BEHAVIORS)
+    .meta({ description: 'Whether the tax was added (`exclusive`) or is contained in the amount (`inclusive`).' }),
+  tax_amount: decimalText.meta({ description: 'Tax of the line; negative if it is credited.' }),
 });
 export type LineTax = z.output<typeof LineTax>;
 
-/** The same to reckon with. */
+/** A `LineTax` with a decimal for computation. */
 export type TaxShare = Omit<LineTax, 'tax_amount'> & { readonly tax_amount: Decimal };
 
 export function sumTax(shares: readonly TaxShare[], behavior: TaxShare['tax_behavior']): Decimal {

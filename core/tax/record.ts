@@ -1,4 +1,4 @@
-/** A tax rate, and what it is of (docs/rules/taxes.md). What it comes to is in taxes.ts. */
+/** A tax rate and its associations (docs/rules/taxes.md). The tax is computed in taxes.ts. */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -28,23 +28,25 @@ export const taxRateScope = anyCase(TAX_RATE_SCOPES);
 export const taxEntityType = anyCase(TAX_ENTITY_TYPES);
 const MAX_PERCENTAGE = 100;
 
-/** What a client states of a new tax rate. */
+/** Fields of a request for a new tax rate. */
 export const taxRateFields = z.object({
-  name: requiredName.meta({ description: 'What people call it; an invoice shows it.' }),
-  code: requiredKey.meta({ description: 'How associations name it; of one published rate.' }),
+  name: requiredName.meta({ description: 'Name for people; shown on invoices.' }),
+  code: requiredKey.meta({ description: 'Code by which associations name the rate; unique among published rates.' }),
   description,
   tax_rate_type: orNull(anyCase(TAX_RATE_TYPES)).meta({
-    description: 'percentage of what is taxed, or a fixed amount; told by the value that is stated when absent.',
+    description: '`percentage` of the taxed amount, or a `fixed` amount. Default: the type of the given value.',
   }),
-  percentage_value: orNull(decimalText).meta({ description: 'Of a percentage rate: from 0 to 100.' }),
+  percentage_value: orNull(decimalText).meta({
+    description: 'Percentage of a percentage rate, from 0 to 100. Refused for a fixed rate.',
+  }),
   fixed_value: orNull(decimalText).meta({
-    description: 'Of a fixed rate: an amount in the currency of the invoice, not below 0.',
+    description: 'Amount of a fixed rate, in the currency of the invoice; not negative. Refused for a percentage rate.',
   }),
   scope: orDefault(taxRateScope, 'INTERNAL').meta({
-    description: 'INTERNAL, EXTERNAL or ONETIME: kept for you, and every rate that is attached is computed here.',
+    description: 'INTERNAL, EXTERNAL or ONETIME. It is stored and has no effect. Default: INTERNAL.',
   }),
   tax_behavior: orDefault(anyCase(TAX_BEHAVIORS), 'exclusive').meta({
-    description: 'exclusive is added to the amounts, inclusive is in them already; exclusive when absent.',
+    description: '`exclusive` tax is added to the amounts, `inclusive` tax is contained in them. Default: exclusive.',
   }),
   metadata,
 });
@@ -52,13 +54,17 @@ type TaxRateFields = z.output<typeof taxRateFields>;
 
 export const taxRateShape = taxRateFields.extend({
   id: z.string(),
-  tax_rate_type: anyCase(TAX_RATE_TYPES).meta({ description: 'percentage of what is taxed, or a fixed amount.' }),
-  tax_rate_status: anyCase(TAX_RATE_STATUSES).meta({ description: 'An INACTIVE rate is not attached to anything.' }),
+  tax_rate_type: anyCase(TAX_RATE_TYPES).meta({
+    description: '`percentage` of the taxed amount, or a `fixed` amount.',
+  }),
+  tax_rate_status: anyCase(TAX_RATE_STATUSES).meta({
+    description: 'Status of the rate. An INACTIVE rate cannot be attached.',
+  }),
   ...baseFields,
 });
 export type TaxRate = z.output<typeof taxRateShape>;
 
-/** The rate that a request asks for: of one type, with the value of that type and no other. */
+/** Validates a requested rate: it has the value of its type and no other. */
 export function defineTaxRate(input: TaxRateFields) {
   const { percentage_value, fixed_value } = input;
   const byValue = fixed_value !== null && percentage_value === null ? 'fixed' : 'percentage';
@@ -76,33 +82,35 @@ export function defineTaxRate(input: TaxRateFields) {
 
 export const DEFAULT_TAX_PRIORITY = 100;
 
-/** What a client states of an association beside the rate and the thing that it is of. */
+/** Fields of a requested association besides the rate and the record. */
 export const taxAssociationFields = z.object({
   priority: orDefault(int32, DEFAULT_TAX_PRIORITY).meta({
-    description: 'Rates with a smaller one stand first; not below 0, 100 when absent.',
+    description: 'Order of the rates: a smaller priority comes first. Not negative; default: 100.',
   }),
   auto_apply: orDefault(z.boolean(), true).meta({
-    description: 'Whether new subscriptions of a customer take it over; true when absent.',
+    description: 'Whether new subscriptions of the customer inherit the association. Default: true.',
   }),
-  currency: orNull(z.string()).meta({ description: 'Only what is charged in this currency; all when absent.' }),
-  start_date: orNull(timestampText).meta({ description: 'From when on; now when absent.' }),
-  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  currency: orNull(z.string()).meta({
+    description: 'The rate taxes only charges in this currency (ISO 4217). Default: all currencies.',
+  }),
+  start_date: orNull(timestampText).meta({ description: 'Start of the association. Default: now.' }),
+  end_date: orNull(timestampText).meta({ description: 'End of the association, exclusive. Default: open.' }),
   metadata,
 });
 
 export const taxAssociationShape = taxAssociationFields.extend({
   id: z.string(),
-  tax_rate_id: z.string().meta({ description: 'The rate.' }),
-  entity_type: taxEntityType.meta({ description: 'What is taxed with it.' }),
-  entity_id: z.string().meta({ description: 'The id of that customer, subscription, invoice or tenant.' }),
-  start_date: timestampText.meta({ description: 'From when on.' }),
+  tax_rate_id: z.string().meta({ description: 'Id of the tax rate.' }),
+  entity_type: taxEntityType.meta({ description: 'Type of the taxed record.' }),
+  entity_id: z.string().meta({ description: 'Id of that customer, subscription, invoice or tenant.' }),
+  start_date: timestampText.meta({ description: 'Start of the association.' }),
   ...baseFields,
 });
 export type TaxAssociation = z.output<typeof taxAssociationShape>;
 
 type TaxAssociationTerms = Pick<TaxAssociation, 'priority' | 'start_date' | 'end_date' | 'currency'>;
 
-/** The association with its currency as it is stored, when its fields go together. */
+/** Validates an association and returns it with its currency in stored form. */
 export function checkAssociation<Stated extends TaxAssociationTerms>(association: Stated): Stated {
   const { priority, start_date, end_date, currency } = association;
   if (priority < 0) throw invalid('priority', 'must not be negative');

@@ -1,7 +1,6 @@
 /**
- * What tax rates come to (docs/rules/taxes.md, "On an invoice"): each is rounded, then they are summed; what each comes to is
- * spread over the lines. A rate that is inclusive says what of the amounts is tax; an exclusive one is added to what is left
- * without that.
+ * Computes the taxes of an invoice (docs/rules/taxes.md, "On an invoice"). The tax of each rate is rounded before the sum, and spread over
+ * the lines. An inclusive tax is a part of the amounts; an exclusive tax is added to the rest without that part.
  */
 
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
@@ -26,7 +25,7 @@ export type AppliedTaxes = {
   readonly lines: readonly (readonly TaxShare[])[];
 };
 
-/** `amounts`: what is taxed of each line, in the order of the lines; one that is negative lowers what the others are taxed for. */
+/** `amounts` are the taxable amounts of the lines, in line order. A negative one lowers the taxable amount of the others. */
 export function computeTaxes(
   amounts: readonly Decimal[],
   rates: readonly RateInForce[],
@@ -54,8 +53,8 @@ export function computeTaxes(
 }
 
 /**
- * What is in the amounts already is never more than they are, of each line: so all of it is spread together, and each rate over what is
- * left of that for the rates from it on.
+ * A line never contains more tax than its amount: all inclusive taxes are spread together first. Each rate is then spread over the rest of
+ * that for itself and the following rates.
  */
 function spreadIncluded(
   contained: readonly AppliedTax[],
@@ -72,7 +71,7 @@ function spreadIncluded(
   );
 }
 
-/** Nothing is no ground for a fixed tax either. */
+/** An amount of 0 has no tax, not even a fixed one. */
 function computeTax(base: Decimal, { rate }: RateInForce, currency: string): Decimal {
   if (base.isZero()) return ZERO;
   return roundMoney(computeExactTax(base, rate), currency);
@@ -86,7 +85,7 @@ function computeExactTax(
   return base.times(percentage_value ?? 0).dividedBy(100);
 }
 
-/** base = net + fixed taxes + net × all percentages: each rate is of the net. */
+/** base = net + fixed taxes + net × all percentages: each rate applies to the net. */
 function computeIncludedTaxes(base: Decimal, rates: readonly RateInForce[], currency: string): AppliedTax[] {
   const selectRates = (type: 'fixed' | 'percentage') => rates.filter(({ rate }) => rate.tax_rate_type === type);
   const fixed = sumDecimals(selectRates('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
@@ -95,7 +94,7 @@ function computeIncludedTaxes(base: Decimal, rates: readonly RateInForce[], curr
   let left = base;
   return rates
     .map((by) => {
-      // Amounts that do not hold so much tax hold what they are.
+      // The contained tax is at most the amount.
       const tax_amount = Decimal.min(
         left,
         by.rate.tax_rate_type === 'fixed' ? computeTax(base, by, currency) : computeTax(net, by, currency),

@@ -1,6 +1,6 @@
 /**
- * The clock of an environment: the instant that it is there, which moves only when it is told to (docs/rules/clock.md). What is
- * due by then happens on the way, in the order of its instants.
+ * The clock of an environment: its current instant, which moves only on request (docs/rules/clock.md). Work that becomes due runs during
+ * the advance, in the order of its instants.
  */
 import { z } from 'zod';
 import { FarthingError, invalid, notAllowed } from '../error.ts';
@@ -21,12 +21,12 @@ export const frozenTime = timestampText.refine(
   { error: 'must lie between the years 2000 and 2200' },
 );
 
-/** What an advance has done so far, by the kind of what was due. */
+/** Progress of an advance, by kind of due work. */
 export const clockProgress = z.object({
-  instants: z.int().meta({ description: 'At how many instants something was due.' }),
-  done: z
-    .record(z.string(), z.int())
-    .meta({ description: 'What was done, such as `billed` periods and `finalized` invoices, each with its number.' }),
+  instants: z.int().meta({ description: 'Number of instants at which work was due.' }),
+  done: z.record(z.string(), z.int()).meta({
+    description: 'Number of completed operations by kind, such as `billed` periods and `finalized` invoices.',
+  }),
 });
 export type ClockProgress = z.output<typeof clockProgress>;
 
@@ -34,27 +34,29 @@ export const NO_PROGRESS: ClockProgress = { instants: 0, done: {} };
 
 export const testClockShape = z.object({
   id: z.string(),
-  name: orNull(keyText).unwrap().meta({ description: 'What people call it.' }),
+  name: orNull(keyText).unwrap().meta({ description: 'Display name of the clock.' }),
   test_clock_status: z.enum(TEST_CLOCK_STATUSES).meta({
     description:
-      '`advancing` while it moves: nothing else is written in the environment then. `failed` when it stands before its target because something could not be done; `failure` says what.',
+      'Status of the clock. `advancing`: it is moving, and other writes in the environment are refused. `failed`: it halted before its target because an operation failed; `failure` has the reason.',
   }),
-  frozen_time: timestampText.meta({ description: 'The instant that it is in the environment.' }),
-  advanced_from: timestampText.meta({ description: 'Where it stood before the last advance.' }),
-  advanced_at: timestampText.meta({ description: "By the machine's clock: when the last advance was asked for." }),
-  target_time: timestampText.nullable().meta({ description: 'Where it advances to; null while it does not.' }),
-  workflow_id: z.string().nullable().meta({ description: 'The workflow of the last advance; null before the first.' }),
-  run_id: z.string().nullable().meta({ description: 'The run of that workflow.' }),
-  progress: clockProgress.meta({ description: 'What the last advance has done so far.' }),
+  frozen_time: timestampText.meta({ description: 'Current instant of the environment.' }),
+  advanced_from: timestampText.meta({ description: 'Instant before the last advance.' }),
+  advanced_at: timestampText.meta({
+    description: "Time at which the last advance was requested, by the machine's clock.",
+  }),
+  target_time: timestampText.nullable().meta({ description: 'Target of the current advance; null if there is none.' }),
+  workflow_id: z.string().nullable().meta({ description: 'Workflow of the last advance; null before the first.' }),
+  run_id: z.string().nullable().meta({ description: 'Run of the last advance; null before the first.' }),
+  progress: clockProgress.meta({ description: 'Progress of the last advance.' }),
   failure: WorkflowError.nullable().meta({
-    description: 'Why the last advance could not go on; null unless `failed`.',
+    description: 'Reason why the last advance halted; null unless the status is `failed`.',
   }),
   metadata: metadata.unwrap(),
   ...baseFields,
 });
 export type TestClock = z.output<typeof testClockShape>;
 
-/** Invoices of production are owed, and no test. */
+/** Invoices of a production environment are owed, so its time must be real. */
 export function checkCanHaveClock(environment: { type: string }): void {
   if (environment.type === 'production')
     throw notAllowed('a production environment cannot have a test clock', { field: 'environment_id' });
@@ -71,7 +73,7 @@ export function checkAdvance(
     throw invalid('frozen_time', `a clock does not go back: it is ${formatMs(toInstant(frozen_time))} already`);
 }
 
-/** Whoever writes during an advance would do so at an instant that is gone when it is answered. */
+/** A write during an advance would have an instant that is past when its response is sent. */
 export function toAdvancingError(clock: Pick<TestClock, 'id' | 'target_time'>): FarthingError {
   const { id, target_time } = clock;
   return new FarthingError('version_conflict', 'the test clock of this environment is advancing: try again later', {
@@ -79,7 +81,7 @@ export function toAdvancingError(clock: Pick<TestClock, 'id' | 'target_time'>): 
   });
 }
 
-/** Of a request that came before the clock was made. */
+/** Error of a request that arrived before the clock was created. */
 export function toClockCreatedError({ id }: Pick<TestClock, 'id'>): FarthingError {
   return new FarthingError('version_conflict', 'this environment has got a test clock meanwhile: try again', {
     details: { test_clock_id: id },

@@ -1,10 +1,10 @@
 /**
- * An instant is a number of units since 1970-01-01T00:00:00Z. What a record says is kept to the millisecond
- * (docs/rules/records.md, "Times"), the time of an event to the microsecond (docs/rules/events.md, "The time of an event").
- * Both come in as RFC 3339 text, read by one walk; finer digits are cut off downwards.
+ * An instant is a number of units since 1970-01-01T00:00:00Z. Records store it to the millisecond (docs/rules/records.md,
+ * "Times"), events to the microsecond (docs/rules/events.md, "The time of an event"). Both arrive as RFC 3339 text and
+ * have one parser; finer digits are cut off downwards.
  *
- * The two units are types of their own: the compiler refuses one where the other is meant. A plain number is taken for
- * either, so that arithmetic stays arithmetic; whoever changes the unit says so with `usOf` or `msOf`.
+ * The two units are distinct types: the compiler rejects one in place of the other. A plain number is accepted as either,
+ * so that arithmetic stays simple; `toUs` and `toMs` convert the unit.
  */
 import { FarthingError, invalid } from '../error.ts';
 
@@ -22,22 +22,22 @@ export function toUs(ms: Milliseconds): Microseconds {
   return ms * US_PER_MS;
 }
 
-/** The millisecond that the instant lies in. */
+/** Rounds down to the millisecond that contains the instant. */
 export function toMs(us: Microseconds): Milliseconds {
   return Math.floor(us / US_PER_MS);
 }
 
-/** The first whole millisecond that is not before the instant: the end of a half-open range in coarser units. */
+/** Rounds up to the first millisecond that is not before the instant: the end of a half-open range in coarser units. */
 export function ceilToMs(us: Microseconds): Milliseconds {
   return Math.ceil(us / US_PER_MS);
 }
 
-/** What such a text can say in UTC: the years 1 to 9999; `+010000-01-01` is none. */
+/** The range of RFC 3339 in UTC: the years 1 to 9999; `+010000-01-01` is not valid. */
 const FIRST_SECOND = daysSince1970(1, 1, 1) * 86_400;
 const END_SECOND = daysSince1970(10_000, 1, 1) * 86_400;
 export const LAST_INSTANT: Milliseconds = END_SECOND * 1000 - 1;
 
-/** The instant of a record, or undefined where the text is not a real RFC 3339 date and time with an offset. */
+/** The instant of a record; undefined if the text is not a real RFC 3339 date and time with an offset. */
 export function parseInstant(text: string): Milliseconds | undefined {
   const zone = findFractionEnd(text);
   const seconds = zone === undefined ? undefined : toSeconds(text, zone);
@@ -45,14 +45,13 @@ export function parseInstant(text: string): Milliseconds | undefined {
   return seconds * 1000 + parseFraction(text, zone!, 3);
 }
 
-/** The instant that a field of a request names. */
 export function requireInstant(field: string, text: string): Milliseconds {
   const instant = parseInstant(text);
   if (instant === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
   return instant;
 }
 
-/** The instant in a record that was checked when it was written. */
+/** For text of a stored record, which was validated when it was written. */
 export function toInstant(text: string): Milliseconds {
   const instant = parseInstant(text);
   if (instant === undefined) throw new FarthingError('system_error', `${JSON.stringify(text)} is not a timestamp`);
@@ -64,11 +63,11 @@ export type NotATimestamp = 'absent' | 'malformed' | 'out of range';
 /** A number holds microseconds exactly until the year 2255. */
 const EARLIEST_US: Microseconds = daysSince1970(1900, 1, 1) * US_PER_DAY;
 const END_US: Microseconds = daysSince1970(2255, 1, 1) * US_PER_DAY;
-/** A range that ends here holds every event: one at this instant itself could be held by none, so it is refused. */
+/** A range that ends here contains every event. No range could contain an event at this very instant, so such an event is rejected. */
 export const LAST_INSTANT_US: Microseconds = END_US - 1;
 const EVENT_FRACTION_DIGITS_MAX = 9;
 
-/** The time of an event. The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
+/** The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
 export function parseEventTime(text: string): Microseconds | NotATimestamp {
   const zone = findFractionEnd(text);
   if (zone === undefined || zone > 20 + EVENT_FRACTION_DIGITS_MAX) return 'malformed';
@@ -79,12 +78,12 @@ export function parseEventTime(text: string): Microseconds | NotATimestamp {
   return us >= EARLIEST_US && us < END_US ? us : 'out of range';
 }
 
-/** RFC 3339 in UTC with milliseconds, always: texts of one width sort as the instants do. */
+/** Always RFC 3339 in UTC with milliseconds: texts of one width sort like their instants. */
 export function formatMs(instant: Milliseconds): string {
   return new Date(instant).toISOString();
 }
 
-/** The same to the microsecond, with as many digits of the fraction as are needed and none when it is zero. */
+/** RFC 3339 in UTC to the microsecond, with only the necessary digits of the fraction and none if it is zero. */
 export function formatUs(us: Microseconds): string {
   const days = Math.floor(us / US_PER_DAY);
   let rest = us - days * US_PER_DAY;
@@ -99,8 +98,8 @@ export function formatUs(us: Microseconds): string {
 }
 
 /**
- * The whole seconds that the text says, in UTC. Strict: no missing seconds, no zone-less times, no 24:00, no leap second, no
- * day that the calendar lacks. `zone` is where the offset begins.
+ * The whole seconds of the text in UTC. Strict: no missing seconds, no times without a zone, no 24:00, no leap second, no
+ * day that the calendar lacks. `zone` is the position of the offset.
  */
 function toSeconds(text: string, zone: number): number | undefined {
   const year = digitsAt(text, 0, 2) * 100 + digitsAt(text, 2, 2);
@@ -110,7 +109,7 @@ function toSeconds(text: string, zone: number): number | undefined {
   const minute = digitsAt(text, 14, 2);
   const second = digitsAt(text, 17, 2);
   if (!hasSeparators(text)) return undefined;
-  // A part that was not all digits is NaN, and no comparison with NaN holds.
+  // A part that is not all digits is NaN, and no comparison with NaN holds.
   if (!(hour <= 23 && minute <= 59 && second <= 59 && year >= 0)) return undefined;
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return undefined;
   const offset = offsetSeconds(text, zone);
@@ -139,7 +138,7 @@ function hasSeparators(text: string): boolean {
   );
 }
 
-/** Where the zone begins; undefined when the fraction has no digit. */
+/** The position of the zone; undefined if the fraction has no digit. */
 function findFractionEnd(text: string): number | undefined {
   if (text.charCodeAt(19) !== 46) return 19;
   let at = 20;
@@ -147,14 +146,14 @@ function findFractionEnd(text: string): number | undefined {
   return at > 20 ? at : undefined;
 }
 
-/** The first digits of the fraction, as a number of so many digits. */
+/** The first `digits` digits of the fraction as an integer, padded with zeros. */
 function parseFraction(text: string, end: number, digits: 3 | 6): number {
   let value = 0;
   for (let at = 20; at < 20 + digits; at++) value = value * 10 + (at < end ? text.charCodeAt(at) - 48 : 0);
   return value;
 }
 
-/** What the zone adds to UTC, in seconds; undefined when it is not the end of a well-formed timestamp. */
+/** The offset of the zone from UTC in seconds; undefined if it is not the end of a well-formed timestamp. */
 function offsetSeconds(text: string, at: number): number | undefined {
   const sign = text.charCodeAt(at);
   if (sign === 90 || sign === 122) return text.length === at + 1 ? 0 : undefined;
@@ -177,8 +176,8 @@ function isLeap(year: number): boolean {
 }
 
 /**
- * Of a date of the calendar that UTC goes by (the proleptic Gregorian), of any year; months and days from 1. Years are counted from
- * March, so that the leap day is the last of a year.
+ * Days of a date in the proleptic Gregorian calendar, which UTC uses, for any year; months and days count from 1. Years
+ * are counted from March, so that the leap day is the last day of a year.
  */
 export function daysSince1970(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1;

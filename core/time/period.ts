@@ -1,7 +1,7 @@
 /**
  * Billing periods and anchors (docs/rules/periods.md, "The anchor's grid"). Every instant of the grid is counted from the
- * anchor itself, so after a clamp to 28, 29 or 30 the next month returns to 31 (docs/rules/periods.md, "Short months").
- * Periods are half-open [start, end). Instants are milliseconds since 1970.
+ * anchor itself. After a clamp to 28, 29 or 30 the next month therefore returns to 31 (docs/rules/periods.md, "Short
+ * months"). Periods are half-open [start, end). Instants are milliseconds since 1970.
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
@@ -16,12 +16,12 @@ export type PeriodRule = {
   readonly billing_period: RecurringPeriod;
   readonly billing_period_count: number;
   readonly timezone: string;
-  /** The last period is cut here. */
+  /** The end of the last period. */
   readonly subscription_end?: Milliseconds | null;
 };
 export type Period = { readonly start: Milliseconds; readonly end: Milliseconds };
 
-/** The end of the period that starts at `period_start`. */
+/** Cut at the end of the subscription. */
 export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: Milliseconds }): number {
   const { period_start, subscription_end } = rule;
   const cut = cutAt(subscription_end, period_start, wholePeriod(rule).end);
@@ -30,8 +30,8 @@ export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: Millis
 }
 
 /**
- * The period of full length, count × unit of the grid, that ends where the period that starts at `period_start` would end if
- * nothing cut it. They are the same unless this one is a first period that the anchor shortens.
+ * The full period of the grid (count × unit) with the end that the period from `period_start` would have without a cut.
+ * The two are equal unless this is a first period that the anchor shortens.
  */
 export function wholePeriod(rule: PeriodRule & { readonly period_start: Milliseconds }): Period {
   const { period_start, billing_anchor, billing_period, billing_period_count: count, timezone } = rule;
@@ -52,11 +52,11 @@ export function wholePeriod(rule: PeriodRule & { readonly period_start: Millisec
 
 const PAST_THE_CALENDAR = 'a period would end after the year 9999';
 
-/** Days or months. */
+/** Has either days or months. */
 type PeriodUnit = {
   readonly days?: number;
   readonly months?: number;
-  /** Counts that leave the calendar are told before dates are made of them. */
+  /** Minimum length, used to reject a count that leaves the calendar before dates are computed. */
   readonly days_at_least: number;
 };
 
@@ -69,17 +69,16 @@ const UNITS: Record<RecurringPeriod, PeriodUnit> = {
   ANNUAL: { months: 12, days_at_least: 365 },
 };
 
-/** How many days one of these periods has at least. */
 export function leastDays(billing_period: RecurringPeriod): number {
   return UNITS[billing_period].days_at_least;
 }
 
-/** The instants k units away from the anchor, for every whole k. */
+/** The instants k units away from the anchor, for every integer k. */
 class Grid {
   readonly #anchor: Milliseconds;
   readonly #unit: PeriodUnit;
   readonly #timezone: string;
-  /** Of the anchor. */
+  /** Local time of the anchor. */
   readonly #local_ms: number;
 
   constructor(anchor: Milliseconds, unit: PeriodUnit, timezone: string) {
@@ -89,14 +88,14 @@ class Grid {
     this.#local_ms = toLocalMs(timezone, anchor);
   }
 
-  /** A clock time that a clock change skips moves on with the clock; of a repeated one the first is meant. */
+  /** A local time that a clock change skips moves forward with the clock; a repeated one means the first. */
   at(k: number): number {
     if (k === 0) return this.#anchor;
     const { days = 0, months = 0 } = this.#unit;
     return instantAt(this.#timezone, monthsLater(this.#local_ms, months * k) + days * k * DAY_MS);
   }
 
-  /** The k of the last instant that is not after this one. */
+  /** The k of the last instant that is not after `instant`. */
   lastUpTo(instant: Milliseconds): number {
     let k = this.#near(toLocalMs(this.#timezone, instant));
     while (this.at(k) > instant) k--;
@@ -104,14 +103,14 @@ class Grid {
     return k;
   }
 
-  /** By the calendar alone; the clock, the day of the month and a clock change may make it one less. */
+  /** An estimate from the calendar alone; the time of day, the day of the month or a clock change may make it one less. */
   #near(localMs: number): number {
     if (this.#unit.days) return Math.floor((toDay(localMs) - toDay(this.#local_ms)) / this.#unit.days);
     return Math.floor((toMonth(localMs) - toMonth(this.#local_ms)) / this.#unit.months!);
   }
 }
 
-/** A day that the month does not have is its last one. */
+/** A day that the month does not have becomes the last day of the month. */
 function monthsLater(localMs: number, months: number): number {
   if (months === 0) return localMs;
   const month = toMonth(localMs) + months;
@@ -130,7 +129,7 @@ function monthStart(month: number): number {
   return daysSince1970(year, month - year * 12 + 1, 1);
 }
 
-/** The date that the clock shows, in days since 1970. */
+/** The local date in days since 1970. */
 export function localDay(instant: Milliseconds, timezone: string): number {
   return toDay(toLocalMs(timezone, instant));
 }
@@ -152,7 +151,7 @@ export function calendarAnchor(start: Milliseconds, billing_period: RecurringPer
   return dayStart(nextDate(toZonedDateTime(start, timezone).toPlainDate()), timezone);
 }
 
-/** The periods from `start` on, until the subscription's end or for ever; there is no cap on their number. */
+/** Yields the periods from `start` until the subscription's end, or endlessly; there is no cap on their number. */
 export function* periodsFrom(start: Milliseconds, rule: PeriodRule): Generator<Period> {
   const last = rule.subscription_end ?? Number.POSITIVE_INFINITY;
   for (let period_start = start; period_start < last; ) {
@@ -162,7 +161,7 @@ export function* periodsFrom(start: Milliseconds, rule: PeriodRule): Generator<P
   }
 }
 
-/** The period that holds the instant; undefined before the start and from the subscription's end on. */
+/** Undefined before the start and from the subscription's end on. */
 export function periodContaining(instant: Milliseconds, start: Milliseconds, rule: PeriodRule): Period | undefined {
   if (instant < start) return undefined;
   for (const period of periodsFrom(start, rule)) {
@@ -171,7 +170,7 @@ export function periodContaining(instant: Milliseconds, start: Milliseconds, rul
   return undefined;
 }
 
-/** Whole local dates from one instant to another: 9 March 00:00 to 11 March 00:00 is 2, also across a clock change. */
+/** Number of local dates from one instant to another: 9 March 00:00 to 11 March 00:00 is 2, also across a clock change. */
 export function calendarDays(start: Milliseconds, end: Milliseconds, timezone: string): number {
   checkTimezone(timezone);
   return localDay(end, timezone) - localDay(start, timezone);
@@ -188,7 +187,7 @@ const CALENDAR_DATE: Record<RecurringPeriod, CalendarDate> = {
   ANNUAL: (date) => nextBlockStart(date, 12),
 };
 
-/** The first day of the next block of so many months; blocks are counted from January. */
+/** The first day of the next block of `months` months; blocks are counted from January. */
 function nextBlockStart(date: Temporal.PlainDate, months: number): Temporal.PlainDate {
   const monthsIntoBlock = (date.month - 1) % months;
   return date.with({ day: 1 }).add({ months: months - monthsIntoBlock });

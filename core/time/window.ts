@@ -1,11 +1,11 @@
 /**
- * Usage windows: half-open, and aligned to the clock of an IANA timezone, UTC unless stated
- * (docs/rules/windows.md, "Windows follow the local clock"); weeks begin on Monday, months on the day of the billing anchor
- * (docs/rules/windows.md, "Months from the billing anchor"). Instants are milliseconds since 1970.
+ * Usage windows: half-open, and aligned to the clock of an IANA timezone, by default UTC (docs/rules/windows.md, "Windows
+ * follow the local clock"). Weeks begin on Monday, months on the day of the billing anchor (docs/rules/windows.md,
+ * "Months from the billing anchor"). Instants are milliseconds since 1970.
  *
- * Over a clock change: windows of an hour and less are stretches of real time (a day has 23 or 25 hours), cut where the
- * clock jumps by a part of a window; longer ones start when the clock shows 00:00, 03:00, 06:00 … and so hold an hour more
- * or less that day (docs/rules/windows.md, "Days of 23 and 25 hours").
+ * A window of an hour or less is an interval of real time: a day with a clock change has 23 or 25 hours. It is cut if the
+ * clock jumps by a part of a window. A longer window starts when the clock shows 00:00, 03:00, 06:00 … and is an hour
+ * longer or shorter on that day (docs/rules/windows.md, "Days of 23 and 25 hours").
  */
 import { invalid } from '../error.ts';
 import { type Microseconds, type Milliseconds, US_PER_MINUTE } from './instant.ts';
@@ -25,7 +25,7 @@ export const WINDOW_SIZES = [
 ] as const;
 export type WindowSize = (typeof WINDOW_SIZES)[number];
 
-/** The least time that a window takes, clock changes aside: of how many windows a range can be. */
+/** Shortest length of a window apart from clock changes; it bounds the number of windows in a range. */
 const SHORTEST_US: Readonly<Record<WindowSize, number>> = {
   MINUTE: US_PER_MINUTE,
   '15MIN': 15 * US_PER_MINUTE,
@@ -39,7 +39,7 @@ const SHORTEST_US: Readonly<Record<WindowSize, number>> = {
   MONTH: 28 * 1440 * US_PER_MINUTE,
 };
 
-/** At most so many windows a range is cut into, clock changes and the ends aside. */
+/** Upper bound of the number of windows in a range, apart from clock changes and partial windows at its ends. */
 export function windowCount(
   range: { start_us: Microseconds; end_us: Microseconds },
   size: WindowSize | null | undefined,
@@ -51,7 +51,6 @@ export function windowCount(
 export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: Milliseconds | null };
 export type UsageWindow = { readonly start: Milliseconds; readonly end: Milliseconds };
 
-/** The window that holds the instant. */
 export function windowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): UsageWindow {
   const short = SHORT_SIZES[size];
   return short === undefined ? longWindowAt(instant, size, grid) : shortWindowAt(instant, short, grid.timezone);
@@ -61,7 +60,7 @@ export function windowStart(instant: Milliseconds, size: WindowSize, grid: Windo
   return windowAt(instant, size, grid).start;
 }
 
-/** All windows that share an instant with [rangeStart, rangeEnd); the first may begin before it and the last end after. */
+/** All windows that share an instant with [rangeStart, rangeEnd); the first may begin before the range and the last end after it. */
 export function listWindows(
   rangeStart: Milliseconds,
   rangeEnd: Milliseconds,
@@ -106,7 +105,7 @@ function shortWindowAt(instant: Milliseconds, length: number, timezone: string):
   return { start: Math.max(start, from), end: Math.min(start + length, to) };
 }
 
-/** There may be tens of thousands of them: the clock is asked once for each stretch of it. */
+/** There may be tens of thousands of windows, so the offset is read once per offset interval. */
 function listShortWindows(
   rangeStart: Milliseconds,
   rangeEnd: Milliseconds,
@@ -124,7 +123,7 @@ function listShortWindows(
   return windows;
 }
 
-/** How a long size divides the wall clock: the boundary at or before a wall time, and the one after a boundary. */
+/** Divides local time into windows of a long size: `at` is the boundary at or before a local time, `after` the next boundary. */
 type LocalGrid = { at: (localMs: Milliseconds) => number; after: (boundary: number) => number };
 
 function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): UsageWindow {
@@ -159,10 +158,10 @@ function buildLocalGrid(size: WindowSize, grid: WindowGrid): LocalGrid {
   }
 }
 
-/** 1970-01-01 was a Thursday; the Monday after it is four days on. */
+/** 1970-01-01 was a Thursday; the next Monday is four days later. */
 const MONDAY = 4 * DAY;
 
-/** Lengths that divide a day, or whole days, counted from midnight of an origin. */
+/** For lengths that divide a day, and for whole days, counted from midnight of an origin. */
 function evenGrid(length: number, origin = 0): LocalGrid {
   return { at: (localMs) => floorTo(localMs - origin, length) + origin, after: (boundary) => boundary + length };
 }
@@ -183,13 +182,13 @@ function anchorDay({ billing_anchor, timezone }: WindowGrid): number {
   return new Date(billing_anchor + findOffsetInterval(timezone, billing_anchor).offset).getUTCDate();
 }
 
-/** Months since year 0, so that months can be counted through year ends. */
+/** Months since year 0, so that arithmetic on months works across years. */
 function monthNumber(localMs: Milliseconds): number {
   const date = new Date(localMs);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
-/** Midnight of that day of the month, or of the month's last day where it is shorter. */
+/** Midnight of that day of the month, or of the last day of a shorter month. */
 function dayOfMonth(month: number, day: number): number {
   const lastDay = new Date(Date.UTC(Math.floor(month / 12), (month % 12) + 1, 0)).getUTCDate();
   return Date.UTC(Math.floor(month / 12), month % 12, Math.min(day, lastDay));

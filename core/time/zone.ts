@@ -1,16 +1,15 @@
 /**
- * The clock of an IANA timezone as a list of stretches with one offset each, found once and kept. Windows follow it
- * (docs/rules/windows.md, "Windows follow the local clock"), so this is asked for every event. A wall time here is a number
- * too: the milliseconds that a UTC clock would need to show the same digits.
+ * The clock of an IANA timezone as a list of intervals with one offset each, computed once and cached. Windows follow it
+ * (docs/rules/windows.md, "Windows follow the local clock"), so every event needs it. A local time here is a number too:
+ * the milliseconds at which a UTC clock shows the same digits.
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from './instant.ts';
 
-/** Half-open [from, to): in it, wall time = instant + offset. */
+/** Half-open [from, to): in it, local time = instant + offset. */
 export type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
 
-/** The stretch that holds the instant. */
 export function findOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
   const intervals = ensureIntervals(timezone);
   let low = 0;
@@ -31,12 +30,13 @@ export function toLocalMs(timezone: string, instant: Milliseconds): number {
   return instant + findOffsetInterval(timezone, instant).offset;
 }
 
-/** No zone is, or was, further than this from UTC. */
+/** No zone is, or was, further from UTC than this. */
 const LARGEST_OFFSET = 16 * 3_600_000;
 
 /**
- * The first instant at which the clock shows this wall time or a later one: the earlier of two when the clock is set
- * back over it, the moment of the change when the clock is set forward over it. So a local day starts exactly once.
+ * The first instant at which the clock shows this local time or a later one. If the clock is set back over it, this is
+ * the earlier of two; if the clock is set forward over it, it is the moment of the change. A local day therefore starts
+ * exactly once.
  */
 export function firstInstantAt(timezone: string, localMs: Milliseconds): number {
   let interval = findOffsetInterval(timezone, localMs - LARGEST_OFFSET);
@@ -48,13 +48,16 @@ export function firstInstantAt(timezone: string, localMs: Milliseconds): number 
   }
 }
 
-/** The instant at which the clock shows this wall time: the earlier of two, and of a time that a change skips as much later as it skips. */
+/**
+ * The instant at which the clock shows this local time, the earlier of two. A time that a clock change skips moves later
+ * by the skipped amount.
+ */
 export function instantAt(timezone: string, localMs: Milliseconds): number {
   const first = firstInstantAt(timezone, localMs);
   return toLocalMs(timezone, first) === localMs ? first : localMs - findOffsetInterval(timezone, first - 1).offset;
 }
 
-/** IANA names only: a fixed offset such as "+05:30" has no clock changes to honour and is refused. */
+/** Accepts IANA names only: a fixed offset such as "+05:30" has no clock changes and is rejected. */
 export function isTimezone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
@@ -74,7 +77,7 @@ export function checkTimezone(name: string, field = 'timezone'): string {
 
 const intervalsByZone = new Map<string, OffsetInterval[]>();
 
-/** Only a zone that exists gets a list: what a caller makes up must not fill the memory. */
+/** Only an existing zone gets a list: invented names must not fill the memory. */
 function ensureIntervals(timezone: string): OffsetInterval[] {
   let intervals = intervalsByZone.get(timezone);
   if (intervals === undefined) {
@@ -86,7 +89,7 @@ function ensureIntervals(timezone: string): OffsetInterval[] {
 
 function computeOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
   const at = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
-  // `previous` looks strictly before its instant, and a change at this very instant has already happened.
+  // `previous` finds a change strictly before its instant, and a change at this very instant has already happened.
   const previous = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
   return {
     from: previous === null ? Number.NEGATIVE_INFINITY : previous.epochMilliseconds,

@@ -1,6 +1,6 @@
 /**
- * The accounts of the ledger (docs/rules/wallets.md, "The ledger"). What a wallet holds are its lots, less its overdraft; where credits come
- * from and where they go has accounts of its own, so that every movement adds up to 0.
+ * Accounts of the credit ledger (docs/rules/wallets.md, "The ledger"). The balance of a wallet is its lots less its overdraft. The sources
+ * and uses of credits have counter accounts, so every movement sums to 0.
  */
 import type { TransactionReason } from './record.ts';
 
@@ -17,7 +17,7 @@ export const COUNTER_ACCOUNTS = [
 export type CounterAccount = (typeof COUNTER_ACCOUNTS)[number];
 export type Account = (typeof HOLDINGS)[number] | CounterAccount;
 
-/** Where the credits of a movement come from, or go to. */
+/** Counter account by reason: the source of the credits, or their use. */
 export const ACCOUNT_BY_REASON: Readonly<Record<TransactionReason, CounterAccount>> = {
   PURCHASED_CREDIT_INVOICED: 'purchased',
   PURCHASED_CREDIT_DIRECT: 'purchased',

@@ -1,24 +1,24 @@
 /**
- * Whether a wallet is to be filled by itself, and how often at once (docs/rules/wallets.md, "Filled by itself"): while its credits in real
- * time are not above the threshold. Amounts are credits.
+ * Decides whether a wallet is topped up automatically, and how many times at once (docs/rules/wallets.md, "Filled by itself"). Top-ups
+ * continue while the real-time credits are not above the threshold. Amounts are credits.
  */
 import type { Decimal } from '../decimal.ts';
 import type { AutoTopup } from './record.ts';
 
 type AutoTopupState = {
   readonly credits: Decimal;
-  /** When it was filled by itself last. */
+  /** Time of the last automatic top-up; null if there was none. */
   readonly last_at: Date | null;
-  /** An invoice for it is not paid, or credits of it are still to come. */
+  /** An invoice of an automatic top-up is unpaid, or its credits are pending. */
   readonly isWaiting: boolean;
   readonly now: Date;
 };
 
-/** A threshold that is out of reach of its amount is come nearer to with each run. */
+/** Limit per run. A threshold far above the amount is approached run by run. */
 const AT_ONCE_MAX = 100;
 const UNIT_MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
-/** How many times `amount` is put in. */
+/** Number of top-ups of `amount` credits. */
 export function computeTopupCount(
   { enabled, threshold, amount, invoicing, cooldown }: AutoTopup,
   seen: AutoTopupState,

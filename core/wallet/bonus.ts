@@ -1,6 +1,6 @@
 /**
- * What comes on top of credits that are bought (docs/rules/wallets.md, "Bonus"): the slabs of a setting from the highest threshold down,
- * of which the first counts that the purchase reaches.
+ * Bonus credits on a purchase (docs/rules/wallets.md, "Bonus"). The setting lists its slabs by falling threshold; the first slab that the
+ * purchase reaches applies.
  */
 import { Decimal } from '../decimal.ts';
 import type { SettingValue } from '../setting/record.ts';
@@ -11,7 +11,7 @@ import { CREDIT_DECIMALS } from './rates.ts';
 type BonusConfig = SettingValue<'bonus_credits_topup_config'>;
 export type Bonus = { readonly credits: Decimal; readonly expiry_date: string | null };
 
-/** Null where there is none. */
+/** Null if no slab applies or the bonus rounds to 0. */
 export function computeBonus(bought: Decimal, { enabled, slabs }: BonusConfig, now: Date): Bonus | null {
   const slab = enabled ? slabs.find(({ threshold }) => bought.gte(threshold)) : undefined;
   if (!slab) return null;

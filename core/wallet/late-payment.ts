@@ -3,7 +3,7 @@ import type { Milliseconds } from '../time/instant.ts';
 
 type CreditOrder = { readonly ordered_ms: Milliseconds; readonly expiry_ms: Milliseconds | null };
 
-/** Until when they last that come now: nobody pays for what has expired, so then they last as long as they would have from the order. */
+/** Expiry of credits that are paid now. If the ordered expiry has passed, they are valid as long as they would have been from the order. */
 export function computeExpiryWhenPaid(
   { ordered_ms, expiry_ms }: CreditOrder,
   now_ms: Milliseconds,

@@ -1,7 +1,7 @@
 /**
- * In which order the lots of a wallet are used (docs/rules/wallets.md, "Which credits are used first"): a lot is a credit of which
- * something is left. Lots that pay before taxes come first; among lots of one kind: lower priority first, those without last; what expires sooner first, what never does last; then the
- * larger one, then the older one.
+ * Order in which the lots of a wallet are used (docs/rules/wallets.md, "Which credits are used first"). A lot is one credit with its
+ * remaining credits. Lots that pay before taxes come first. Within a kind the order is: lower priority (null last), earlier expiry (null
+ * last), larger credit, older credit.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -13,22 +13,21 @@ export type Lot = {
   readonly priority: number | null;
   readonly expiry_ms: Milliseconds | null;
   readonly created_ms: Milliseconds;
-  /** It came from an invoice and includes tax (docs/rules/wallets.md, "Before and after tax"). */
+  /** The credit came from an invoice and includes tax (docs/rules/wallets.md, "Before and after tax"). */
   readonly pays_after_tax: boolean;
 };
 
-/** Whether credits pay an invoice before its taxes, or what remains after them. */
+/** Credits pay an invoice before its taxes, or the rest after them. */
 export type LotKind = 'before_tax' | 'after_tax';
 
-/** All lots where no kind is named. */
+/** Returns all lots if `kind` is undefined. */
 export function filterLotsByKind(lots: readonly Lot[], kind: LotKind | undefined): readonly Lot[] {
   return kind === undefined ? lots : lots.filter(({ pays_after_tax }) => pays_after_tax === (kind === 'after_tax'));
 }
 
-/** So many credits of one lot. */
 export type LotPart = { readonly lot_id: string; readonly credits: Decimal };
 
-/** A lot can be used up to the instant of its expiry, and at it. */
+/** A lot is usable up to and including the instant of its expiry. */
 export function isUsable(lot: Lot, at_ms: Milliseconds): boolean {
   return lot.available.gt(0) && (lot.expiry_ms === null || lot.expiry_ms >= at_ms);
 }
@@ -37,7 +36,7 @@ export function sumUsableCredits(lots: readonly Lot[], at_ms: Milliseconds): Dec
   return lots.reduce((sum, lot) => (isUsable(lot, at_ms) ? sum.plus(lot.available) : sum), ZERO);
 }
 
-/** What is taken of which lot, in order, and what they lack. */
+/** Takes credits from the usable lots in order of use; `lacking` is the rest that they cannot cover. */
 export function takeFromLots(
   lots: readonly Lot[],
   credits: Decimal,
@@ -54,7 +53,6 @@ export function takeFromLots(
   return { parts, lacking };
 }
 
-/** What is left in them then. */
 export function deductFromLots(lots: readonly Lot[], parts: readonly LotPart[]): Lot[] {
   const taken = new Map<string, Decimal>();
   for (const { lot_id, credits } of parts) taken.set(lot_id, (taken.get(lot_id) ?? ZERO).plus(credits));
@@ -72,7 +70,6 @@ export function compareLots(a: Lot, b: Lot): number {
   );
 }
 
-/** Null comes last. */
 function compareNullsLast(a: number | null, b: number | null): number {
   if (a === b) return 0;
   if (a === null) return 1;

@@ -1,70 +1,69 @@
 /**
- * The keys under which credits move once (docs/rules/wallets.md, "The ledger"). What we move by ourselves, and what our callers ask for, share one
- * namespace: whoever could state a key of ours first would have a commit, a final invoice or a refund answered by another movement. So ours are made
- * here alone, begin with a word of their own, and no key of a caller begins with it.
+ * Idempotency keys of credit movements (docs/rules/wallets.md, "The ledger"). Automatic movements and requests share one namespace. A
+ * caller that took an automatic key first would replace a commit, a final invoice or a refund by another movement. So automatic keys are
+ * built only here and have a prefix that is refused in requests.
  */
 import type { z } from 'zod';
 import { keyText } from '../record.ts';
 
-/** Made by `ownKey`, or stated by a caller and checked: no other text is one. */
+/** Built by `toOwnKey`, or parsed from a request by `callersKey`. */
 export type MovementKey = string & z.core.$brand<'MovementKey'>;
 
 const OWN_KEY_PREFIX = 'farthing/';
 
 export type KeyKind =
-  /** Of a wallet that fills itself. */
+  /** An automatic top-up. */
   | 'auto_topup'
-  /** What comes on top of what is bought, with the key of the purchase. */
+  /** Bonus credits; the key contains the key of the purchase. */
   | 'bonus'
-  /** What a change of a subscription gives back, with the id of its invoice. */
+  /** Credit of a subscription change; the key contains the id of its invoice. */
   | 'change'
   | 'convert'
   | 'credit_note'
   | 'expired'
-  /** With the key of an application of a credit grant. */
+  /** A credit grant; the key contains the key of the grant's application. */
   | 'grant'
   | 'initial'
-  /** Credits of other invoices had paid a part of an invoice that is void. */
+  /** A void returns credits of other invoices that had paid part of the voided invoice. */
   | 'offset'
-  /** What an invoice takes of a wallet, with the ids of both. */
+  /** An invoice uses credits of a wallet before taxes; the key contains the ids of both. */
   | 'invoice'
-  /** An invoice takes credits that pay after taxes of a wallet; the key has the ids of both. */
+  /** An invoice uses credits of a wallet after taxes; the key contains the ids of both. */
   | 'invoice_after_tax'
   | 'payment'
   | 'refund'
-  /** Of a request that states no key. */
+  /** A request without a key of its own. */
   | 'request'
   | 'reservation'
-  /** Prepaid credits that lines of an invoice give back. */
+  /** Prepaid credits that credited lines of an invoice return. */
   | 'returned'
-  /** What an invoice comes to below 0. */
+  /** The negative amount of an invoice. */
   | 'rest'
   | 'terminate'
   | 'void';
 
-/** What is free in them comes last, so that two never read alike. */
+/** Parts with free text come last, so that no two keys collide. */
 export function toOwnKey(kind: KeyKind, ...parts: readonly [string, ...string[]]): MovementKey {
   return `${OWN_KEY_PREFIX}${[kind, ...parts].join('/')}` as MovementKey;
 }
 
-/** Of a movement in several parts: that of one of them. */
+/** Key of one part of a movement that has several parts. */
 export function toPartKey(key: MovementKey, part: string): MovementKey {
   return `${key}/${part}` as MovementKey;
 }
 
-/** By which a movement of ours is found, whenever it was made: keys of ours had no word of their own once. */
+/** Keys under which an automatic movement may be stored. Keys of older movements have no prefix. */
 export function listOwnKeys(kind: KeyKind, ...parts: readonly [string, ...string[]]): readonly string[] {
   const key = toOwnKey(kind, ...parts);
   return [key, key.slice(OWN_KEY_PREFIX.length)];
 }
 
-/** Whether a wallet was filled by itself with this key, or it is of the bonus of that. */
+/** True for an automatic top-up and for its bonus. */
 export function isAutomatic(key: string): boolean {
   const automatic = toOwnKey('auto_topup', '');
   return key.startsWith(automatic) || key.startsWith(toOwnKey('bonus', automatic));
 }
 
-/** A key that a caller states. */
 export const callersKey = keyText
   .refine((text) => !text.startsWith(OWN_KEY_PREFIX), {
     error: `must not begin with ${OWN_KEY_PREFIX}, as keys of movements that are made by themselves do`,

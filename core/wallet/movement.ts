@@ -1,6 +1,6 @@
 /**
- * What a movement of credits makes of a wallet (docs/rules/wallets.md, "The ledger"): the record of it, its postings, which add up
- * to 0, and what the wallet holds afterwards, on which the next movement is decided. Nothing else computes a balance.
+ * Computes a movement of credits (docs/rules/wallets.md, "The ledger"): its record, its postings, which sum to 0, and the holding of the
+ * wallet afterwards. The next movement is computed from that holding. No other code computes a balance.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
@@ -11,7 +11,7 @@ import { canKeepPromises, computeFreeCredits, computeUnpromisedCredits, type Pro
 import { toMoney } from './rates.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
 
-/** What a wallet holds: its lots, and what it owes beyond them. */
+/** Lots of a wallet, and the debt beyond them. */
 export type WalletHolding = {
   readonly conversion_rate: string;
   readonly credit_balance: Decimal;
@@ -19,11 +19,11 @@ export type WalletHolding = {
   readonly lots: readonly Lot[];
 };
 
-/** `id` is that of the record that tells of it. */
+/** `id` is the id of the wallet transaction that records the movement. */
 type MovementTransaction = {
   readonly id: string;
   readonly transaction_reason: TransactionReason;
-  /** In money, where that was said; else what the credits are worth. */
+  /** Money amount, if the caller gives one. Default: the value of the credits at the conversion rate. */
   readonly amount?: Decimal | undefined;
 };
 export type Movement = MovementTransaction &
@@ -32,17 +32,17 @@ export type Movement = MovementTransaction &
     | {
         readonly kind: 'spend';
         readonly credits: Decimal;
-        /** Credits that had expired then are not used. */
+        /** Credits that had expired by this instant are not used. */
         readonly at_ms: Milliseconds;
-        /** Takes lots of this kind alone; of both where absent. */
+        /** Kind of the lots to use; both kinds if absent. */
         readonly of_kind?: LotKind | undefined;
         readonly allow_negative?: boolean | undefined;
-        /** What is held for others, by when it ends: it is left in the wallet. */
+        /** Credits of other holds, with the end of each hold. They are not used. */
         readonly promised?: readonly PromisedCredits[] | undefined;
       }
-    /** Of these lots, whatever their order. */
+    /** Takes credits from exactly these lots, in any order. */
     | { readonly kind: 'take'; readonly parts: readonly LotPart[] }
-    /** What was taken from these lots comes back to them, to the one that was used last first. */
+    /** Returns credits to the lots that they were taken from, last used first. */
     | { readonly kind: 'put_back'; readonly parts: readonly LotPart[] }
   );
 
@@ -55,7 +55,7 @@ export type MovementResult = {
     'type' | 'amount' | 'credit_amount' | 'credit_balance_before' | 'credit_balance_after'
   >;
   readonly postings: readonly Posting[];
-  /** What was taken of which lot, in order. */
+  /** Credits taken from each lot, in order of use. */
   readonly parts: readonly LotPart[];
   readonly holding: WalletHolding;
 };
@@ -83,7 +83,7 @@ function takeForSpend({ lots }: WalletHolding, { credits, at_ms, of_kind }: Spen
   return takeFromLots(filterLotsByKind(lots, of_kind), credits, at_ms);
 }
 
-/** Who may owe takes what an invoice could, which leaves what is held for others: the rest is owed. */
+/** A debit with `allow_negative` takes only the credits that no hold needs, like an invoice. The rest is owed. */
 function takeFreeCredits({ lots }: WalletHolding, { credits, at_ms, promised = [] }: Spend) {
   const free = Decimal.min(credits, computeFreeCredits(lots, at_ms, promised));
   return { parts: takeFromLots(lots, free, at_ms).parts, lacking: credits.minus(free) };
@@ -98,7 +98,7 @@ function checkAvailable({ lots }: WalletHolding, { credits, at_ms, of_kind, prom
     });
 }
 
-/** Of one that holds nothing there is nothing to ask. */
+/** Without holds, no check is needed. */
 function checkPromises(left: readonly Lot[], { promised = [] }: Spend): void {
   if (promised.length > 0 && !canKeepPromises(left, promised))
     throw notAllowed('the credits that this would use are held, and the others expire before that ends', {
@@ -106,7 +106,7 @@ function checkPromises(left: readonly Lot[], { promised = [] }: Spend): void {
     });
 }
 
-/** What a wallet owes is paid back first. */
+/** New credits repay the debt of the wallet first. */
 function creditWallet(holding: WalletHolding, movement: Movement & { kind: 'credit' }): MovementResult {
   const { id, credits, priority, expiry_ms, created_ms, pays_after_tax } = movement;
   const lot = { id, credit_amount: credits, available: ZERO, priority, expiry_ms, created_ms, pays_after_tax };
@@ -123,7 +123,7 @@ function creditWallet(holding: WalletHolding, movement: Movement & { kind: 'cred
   });
 }
 
-/** So it is of what comes back; of the lots those repay it that were used first. */
+/** Returned credits also repay the debt first, from the lots that were used first. */
 function returnToLots(holding: WalletHolding, movement: Movement & { kind: 'put_back' }): MovementResult {
   let owed = holding.owed;
   const repaid = movement.parts.toReversed().flatMap(({ lot_id, credits }) => {
@@ -136,7 +136,7 @@ function returnToLots(holding: WalletHolding, movement: Movement & { kind: 'put_
 }
 
 type BalanceChange = {
-  /** More than 0 into the lot, less out of it. */
+  /** Positive credits go into the lot, negative ones out of it. */
   readonly parts: readonly LotPart[];
   readonly overdraft?: Decimal;
   readonly counter: CounterAccount;
@@ -183,7 +183,7 @@ function applyParts(lots: readonly Lot[], parts: readonly LotPart[]): Lot[] {
   );
 }
 
-/** Which credits a debit used, as its metadata says it. */
+/** Lots that a debit used, in the format of its metadata: comma-separated ids and amounts. */
 export function formatConsumed(parts: readonly LotPart[]): Record<string, string> {
   if (parts.length === 0) return {};
   return {

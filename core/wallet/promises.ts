@@ -1,18 +1,21 @@
 /**
- * Whether a wallet can keep what is held of it (docs/rules/reservations.md, "Credits"): credits are used in their order, so that whoever comes first may take those
- * that last, and leave those that are gone before a longer hold ends.
+ * Decides whether a wallet can cover its holds (docs/rules/reservations.md, "Credits"). Credits are used in a fixed order. So a shorter
+ * hold may use lots with a late expiry and leave lots that expire before a longer hold ends.
  */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { deductFromLots, filterLotsByKind, type Lot, type LotKind, sumUsableCredits, takeFromLots } from './lots.ts';
 import { CREDIT_DECIMALS } from './rates.ts';
 
-/** So many credits, to be used until then at the latest; less than 0 is what is promised no more. */
+/** Credits to be used at `until` at the latest. Negative credits are a hold that was released. */
 export type PromisedCredits = { readonly until: Milliseconds; readonly credits: Decimal };
 
 const LEAST_CREDIT = new Decimal(10).pow(-CREDIT_DECIMALS);
 
-/** Whoever of them comes first, and however late: those that end sooner take theirs at their end, when the fewest lots are left to take them from. */
+/**
+ * True if every order and time of use leaves enough for all holds. Worst case: each hold uses its credits at its end, when the fewest lots
+ * remain.
+ */
 export function canKeepPromises(lots: readonly Lot[], promised: readonly PromisedCredits[]): boolean {
   let left = lots;
   const merged = mergePromises(lots, promised);
@@ -25,7 +28,7 @@ export function canKeepPromises(lots: readonly Lot[], promised: readonly Promise
   return true;
 }
 
-/** How many credits there are beside what is held. */
+/** Usable credits that no hold needs, at least 0. */
 export function computeUnpromisedCredits(
   lots: readonly Lot[],
   at_ms: Milliseconds,
@@ -35,8 +38,8 @@ export function computeUnpromisedCredits(
 }
 
 /**
- * How many credits can be used without what is held: all beside it, or what the order of use leaves of that to a hold that outlives the others.
- * `kind`: of these lots alone.
+ * Credits that can be used without breaking a hold: the credits that are not held, or fewer if the order of use would take lots that a
+ * longer hold needs. `kind` limits the lots to one kind.
  */
 export function computeFreeCredits(
   lots: readonly Lot[],
@@ -49,7 +52,7 @@ export function computeFreeCredits(
   const isKeepingPromises = (credits: Decimal) =>
     canKeepPromises(deductFromLots(lots, takeFromLots(usable, credits, at_ms).parts), promised);
   if (promised.length === 0 || isKeepingPromises(beside)) return beside;
-  // Who takes less breaks no promise the more, so the most that can be taken is found by halves.
+  // A smaller amount never breaks more holds, so binary search finds the maximum.
   let [free, tooMuch] = [ZERO, beside];
   while (tooMuch.minus(free).gt(LEAST_CREDIT)) {
     const half = free.plus(tooMuch).dividedBy(2).toDecimalPlaces(CREDIT_DECIMALS, Decimal.ROUND_UP);
@@ -59,7 +62,7 @@ export function computeFreeCredits(
   return free;
 }
 
-/** Those that the same lots are good for, as one; the first to end comes first. */
+/** Merges holds that the same lots can cover; the earliest end comes first. */
 function mergePromises(lots: readonly Lot[], promised: readonly PromisedCredits[]): PromisedCredits[] {
   const expiries = listExpiries(lots);
   const groups = new Map<number, PromisedCredits>();
@@ -74,7 +77,7 @@ function mergePromises(lots: readonly Lot[], promised: readonly PromisedCredits[
   return [...groups.values()].filter(({ credits }) => credits.gt(0)).sort((a, b) => a.until - b.until);
 }
 
-/** When lots of it expire, the first first. */
+/** Distinct expiries of the lots, ascending. */
 export function listExpiries(lots: readonly Lot[]): Milliseconds[] {
   const expiries = lots.flatMap(({ expiry_ms }) => expiry_ms ?? []);
   return [...new Set(expiries)].sort((a, b) => a - b);

@@ -1,6 +1,4 @@
-/**
- * What is left of a wallet when what was used and is not paid yet is taken off (docs/rules/wallets.md, "The balance in real time").
- */
+/** Balance of a wallet less unpaid usage and invoices (docs/rules/wallets.md, "The balance in real time"). */
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { CREDIT_DECIMALS } from './rates.ts';
 import type { Wallet, WalletConfig } from './record.ts';
@@ -24,7 +22,7 @@ export type RealTimeBalance = {
   readonly unpaid_invoices_amount: string;
 };
 
-/** Which prices a wallet pays for: without a word a prepaid one usage, a postpaid one everything. */
+/** Price types that a wallet pays for. Default: USAGE for a prepaid wallet, ALL for a postpaid one. */
 export function derivePaidTypes(
   config: WalletConfig | null | undefined,
   wallet_type: Wallet['wallet_type'],
@@ -55,7 +53,10 @@ function sumRemaining(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumDecimals(unpaid.map(({ amount_remaining }) => amount_remaining));
 }
 
-/** Of each what was charged for usage, less what was paid of it; never less than nothing, since what was paid beyond has paid for what this wallet does not pay for. */
+/**
+ * Usage of each invoice net of credits, discounts and payments, at least 0. A larger payment has paid lines that this wallet does not pay
+ * for.
+ */
 function sumRemainingUsage(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumDecimals(
     unpaid.map(({ amount_paid, lines }) => {

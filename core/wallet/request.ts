@@ -1,4 +1,4 @@
-/** What clients say of wallets: to make, change, fill and empty them (docs/rules/wallets.md). */
+/** Requests that create, update, top up and debit a wallet (docs/rules/wallets.md). */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -30,48 +30,61 @@ import {
 } from './record.ts';
 
 export const createWalletShape = z.object({
-  customer_id: orNull(z.string()).meta({ description: 'Whose it is; or `external_customer_id`.' }),
-  external_customer_id: orNull(z.string()).meta({ description: 'The customer by the id that you gave.' }),
-  currency: z.string().length(3).meta({ description: 'As ISO 4217 has it, in any case.' }),
-  name: orNull(keyText).meta({ description: 'For people; "Prepaid wallet, USD" and the like when absent.' }),
-  description: orNull(z.string()).meta({ description: 'For people.' }),
+  customer_id: orNull(z.string()).meta({
+    description: 'Customer that owns the wallet. Either this field or `external_customer_id` is required.',
+  }),
+  external_customer_id: orNull(z.string()).meta({
+    description: 'Your own id of the customer that owns the wallet. An alternative to `customer_id`.',
+  }),
+  currency: z.string().length(3).meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
+  name: orNull(keyText).meta({
+    description: 'Display name, at most 255 characters. Default: a name such as "Prepaid wallet, USD".',
+  }),
+  description: orNull(z.string()).meta({ description: 'Description for people.' }),
   metadata,
   wallet_type: orDefault(anyCase(WALLET_TYPES), 'PRE_PAID').meta({
-    description: 'PRE_PAID lowers invoices when they become final, POST_PAID pays them.',
+    description: 'PRE_PAID lowers invoices when they become final; POST_PAID pays them. Default: PRE_PAID.',
   }),
-  conversion_rate: orDefault(decimalText, '1').meta({ description: 'What a credit is worth; 1 when absent.' }),
+  conversion_rate: orDefault(decimalText, '1').meta({
+    description: 'Value of one credit in units of the currency; more than 0; default 1.',
+  }),
   topup_conversion_rate: orNull(decimalText).meta({
-    description: 'What a credit costs who buys it; the conversion rate when absent.',
+    description: 'Price of one bought credit in units of the currency; more than 0. Default: the conversion rate.',
   }),
-  initial_credits_to_load: orDefault(decimalText, '0').meta({ description: 'Credits that are put in for nothing.' }),
+  initial_credits_to_load: orDefault(decimalText, '0').meta({
+    description: 'Free credits that the new wallet starts with; at most 12 decimals; default 0.',
+  }),
   initial_credits_to_load_expiry_date: orNull(int32).meta({
-    description: 'When those expire, as YYYYMMDD: at the start of that day in UTC.',
+    description: 'Expiry of the initial credits as YYYYMMDD: the start of that day in UTC. A past day is refused.',
   }),
-  initial_credits_expiry_date_utc: orNull(timestampText).meta({ description: 'The same as an instant.' }),
+  initial_credits_expiry_date_utc: orNull(timestampText).meta({
+    description:
+      'Expiry of the initial credits as an instant. It excludes `initial_credits_to_load_expiry_date`; a past instant is refused.',
+  }),
   alert_settings: orNull(alertSettings).meta({
     description:
-      'Levels that its credits are compared with; those of the setting `wallet_balance_alert_config` when null.',
+      'Alert thresholds for the credits of the wallet. Null means the setting `wallet_balance_alert_config`.',
   }),
-  auto_topup: orNull(autoTopup).meta({ description: 'Whether, and how, it is filled by itself.' }),
+  auto_topup: orNull(autoTopup).meta({ description: 'Automatic top-up of the wallet; null means none.' }),
   config: orNull(walletConfig).meta({
-    description: 'What it pays for: USAGE of a prepaid one, ALL of a postpaid one.',
+    description: 'Price types that the wallet pays for. Default: USAGE for a prepaid wallet, ALL for a postpaid one.',
   }),
   price_unit: orNull(keyText).meta({
     description:
-      'The code of a unit of your own: it says the conversion rate, and the currency, which has to be that of the unit.',
+      'Code of a custom price unit. It determines the conversion rate and the currency; another rate or currency is refused.',
   }),
 });
 export type CreateWallet = z.output<typeof createWalletShape>;
 
 export const updateWalletShape = z.object({
-  name: keyText.nullish().meta({ description: 'For people.' }),
-  description: z.string().nullish().meta({ description: 'For people.' }),
+  name: keyText.nullish().meta({ description: 'Display name, at most 255 characters.' }),
+  description: z.string().nullish().meta({ description: 'Description for people; null clears it.' }),
   metadata: metadataMap.nullish(),
-  auto_topup: autoTopup.nullish().meta({ description: 'Replaces what was set.' }),
-  config: walletConfig.nullish().meta({ description: 'What it pays for.' }),
+  auto_topup: autoTopup.nullish().meta({ description: 'Automatic top-up; it replaces the current one as a whole.' }),
+  config: walletConfig.nullish().meta({ description: 'Price types that the wallet pays for.' }),
   alert_settings: alertSettings.nullish().meta({
     description:
-      'Levels that its credits are compared with; those of the setting `wallet_balance_alert_config` when null.',
+      'Alert thresholds for the credits of the wallet. Null means the setting `wallet_balance_alert_config`.',
   }),
 });
 export type UpdateWallet = z.output<typeof updateWalletShape>;
@@ -86,36 +99,55 @@ export const TOP_UP_REASONS = [
 ] as const satisfies readonly TransactionReason[];
 
 export const topUpShape = z.object({
-  credits_to_add: orNull(decimalText).meta({ description: 'How many credits; or `amount`.' }),
+  credits_to_add: orNull(decimalText).meta({
+    description: 'Credits to add; more than 0, at most 12 decimals. Either this field or `amount` is required.',
+  }),
   amount: orNull(decimalText).meta({
-    description: 'What is paid for them, in units of the currency; not looked at where `credits_to_add` is stated.',
+    description:
+      'Price of the credits in units of the currency; more than 0, in whole minor units. It is ignored if `credits_to_add` is given.',
   }),
   transaction_reason: anyCase(TRANSACTION_REASONS).meta({
     description: `${TOP_UP_REASONS.join(', ')}: PURCHASED_CREDIT_INVOICED makes an invoice, and the credits come when it is paid.`,
   }),
-  expiry_date_utc: orNull(timestampText).meta({ description: 'When they expire; never when absent.' }),
-  expiry_date: orNull(int32).meta({ description: 'The same as YYYYMMDD: the start of that day in UTC.' }),
+  expiry_date_utc: orNull(timestampText).meta({
+    description: 'Expiry of the credits; a past instant is refused. Default: they never expire.',
+  }),
+  expiry_date: orNull(int32).meta({
+    description:
+      'Expiry of the credits as YYYYMMDD: the start of that day in UTC. It excludes `expiry_date_utc`; a past day is refused.',
+  }),
   priority: creditPriority,
-  idempotency_key: orNull(callersKey).meta({ description: 'One key is one top-up: the first answer is given again.' }),
-  description: orNull(z.string()).meta({ description: 'For people.' }),
+  idempotency_key: orNull(callersKey).meta({
+    description:
+      'Idempotency key, at most 255 characters. A repeated key returns the first response. A key that begins with `farthing/` is refused.',
+  }),
+  description: orNull(z.string()).meta({ description: 'Description for people.' }),
   metadata,
   bonus_credits_to_add: orNull(decimalText).meta({
-    description: 'Credits on top of what is bought; by the setting `bonus_credits_topup_config` when absent.',
+    description:
+      'Bonus credits on a purchase; at most 12 decimals. Default: the setting `bonus_credits_topup_config`. Refused for credits that are not bought.',
   }),
-  bonus_credits_expiry_date_utc: orNull(timestampText).meta({ description: 'When those expire.' }),
-  force_sync_invoice: orNull(z.boolean()).meta({ description: 'Not there yet: refused when it is true.' }),
-  checkout: anythingOrNull.meta({ description: 'Not there yet: refused when it says something.' }),
+  bonus_credits_expiry_date_utc: orNull(timestampText).meta({
+    description: 'Expiry of `bonus_credits_to_add`; a past instant is refused. Default: they never expire.',
+  }),
+  force_sync_invoice: orNull(z.boolean()).meta({ description: 'Not supported yet: true is refused.' }),
+  checkout: anythingOrNull.meta({ description: 'Not supported yet: any value except null is refused.' }),
 });
 export type TopUp = z.output<typeof topUpShape>;
 
 export const debitShape = z.object({
-  credits: decimalText.meta({ description: 'How many credits; more than 0.' }),
-  transaction_reason: anyCase(TRANSACTION_REASONS).meta({ description: 'MANUAL_BALANCE_DEBIT.' }),
-  idempotency_key: callersKey.min(1).meta({ description: 'One key is one debit: the first answer is given again.' }),
-  allow_negative: orDefault(z.boolean(), false).meta({
-    description: 'Whether more may be taken than is there; the next credits pay it back.',
+  credits: decimalText.meta({ description: 'Credits to take; more than 0, at most 12 decimals.' }),
+  transaction_reason: anyCase(TRANSACTION_REASONS).meta({
+    description: 'Reason of the debit: MANUAL_BALANCE_DEBIT; another reason is refused.',
   }),
-  description: orNull(z.string()).meta({ description: 'For people.' }),
+  idempotency_key: callersKey.min(1).meta({
+    description:
+      'Idempotency key, at most 255 characters. A repeated key returns the first response. A key that begins with `farthing/` is refused.',
+  }),
+  allow_negative: orDefault(z.boolean(), false).meta({
+    description: 'Allows the debit to exceed the balance; the next credits repay the debt. Default: false.',
+  }),
+  description: orNull(z.string()).meta({ description: 'Description for people.' }),
   metadata,
 });
 export type Debit = z.output<typeof debitShape>;
@@ -127,7 +159,6 @@ export function checkRates({ conversion_rate, topup_conversion_rate }: WalletRat
 }
 type WalletRates = { readonly conversion_rate: string; readonly topup_conversion_rate: string | null };
 
-/** What is said of filling it by itself, and of alerts. */
 export function checkWalletSettings({
   auto_topup,
   alert_settings,
@@ -138,7 +169,7 @@ export function checkWalletSettings({
   checkCredits('auto_topup.amount', auto_topup.amount);
 }
 
-/** What is bought by itself is bought for money: an invoice over nothing would never bring it. */
+/** A top-up with an invoice must cost at least one minor unit: an invoice over 0 would never bring the credits. */
 export function checkFilling(
   auto_topup: AutoTopup | null | undefined,
   { topup_conversion_rate, currency }: { readonly topup_conversion_rate: string; readonly currency: string },
@@ -148,7 +179,7 @@ export function checkFilling(
     throw invalid('auto_topup.amount', `costs less than the smallest unit of ${currency}`);
 }
 
-/** When credits expire, which is yet to come; null is never. */
+/** Expiry of credits, which must be in the future. Null means that they never expire. */
 export function parseExpiry(
   requested: { readonly instant: string | null; readonly day: number | null },
   fields: { readonly instant: string; readonly day: string },
@@ -163,7 +194,7 @@ export function parseExpiry(
   return expiry;
 }
 
-/** 20360101 */
+/** Day as a number, for example 20360101. */
 function parseDayStart(day: number, field: string): string {
   const digits = String(day);
   const text = `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`;

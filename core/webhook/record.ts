@@ -1,7 +1,4 @@
-/**
- * Where webhooks go, each delivery of an event to an endpoint, and each try of one
- * (docs/rules/webhooks.md, "Endpoints" and "Deliveries").
- */
+/** Webhook endpoints, deliveries of events to them, and attempts of deliveries (docs/rules/webhooks.md, "Endpoints" and "Deliveries"). */
 import { z } from 'zod';
 import { anyCase, baseFields, metadata, timestampText } from '../record.ts';
 import { SYSTEM_EVENT_NAMES } from '../system-event/catalogue.ts';
@@ -13,12 +10,13 @@ const URL_LENGTH_MAX = 2_048;
 
 export const endpointUrl = z
   .string()
-  // As it is connected to: without spaces around it, scheme and host in lower case.
+  // Normalized as it is used for the connection: no surrounding spaces, scheme and host in lower case.
   .overwrite((text) => (URL.canParse(text) ? new URL(text).href : text))
   .max(URL_LENGTH_MAX)
   .refine(isHttpUrl, { error: 'must be an http(s) URL without user, password and fragment' })
   .meta({
-    description: 'Where events are posted to. Redirects are not followed.',
+    description:
+      'URL that receives events by POST, at most 2048 characters. Redirects are not followed. A URL with user, password or fragment is refused.',
     example: 'https://example.com/hooks',
   });
 
@@ -28,26 +26,36 @@ function isHttpUrl(text: string): boolean {
   return ['http:', 'https:'].includes(protocol) && username === '' && password === '' && hash === '';
 }
 
-/** What is shown of an endpoint: its secret is not among it. */
+/** Fields of an endpoint that responses show; its secret is not among them. */
 export const webhookEndpointShape = z.object({
   id: z.string(),
   url: endpointUrl,
-  description: z.string().max(1_000).nullable().default(null).meta({ description: 'For people.' }),
+  description: z
+    .string()
+    .max(1_000)
+    .nullable()
+    .default(null)
+    .meta({ description: 'Description for people, at most 1000 characters.' }),
   event_names: z
     .array(z.enum(SYSTEM_EVENT_NAMES))
-    .meta({ description: 'The events that it is told; an empty list is all of them.' }),
+    .meta({ description: 'Events that the endpoint receives; an empty list means all.' }),
   endpoint_status: anyCase(ENDPOINT_STATUSES).meta({
-    description: 'Events that happen while it is disabled are not kept for it.',
+    description: 'Status of the endpoint. Events that occur while it is disabled are not delivered later.',
   }),
-  secret_hint: z.string().meta({ description: 'The beginning and the end of its secret, to know it by.' }),
+  secret_hint: z.string().meta({ description: 'Beginning and end of the signing secret, to recognize it.' }),
   previous_secret_expires_at: timestampText
     .nullable()
-    .meta({ description: 'Until when the secret before signs, too; null when none does.' }),
-  disabled_at: timestampText.nullable().meta({ description: 'When it was disabled; null while it is enabled.' }),
-  disabled_reason: z.string().nullable().meta({ description: 'Why it was disabled; null while it is enabled.' }),
+    .meta({ description: 'Time until which the previous secret signs too; null if it does not.' }),
+  disabled_at: timestampText
+    .nullable()
+    .meta({ description: 'Time at which the endpoint was disabled; null while it is enabled.' }),
+  disabled_reason: z
+    .string()
+    .nullable()
+    .meta({ description: 'Reason why the endpoint was disabled; null while it is enabled.' }),
   failing_since: timestampText
     .nullable()
-    .meta({ description: 'When it failed for the first time since it last took something; null when it works.' }),
+    .meta({ description: 'Time of the first failure since the last successful delivery; null if there is none.' }),
   metadata,
   ...baseFields,
 });
@@ -58,36 +66,42 @@ export const webhookDeliveryShape = z.object({
   endpoint_id: z
     .string()
     .nullable()
-    .meta({ description: 'The endpoint that it is for; null where a managed service has the endpoints.' }),
-  system_event_id: z.string().meta({ description: 'The event that is told; the header `webhook-id` has it.' }),
-  event_name: z.string().meta({ description: 'What happened.' }),
-  entity_type: z.string().meta({ description: 'The kind of record to which it happened.' }),
-  entity_id: z.string().meta({ description: 'The id of that record.' }),
+    .meta({ description: 'Endpoint of the delivery; null if a managed service has the endpoints.' }),
+  system_event_id: z.string().meta({ description: 'Delivered event; the header `webhook-id` contains its id.' }),
+  event_name: z.string().meta({ description: 'Name of the delivered event.' }),
+  entity_type: z.string().meta({ description: 'Kind of the changed record.' }),
+  entity_id: z.string().meta({ description: 'Id of the changed record.' }),
   delivery_status: anyCase(DELIVERY_STATUSES).meta({
-    description: 'pending until it is taken with a 2xx; failed once it is not tried any more by itself.',
+    description: 'Status of the delivery: pending until a 2xx response, failed after the last automatic attempt.',
   }),
-  attempt_count: z.int().meta({ description: 'How often it was tried.' }),
-  failure_count: z.int().meta({ description: 'How often it has failed since it was made, or was asked for again.' }),
-  next_attempt_at: timestampText.nullable().meta({ description: 'When it is tried again; null when it is not.' }),
-  http_status: z.int().nullable().meta({ description: 'Of the last try; null when there was no answer.' }),
+  attempt_count: z.int().meta({ description: 'Number of attempts.' }),
+  failure_count: z.int().meta({ description: 'Number of failures since the delivery was created or requested again.' }),
+  next_attempt_at: timestampText.nullable().meta({ description: 'Time of the next attempt; null if there is none.' }),
+  http_status: z
+    .int()
+    .nullable()
+    .meta({ description: 'HTTP status of the last attempt; null if there was no response.' }),
   failure_reason: z
     .string()
     .nullable()
-    .meta({ description: 'Why the last try that failed did; kept after a success.' }),
-  delivered_at: timestampText.nullable().meta({ description: 'When it was taken; null before.' }),
+    .meta({ description: 'Reason of the last failed attempt; it remains after a success.' }),
+  delivered_at: timestampText.nullable().meta({ description: 'Time of the successful delivery; null before.' }),
   ...baseFields,
 });
 export type WebhookDelivery = z.output<typeof webhookDeliveryShape>;
 
 export const webhookAttemptShape = z.object({
   id: z.string(),
-  delivery_id: z.string().meta({ description: 'The delivery that was tried.' }),
-  attempt: z.int().meta({ description: '1 for the first try.' }),
-  url: z.string().meta({ description: 'Where it was sent to.' }),
-  attempted_at: timestampText.meta({ description: 'When it was tried.' }),
-  duration_ms: z.int().meta({ description: 'How long it took.' }),
-  http_status: z.int().nullable().meta({ description: 'What was answered; null when nothing was.' }),
-  response_body: z.string().nullable().meta({ description: 'The beginning of what was answered, 4 KiB at most.' }),
-  error: z.string().nullable().meta({ description: 'Why it failed; null when it was taken.' }),
+  delivery_id: z.string().meta({ description: 'Delivery of the attempt.' }),
+  attempt: z.int().meta({ description: 'Number of the attempt, from 1.' }),
+  url: z.string().meta({ description: 'URL that the request was sent to.' }),
+  attempted_at: timestampText.meta({ description: 'Time of the attempt.' }),
+  duration_ms: z.int().meta({ description: 'Duration of the attempt in milliseconds.' }),
+  http_status: z.int().nullable().meta({ description: 'HTTP status of the response; null if there was none.' }),
+  response_body: z
+    .string()
+    .nullable()
+    .meta({ description: 'Beginning of the response body, at most 4 KiB; null if there was none.' }),
+  error: z.string().nullable().meta({ description: 'Reason of the failure; null if the attempt succeeded.' }),
 });
 export type WebhookAttempt = z.output<typeof webhookAttemptShape>;

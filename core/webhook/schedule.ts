@@ -1,28 +1,28 @@
 /**
- * When a delivery that failed is tried again, when it is given up, and when its endpoint is switched off
- * (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
+ * Retry times of a failed delivery, its end, and the disabling of its endpoint (docs/rules/webhooks.md, "Tried again" and "An endpoint that
+ * fails").
  */
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** After the first failure, after the second …; the last one after all others. */
+/** Delays after the first, second, … failure; the last one repeats. */
 const DELAYS_MS = [MINUTE, 10 * MINUTE, HOUR, 12 * HOUR, DAY] as const;
 
-/** An event that is older is not told again by itself. */
+/** An older event is not retried automatically. */
 export const RETRY_WINDOW_MS = 48 * HOUR;
 
-/** Later events of the same record wait for one that has failed less often than so: then its order is given up. */
+/** Later events of a record wait for a failed delivery until it has failed this often. Then the order is given up. */
 export const ORDERED_FAILURES_MAX = 4;
 
-/** An endpoint that has taken nothing for so long, and has failed so often meanwhile, is switched off. */
+/** An endpoint is disabled after this time without a successful delivery, if it has failed at least this often. */
 const FAILS_FOR_MS = 5 * DAY;
 const FAILS_AT_LEAST = 10;
 
 export type DeliveryFailure = { readonly failure_count: number; readonly emitted_at: number; readonly now: number };
 
-/** When a delivery with so many failures is tried again; null when it is given up. */
+/** Time of the next attempt after this number of failures; null if the delivery is given up. */
 export function computeNextDeliveryAttempt(
   { failure_count, emitted_at: told_at, now }: DeliveryFailure,
   max_attempts: number,
@@ -32,7 +32,7 @@ export function computeNextDeliveryAttempt(
   return next - told_at > RETRY_WINDOW_MS ? null : next;
 }
 
-/** What is tried again by itself, and how often; each of them all where nothing is said. */
+/** Rules for automatic retries. Default: all tenants and event types. */
 export type RetryRules = {
   readonly max_attempts: number;
   readonly enabled?: boolean;
@@ -40,7 +40,7 @@ export type RetryRules = {
   readonly allowed_event_types?: readonly string[];
 };
 
-/** How often a delivery is tried: what is not tried again is given up with its first failure, so that nothing waits for it. */
+/** Maximum attempts of a delivery. A delivery without retries fails for good at its first failure, so that no later event waits for it. */
 export function deriveMaxAttempts(
   { tenant_id, event_name }: { tenant_id: string; event_name: string },
   { max_attempts, enabled = true, excluded_tenants = [], allowed_event_types = [] }: RetryRules,

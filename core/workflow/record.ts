@@ -1,13 +1,12 @@
 /**
- * A run of long work, whose id a request answers for the caller to ask after it
- * (docs/rules/invoices.md, "Invoices computed later"). A run is Running from the moment at which it is accepted until it
- * has ended for good: what waits for another try has not ended.
+ * A run of long work; a request returns its id, and the caller polls it (docs/rules/invoices.md, "Invoices computed later"). A run is
+ * Running from its acceptance until its final end: a run that waits for a retry has not ended.
  */
 import { z } from 'zod';
 import { FarthingError } from '../error.ts';
 import { anyCase, baseFields, timestampText } from '../record.ts';
 
-/** All that the interface knows; ours are Running, Completed, Failed and TimedOut. */
+/** Enum values of the API. This service uses Running, Completed, Failed and TimedOut. */
 export const WORKFLOW_STATUSES = [
   'Running',
   'Completed',
@@ -22,8 +21,8 @@ export const workflowStatus = anyCase(WORKFLOW_STATUSES);
 export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
 
 export const WorkflowError = z.object({
-  code: z.string().meta({ description: 'As in the error record, or timeout.' }),
-  message: z.string().meta({ description: 'For people.' }),
+  code: z.string().meta({ description: 'Error code as in an error response, or `timeout`.' }),
+  message: z.string().meta({ description: 'Message for people.' }),
 });
 export type WorkflowError = z.infer<typeof WorkflowError>;
 
@@ -37,24 +36,24 @@ export const WorkflowRun = z.object({
   entity_id: z.string(),
   start_time: timestampText,
   close_time: timestampText.nullable(),
-  /** How many times it was begun. */
+  /** Number of starts. */
   attempt: z.int(),
   result: z.record(z.string(), z.unknown()).nullable(),
-  /** Why it ended without a result, or why the last try failed. */
+  /** Reason of the end without a result, or of the last failed attempt. */
   error: WorkflowError.nullable(),
   ...baseFields,
 });
 export type WorkflowRun = z.infer<typeof WorkflowRun>;
 
 /**
- * Whether another try may succeed. What the rules forbid stays forbidden: the record is not there, or its state does not
- * allow it. A store that is away, and what we did not expect, may pass.
+ * True if a retry may succeed. A rule still refuses on retry: the record is missing, or its state does not allow the operation. An
+ * unavailable store or an unexpected error may be temporary.
  */
 export function isRetryable(error: unknown): boolean {
   return !(error instanceof FarthingError) || error.http_status_code >= 500;
 }
 
-/** What whoever asked for the work is told. What the stores say names tables and statements: it is for the log. */
+/** Error that the caller sees. Messages of the stores contain tables and statements, so they only go to the log. */
 export function toWorkflowError(error: unknown): WorkflowError {
   if (isTimeout(error)) return { code: 'timeout', message: 'it took longer than it may' };
   if (error instanceof Error && error.name === 'AbortError')
@@ -65,7 +64,7 @@ export function toWorkflowError(error: unknown): WorkflowError {
   return { code: 'internal_error', message: 'an unexpected error occurred' };
 }
 
-/** What an `AbortSignal.timeout` gives as its reason. */
+/** True for the reason of an `AbortSignal.timeout`. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }

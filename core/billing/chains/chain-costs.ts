@@ -1,6 +1,6 @@
 /**
- * Costs of a chain until the begin and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
- * commitments. A line adds the difference, so that parts add up wherever the chain is cut.
+ * Costs of a chain until the start and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
+ * commitments. A line adds the difference, so that the lines add up wherever the chain is cut.
  */
 import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import { applyAllowances, computeAmountAbove } from '../../entitlement/allowance.ts';
@@ -27,9 +27,9 @@ export type LineCost = {
   readonly until_end: Decimal;
   /** Units that the line charges, or of which it charges its share. */
   readonly quantity: Decimal;
-  /** Units of these that entitlements made free; null if nothing is granted. */
+  /** Units of `quantity` that entitlements made free; null if nothing is granted. */
   readonly free: Decimal | null;
-  /** Parts of which the difference is the sum. */
+  /** Charge parts that add up to the difference. */
   readonly parts: readonly ChargePart[];
 };
 
@@ -37,13 +37,13 @@ export type PricedLine = {
   readonly service: Period;
   readonly price: PriceTerms;
   readonly terms: string;
-  /** Null where nothing of it is measured yet. */
+  /** Null if nothing is measured yet. */
   readonly measured: MeasuredLine | null;
 };
 
 type ChainCostInput = Pick<Chain, 'whole' | 'windows'> & { readonly lines: readonly PricedLine[] };
 
-/** In the order of its lines. */
+/** Costs of the lines, in chain order. */
 export function chainCosts<Item extends { readonly price: PriceTerms }>(
   chain: Chain<Item>,
   measure: (line: Chain<Item>['lines'][number]) => MeasuredLine | null,
@@ -60,7 +60,7 @@ const QUANTITY_PLACES = 24;
 
 const COSTS_BY_RULE = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
 
-/** Each event is charged by the line in force; in each bucket tiers go on as long as terms are equal. */
+/** The line in force charges each event; in each bucket, tiers continue as long as terms are equal. */
 function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
   const isBucketed = lines.some(({ measured }) => measured?.buckets);
   const own = lines.map((line) => toUnitsByBucket(line, windows));
@@ -86,7 +86,7 @@ function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
   });
 }
 
-/** Grants of money leave what is above them; beside units that are free the dearer of both is charged. */
+/** Grants of money leave the amount above them. With free units as well, the higher of the two amounts is charged. */
 export function applyMoneyGrants(cost: Decimal, above: Decimal | null, free: Decimal | null): Decimal {
   if (above === null) return cost;
   return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
@@ -99,7 +99,7 @@ function toUnitsByBucket({ service, measured }: PricedLine, windows: Chain['wind
   return new Map(
     measured.buckets.map((values, index) => {
       const start = starts[index]!;
-      // The first one may have begun before the line, and is then the last one of the line before.
+      // The first bucket may begin before the line: it is then the last bucket of the line before.
       const isCut = index === 0 && windows !== null;
       const at = isCut ? windowAt(Math.max(start, service.start), windows.size, windows).start : start;
       return [at, sumDecimals(values)] as const;
@@ -127,9 +127,9 @@ function addLine(
   return { added, parts };
 }
 
-/** One number, of which each line charges its price for its share of the time; each bucket by itself. */
+/** One measured value: each line charges its price for its share of the time, bucket by bucket. */
 function sharedCosts({ lines, whole, windows }: ChainCostInput): LineCost[] {
-  // All of its lines have measured the same.
+  // All lines have the same measurement.
   const measured = lines.find((line) => line.measured !== null)?.measured ?? null;
   if (measured === null) return lines.map(emptyLineCost);
   const allowed = applyAllowances(measured);
@@ -144,7 +144,7 @@ function sharedCosts({ lines, whole, windows }: ChainCostInput): LineCost[] {
 /** Values of which line `index` pays `weights[index] / total`. */
 type CostShare = { readonly units: readonly Decimal[]; readonly weights: readonly Decimal[]; readonly total: Decimal };
 
-/** By time; where limits of several reset periods leave something, by what each of them leaves. */
+/** Weights by time; if limits of several reset periods leave units, by the units that each of them leaves. */
 function computeWeights(lines: readonly PricedLine[], whole: Period, measured: MeasuredLine): Omit<CostShare, 'units'> {
   const resets = resetShares(lines, whole, measured);
   if (resets !== null) return resets;
@@ -159,7 +159,7 @@ function computeSharedTimes(lines: readonly PricedLine[], time: Period): Decimal
   ).map((ms) => new Decimal(ms));
 }
 
-/** Null where one reset period, or none, decides what is charged. */
+/** Null if at most one reset period decides the charged units. */
 function resetShares(
   lines: readonly PricedLine[],
   whole: Period,
@@ -176,7 +176,7 @@ function resetShares(
   });
   if (left.some(({ above, time }) => above.gt(0) && time.isZero()) || left.every(({ above }) => above.isZero()))
     return null;
-  // Over a common divisor, so that the shares come to exactly one.
+  // A common divisor makes the shares add up to exactly 1.
   const divisors = [...new Set(left.filter(({ time }) => time.gt(0)).map(({ time }) => time.toFixed()))];
   const common = divisors.reduce((product, time) => product.times(time), ONE);
   const weights = lines.map((_, index) =>
@@ -196,7 +196,7 @@ function bucketShares(
 ): CostShare[] {
   const windowIn = (at: Milliseconds) => (windows === null ? whole : windowAt(at, windows.size, windows));
   const begin = lines[0]!.service.start;
-  // Most buckets lie in one line: only those in which one begins are shared.
+  // Most buckets lie in one line: only those in which a line begins are shared.
   const cut = new Map(lines.slice(1).map(({ service }) => [windowIn(service.start).start, service.start]));
   return buckets.map((units, index) => {
     const at = Math.max(starts[index]!, begin);
@@ -213,7 +213,7 @@ function bucketShares(
   });
 }
 
-/** One integral over time: each line pays its price of the whole for its part of it. A run of equal terms below 0 has no share. */
+/** One integral over time: each line pays its price for the whole in proportion to its part. A run of equal terms below 0 has no share. */
 function integralCosts({ lines, whole }: ChainCostInput): LineCost[] {
   const whole_us = new Decimal(whole.end - whole.start).times(1000);
   const integrals = lines.map(({ measured }) => measured?.integral ?? ZERO);
@@ -240,7 +240,7 @@ function integralCosts({ lines, whole }: ChainCostInput): LineCost[] {
   }));
 }
 
-/** Places of neighbours with equal terms. */
+/** Indexes of neighbouring lines with equal terms. */
 function groupIntoRuns(lines: readonly PricedLine[]): number[][] {
   const runs: number[][] = [];
   for (const [index, { terms }] of lines.entries()) {
@@ -250,7 +250,7 @@ function groupIntoRuns(lines: readonly PricedLine[]): number[][] {
   return runs;
 }
 
-/** Multiplied before it is divided, and divided once for each total, so that shares that come to all cost what all costs. */
+/** Multiplies before it divides, and divides once for each total, so that shares of 1 in sum cost exactly the whole. */
 function computeShareCosts(
   lines: readonly PricedLine[],
   shares: readonly CostShare[],

@@ -1,8 +1,8 @@
 /**
- * Usage lines that follow one another inside one billing period are a chain (docs/rules/proration.md, "Usage over a change"): the lines of
- * one source (the plan, or an add-on) on one meter in one period, one after the other. A line joins the chain that ended last at or before
- * its begin; lines that run at one time are chains of their own. What a chain costs is computed at one place for all of its lines
- * (chain-costs.ts), so that a change between equal prices changes no total.
+ * Consecutive usage lines inside one billing period form a chain (docs/rules/proration.md, "Usage over a change"): the lines of one source
+ * (the plan, or an add-on) on one meter in one period. A line joins the chain that ended last at or before its start; concurrent lines form
+ * separate chains. The cost of a chain is computed for all of its lines at once (chain-costs.ts), so that a change between equal prices
+ * changes no total.
  */
 import { groupBy } from '../../group-by.ts';
 import type { ChainRule } from '../../metering/aggregations/aggregation.ts';
@@ -10,45 +10,44 @@ import type { Milliseconds } from '../../time/instant.ts';
 import type { Period } from '../../time/period.ts';
 import type { WindowGrid, WindowSize } from '../../time/window.ts';
 
-/** Terms by which a line joins a chain. */
 export type ChainTerms = {
   readonly rule: ChainRule;
-  /** Source and meter: lines of one key may be one chain. */
+  /** Source and meter: lines with equal keys can form one chain. */
   readonly key: string;
-  /** The line that it goes on for; null where it follows none. */
+  /** The line that it continues; null if it follows none. */
   readonly follows_id: string | null;
-  /** The windows of the meter, each of which is a period of its own; null without. */
+  /** Windows of the meter, each of which is a period by itself; null for a meter without windows. */
   readonly windows: (WindowGrid & { readonly size: WindowSize }) | null;
 };
 
 export type LinkedItem = { readonly id: string; readonly chain_terms?: ChainTerms | null };
 
-/** A line with the half-open time in which it is active in the period. */
+/** A line with the half-open interval in which it is active in the period. */
 export type ChainLine<Item> = { readonly item: Item; readonly service: Period };
 
 export type Chain<Item = unknown> = {
   readonly rule: ChainRule;
   /** In order of time. */
   readonly lines: readonly ChainLine<Item>[];
-  /** The regular period in which they lie: of its full length, also where the period is short or cut. */
+  /** The regular period of the lines, at its full length, also if the period is short or cut. */
   readonly whole: Period;
-  /** From when on values count for a level: the begin of the period, or of the subscription where the meter never resets. */
+  /** Instant from which events count for a level: the start of the period, or of the subscription if the meter never resets. */
   readonly level_since: Milliseconds;
-  /** Begin of the billing period; a customer that left a family before it is not counted. */
+  /** Start of the billing period; a customer that left the hierarchy before it is not counted. */
   readonly begins: Milliseconds;
   readonly windows: ChainTerms['windows'];
-  /** Nothing later is measured: the period still runs. */
+  /** End of measurement while the period still runs. */
   readonly measured_until?: Milliseconds;
 };
 
-/** A service period of a line, before it is known what it belongs to. */
+/** A service period of a line, before its chain is known. */
 export type Linkable<Item extends LinkedItem> = ChainLine<Item> & {
   readonly whole: Period;
   readonly level_since: Milliseconds;
   readonly begins: Milliseconds;
 };
 
-/** By service period the chain that it is in. What is alone and not an integral is in none: it is charged by itself. */
+/** Maps each service period to its chain. A single line that is not an integral has no chain: it is charged by itself. */
 export function findChains<Item extends LinkedItem>(
   services: readonly Linkable<Item>[],
 ): ReadonlyMap<Linkable<Item>, Chain<Item>> {
@@ -72,7 +71,10 @@ function buildChain<Item extends LinkedItem>(members: readonly Linkable<Item>[])
   return { rule, lines, whole, level_since, begins, windows };
 }
 
-/** Lines that end where another begins, or before; of several that do, the one that it follows, or that ended last. */
+/**
+ * A line joins a chain that ended at or before its start: the latest. Among several, the chain of the line that it follows takes
+ * precedence.
+ */
 function groupIntoChains<Item extends LinkedItem>(services: readonly Linkable<Item>[]): Linkable<Item>[][] {
   const chains: Linkable<Item>[][] = [];
   for (const one of [...services].sort((a, b) => a.service.start - b.service.start)) {
@@ -86,12 +88,12 @@ function groupIntoChains<Item extends LinkedItem>(services: readonly Linkable<It
   return chains;
 }
 
-/** From the begin of its first line to the end of its last. */
+/** From the start of the first line to the end of the last, at most until `measured_until`. */
 export function chainWindow({ lines, measured_until = Number.POSITIVE_INFINITY }: Chain): Period {
   return { start: lines[0]!.service.start, end: Math.min(lines.at(-1)!.service.end, measured_until) };
 }
 
-/** Times between its lines, in which none of them is active: what happens then is charged by nobody. */
+/** Intervals between the lines, in which none is active: usage in them is not charged. */
 export function computeGaps({ lines }: Chain): Period[] {
   return lines.slice(1).flatMap(({ service }, index) => {
     const gap = { start: lines[index]!.service.end, end: service.start };
@@ -99,7 +101,7 @@ export function computeGaps({ lines }: Chain): Period[] {
   });
 }
 
-/** A line of a chain counts its own events, those of all of the chain, or all that make the level that it bills. */
+/** A line counts its own events, those of the whole chain (`shared`), or all since its level began (`integral`). */
 export function usageWindowIn(chain: Chain, service: Period): Period {
   const end = Math.min(service.end, chain.measured_until ?? service.end);
   if (chain.rule === 'shared') return chainWindow(chain);
@@ -107,8 +109,8 @@ export function usageWindowIn(chain: Chain, service: Period): Period {
 }
 
 /**
- * How long each line of a chain holds in a time that is shared among them: the first reaches back to its begin, the last on to its end, and a
- * gap counts to the line before it. Lines that are not active in it have nothing of it.
+ * Milliseconds of a shared interval that count for each line. The first active line counts from the start of the interval, the last one
+ * until its end. A gap counts for the line before it. Lines that are not active in the interval get 0.
  */
 export function sharedTimes(lines: readonly ChainLine<unknown>[], time: Period): Milliseconds[] {
   const isIn = ({ service }: ChainLine<unknown>) => service.start < time.end && service.end > time.start;

@@ -1,4 +1,4 @@
-/** A line of a chain is charged its share of the chain and records how (docs/rules/invoices.md, "What a line was computed from"). */
+/** Charges a line its share of the chain and records the inputs (docs/rules/invoices.md, "What a line was computed from"). */
 import type { Decimal } from '../../decimal.ts';
 import type { ComputedFrom } from '../../invoice/computed-from.ts';
 import { roundMoney } from '../../money.ts';
@@ -9,14 +9,14 @@ import type { LineCost } from './chain-costs.ts';
 export type ChainedLine = {
   readonly chain: Chain<{ readonly id: string }>;
   readonly cost: LineCost;
-  /** Charge of the lines before it, exact and with their commitments; their cost, if none has a commitment. */
+  /** Exact charge of the preceding lines with their commitments. Absent if no line has a commitment: `cost.until_begin` then applies. */
   readonly charged_before?: Decimal | undefined;
 };
 
-/** By which rule the lines of a chain are computed; a line that names none was computed before there were chains. */
+/** Version of the chain rules; a line without a version was computed before chains existed. */
 export const CHAIN_VERSION = 1;
 
-/** The rounded cost of the chain until its end less the rounded cost until its beginning. */
+/** Rounded cost of the chain until the line's end, less the rounded cost until its start. */
 export function chainedAmount({ cost, charged_before }: ChainedLine, charge: Decimal, currency: string): Decimal {
   const before = charged_before ?? cost.until_begin;
   const after = charged_before ? charged_before.plus(charge) : cost.until_end;
@@ -47,7 +47,7 @@ type RecordedChainLookup<Item> = {
   readonly windows: Chain['windows'];
 };
 
-/** The chain that a line has recorded: late events are charged by the lines and the rule of then. Null where a line is not there any more. */
+/** Restores the chain recorded on a line: late events are charged by the recorded lines and rule. Null if a line no longer exists. */
 export function recordedChain<Item>(
   text: NonNullable<ComputedFrom['chain']>,
   { findItem, windows }: RecordedChainLookup<Item>,

@@ -1,6 +1,6 @@
 /**
- * Usage lines with their chains in a time that somebody asks about (docs/rules/proration.md, "Usage over a change"): a billing period, or
- * any range, which is charged as an invoice of just this time would be.
+ * Usage lines with their chains in a queried interval (docs/rules/proration.md, "Usage over a change"): a billing period, or any range,
+ * which is charged like an invoice for exactly this range.
  */
 import type { Period } from '../../time/period.ts';
 import { type BilledItem, type BilledSubscription, levelPeriod, usageWindowIn } from '../charges.ts';
@@ -8,12 +8,12 @@ import { type Chain, type ChainLine, usageWindowIn as chainedWindow, findChains,
 import { periodsWithin } from './levels.ts';
 
 export type ServedLine<Item> = ChainLine<Item> & {
-  /** Events of the line are counted in this time. */
+  /** Interval in which events of the line are counted. */
   readonly usage_window: Period;
   readonly chain?: Chain<Item>;
 };
 
-/** `periodOf`: of an item the time that is asked about; undefined where there is none of it. */
+/** `toPeriod`: the queried interval of an item; undefined if it has none. */
 export function planServedLines<Item extends BilledItem>(
   toPeriod: (item: Item) => Period | undefined,
   items: readonly Item[],
@@ -41,7 +41,10 @@ function servedLine<Item extends BilledItem>(
 
 type SharedPeriod = Pick<Linkable<BilledItem>, 'whole' | 'begins' | 'level_since'>;
 
-/** The regular period of the time; of a range over several of them those from the first to the last, of a level the first, in which it is measured. */
+/**
+ * The regular period of the interval. A range over several of them spans from the first to the last; a level uses the first, in which it is
+ * measured.
+ */
 function sharedPeriod(interval: Period, item: BilledItem, subscription: BilledSubscription): SharedPeriod {
   const periods = periodsWithin(interval, item, subscription).map((period) => levelPeriod(period, item, subscription));
   const [first] = periods;

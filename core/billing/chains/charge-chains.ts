@@ -1,6 +1,6 @@
 /**
- * The charges of chains on their way to an invoice (docs/rules/proration.md, "Usage over a change"): which usage has to be read for them,
- * and what each line has of what its chain costs.
+ * Charges of chains for an invoice (docs/rules/proration.md, "Usage over a change"): the usage that has to be read for them, and the share
+ * of each line in the cost of its chain.
  */
 import { type Decimal, ZERO } from '../../decimal.ts';
 import { FarthingError } from '../../error.ts';
@@ -10,21 +10,21 @@ import { type Chain, type ChainLine, usageWindowIn } from './chain.ts';
 import { chainCosts, type LineCost } from './chain-costs.ts';
 import type { ChainedLine } from './chained-line.ts';
 
-/** A charge is known by its line item and its exact service period. */
+/** The line item and its exact service period identify a charge. */
 export function chargeKey(lineItemId: string, service: Period): string {
   return `${lineItemId}/${service.start}/${service.end}`;
 }
 
 type ChainableCharge<Item> = ChainLine<Item> & { readonly usage_window: Period | null; readonly chain?: Chain<Item> };
 
-/** One question to the reader of usage, and the charges that its answer is for. */
+/** One usage query, and the charges that its result is for. */
 export type UsageToRead<Item> = ChainLine<Item> & {
   readonly window: Period;
   readonly chain: Chain<Item> | undefined;
   readonly keys: readonly string[];
 };
 
-/** With those of the other lines of their chains, which may stand on other invoices. What all lines of a chain share is read once. */
+/** Includes the other lines of their chains, which may be on other invoices. Usage that all lines of a chain share is read once. */
 export function usageToRead<Item extends { readonly id: string }>(
   charges: readonly ChainableCharge<Item>[],
 ): UsageToRead<Item>[] {
@@ -50,18 +50,18 @@ function chainToRead<Item extends { readonly id: string }>(chain: Chain<Item>): 
   return [{ ...first, keys: reads.flatMap(({ keys }) => keys) }];
 }
 
-/** While the period runs, nothing is measured of a planned line. */
+/** While the period runs, a planned line has no measured usage. */
 function hasBegun({ measured_until }: Pick<Chain, 'measured_until'>, { service }: ChainLine<unknown>): boolean {
   return measured_until === undefined || service.start < measured_until;
 }
 
-/** Charges the lines of one invoice, or one answer, by their chains. Lines of a chain are priced in order of time. */
+/** Charges the lines of one invoice, or one query, by their chains. Lines of a chain are priced in order of time. */
 export class ChainCharges<Item extends PricedItem> {
   readonly #usage: ReadonlyMap<string, MeasuredUsage>;
   readonly #costs = new Map<Chain<Item>, readonly LineCost[]>();
   readonly #charged = new Map<Chain<Item>, Decimal>();
 
-  /** By `chargeKey`, one answer for each of `usageToRead`. */
+  /** `usage` has the result of each of `usageToRead`, by `chargeKey`. */
   constructor(usage: ReadonlyMap<string, MeasuredUsage>) {
     this.#usage = usage;
   }
@@ -75,7 +75,7 @@ export class ChainCharges<Item extends PricedItem> {
     const cost = this.#ensureCosts(chain)[chain.lines.findIndex(isIn)];
     if (!cost) throw new FarthingError('system_error', `line item ${item.id} is not in its chain`);
     if (!chain.lines.some((line) => line.item.commitment)) return priceLine({ chain, cost });
-    // A commitment makes of what a line adds something else: what is rounded is the sum of that.
+    // A commitment changes the amount that a line adds, so the running sum of committed charges is rounded instead.
     const charged_before = this.#charged.get(chain) ?? cost.until_begin;
     const line = priceLine({ chain, cost, charged_before });
     this.#charged.set(chain, charged_before.plus(line.exact ?? ZERO));
@@ -102,7 +102,7 @@ export class ChainCharges<Item extends PricedItem> {
   }
 }
 
-/** While the period runs the line in force has what its chain costs in all, so that no time that passes changes that. */
+/** While the period runs, the current line carries the total cost of its chain, so that passing time alone does not change it. */
 function withPlanned<Item>(chain: Chain<Item>, costs: readonly LineCost[]): readonly LineCost[] {
   const running = chain.lines.findLastIndex((line) => hasBegun(chain, line));
   const until_end = costs.at(-1)!.until_end;

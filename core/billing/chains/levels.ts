@@ -1,8 +1,8 @@
 /**
- * A level (WEIGHTED_SUM) is billed by its integral over time, divided by the length of the whole billing period: 10 GB all month are 10
- * GB-months, also of a month that is cut (docs/rules/metering.md, "Levels over time"). The integral of a time is the one until its end less
- * the one until its beginning, both since values began to make the level: with the billing period, or with the subscription where the meter
- * never resets.
+ * A level (WEIGHTED_SUM) is billed by its integral over time, divided by the length of the whole billing period (docs/rules/metering.md,
+ * "Levels over time"). 10 GB all month are 10 GB-months, also in a month that is cut. The integral of an interval is the one until its end
+ * less the one until its start. Both begin with the level: at the start of the billing period, or of the subscription if the meter never
+ * resets.
  */
 import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import { FarthingError } from '../../error.ts';
@@ -15,14 +15,14 @@ import { splitByPeriodGrid } from '../earlier-periods.ts';
 /** One reading of a meter since the level began. */
 export type LevelReading = {
   readonly window: Period;
-  /** The billing period to which it belongs. */
+  /** The billing period of the reading. */
   readonly period: Period;
   readonly whole: Period;
-  /** Until the beginning of the time that is asked about: it is taken off. */
+  /** The reading ends at the start of the queried interval: it is subtracted. */
   readonly isBefore: boolean;
 };
 
-/** The level of a time, which may lie in several billing periods, is known from these readings. */
+/** Readings from which the level of an interval is computed; the interval may span several billing periods. */
 export function levelReadings(time: Period, item: BilledItem, subscription: BilledSubscription): LevelReading[] {
   return splitByPeriodGrid(time, subscription).flatMap(([part, then]) =>
     periodsWithin(part, item, then).flatMap((period) => {
@@ -38,7 +38,7 @@ export function levelReadings(time: Period, item: BilledItem, subscription: Bill
   );
 }
 
-/** Billing periods of an item that share an instant with a time. */
+/** Billing periods of an item that intersect an interval. */
 export function periodsWithin(time: Period, item: BilledItem, subscription: BilledSubscription): Period[] {
   const rule = itemRule(item, subscription);
   const first = hasOwnPeriods(item, subscription) ? Math.min(item.start_ms, time.start) : subscription.start_ms;
@@ -55,12 +55,12 @@ type LevelReadingResult = { readonly event_count: number; readonly integral?: De
 export type IntegratedLevel = {
   /** In units × whole periods. */
   readonly quantity: Decimal;
-  /** Units × microseconds, exact where the time lies in one billing period. */
+  /** Units × microseconds; exact if the interval lies in one billing period. */
   readonly integral: Decimal;
   readonly event_count: number;
 };
 
-/** `answers` are those of the readings, in their order. */
+/** `answers` are the results of the readings, in their order. */
 export function integrateLevel(
   readings: readonly LevelReading[],
   answers: readonly LevelReadingResult[],
@@ -79,7 +79,7 @@ export function integrateLevel(
   const integral = sumDecimals([alike, ...others.map(({ added, length: own }) => added.times(length).dividedBy(own))]);
   const quantity = integral.dividedBy(new Decimal(length).times(US_PER_MS)).toDecimalPlaces(QUANTITY_PLACES);
   const starts = new Set(readings.map(({ window }) => window.start));
-  // A level that never resets has its events counted once, however many periods there are.
+  // Events of a level that never resets are counted once, whatever the number of periods.
   const counted = parts.map(({ event_count }) => event_count);
   const event_count = starts.size === 1 ? Math.max(...counted) : counted.reduce((sum, count) => sum + count, 0);
   return { quantity, integral, event_count };

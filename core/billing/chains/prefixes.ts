@@ -1,7 +1,7 @@
 /**
- * Entitlements make part of the usage of a chain free (docs/rules/entitlements.md, "What is free"). The rest is known of its first line,
- * of the first two, and so on, each as if the chain ended there. No change of a price begins an allowance again: the reset periods of the
- * lines are the same.
+ * Entitlements make part of the usage of a chain free (docs/rules/entitlements.md, "What is free"). The rest is computed for the first
+ * line, for the first two, and so on, each as if the chain ended there. A price change never restarts an allowance: the reset periods of
+ * the lines are the same.
  */
 import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import {
@@ -14,7 +14,7 @@ import type { UsageInterval } from '../../entitlement/independent-limits.ts';
 import type { Milliseconds } from '../../time/instant.ts';
 import type { Period } from '../../time/period.ts';
 
-/** The meter of a line measured this in the time of the line. */
+/** Measurement of a line's meter in the service period of the line. */
 export type MeasuredLine = {
   readonly quantity: Decimal;
   readonly buckets: readonly (readonly Decimal[])[] | null;
@@ -27,7 +27,7 @@ export type MeasuredLine = {
 
 export type MeasuredService = { readonly service: Period; readonly measured: MeasuredLine | null };
 
-/** The usage of a line by the start of each bucket; of a meter without windows under 0. */
+/** Usage of a line by bucket start; under key 0 for a meter without windows. */
 export type UnitsByBucket = ReadonlyMap<Milliseconds, Decimal>;
 
 export type Prefix = Pick<BillableUsage, 'quantity' | 'free'> & {
@@ -36,7 +36,7 @@ export type Prefix = Pick<BillableUsage, 'quantity' | 'free'> & {
   readonly allowances: readonly MeasuredAllowance[];
 };
 
-/** One for each line, of all lines up to it. `units` are the own ones of the lines. */
+/** One prefix for each line, which covers all lines up to it. `units` are the own units of the lines. */
 export function allowedPrefixes(
   lines: readonly MeasuredService[],
   units: readonly UnitsByBucket[],
@@ -92,12 +92,12 @@ function addUnits(units: readonly UnitsByBucket[]): UnitsByBucket {
 
 type MeasuredServices = readonly MeasuredService[];
 
-/** Lines add to a limit one after the other: the growth of the whole is the sum of theirs. */
+/** Lines add to a limit in sequence: the growth of the whole is the sum of theirs. */
 export function joinedAllowances(lines: MeasuredServices): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => windows);
 }
 
-/** Limits with the use before the chain and after it, for usage that is drawn bucket by bucket. */
+/** Limits with the usage before and after the chain, for usage that is drawn bucket by bucket. */
 function mergedAllowances(lines: MeasuredServices): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => {
     const merged = new Map<Milliseconds, AllowedWindow>();
@@ -121,7 +121,7 @@ function acrossLines(
   }));
 }
 
-/** If limits cut one line, the others are parts of the chain, too. */
+/** If limits cut one line, the other lines are also parts of the chain. */
 export function joinedParts(lines: MeasuredServices): UsageInterval[] {
   if (!lines.some(({ measured }) => measured?.parts?.length)) return [];
   return lines.flatMap(({ service, measured }) => {

@@ -1,7 +1,7 @@
 /**
- * Units that lines of a chain have charged are priced one after the other (docs/rules/proration.md, "Usage over a change"). Lines with
- * equal terms are one run, in which tiers and packages go on; if terms differ, they begin again. A run below 0 is taken off the runs
- * before it, the latest first, and then off later ones, so that a correction gives back the charge of the units it corrects.
+ * Prices the units of a chain line by line (docs/rules/proration.md, "Usage over a change"). Lines with equal terms form one run, in which
+ * tiers and packages continue; different terms restart them. A run below 0 is subtracted from the runs before it, the latest first, and
+ * then from later ones. So a correction credits the charge of the units that it corrects.
  */
 import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
@@ -9,7 +9,7 @@ import type { ChargePart } from '../../pricing/terms.ts';
 
 export type PricedUnits = { readonly price: PriceTerms; readonly terms: string; readonly units: Decimal };
 
-/** Cost of one bucket, to which lines add their units in order of time. Only what a line changes is priced again. */
+/** Cost of one bucket, to which lines add units in order of time. An addition prices only the changed units. */
 export class BucketCost {
   readonly #lines: readonly Omit<PricedUnits, 'units'>[];
   readonly #runs: PricedUnits[] = [];
@@ -23,7 +23,7 @@ export class BucketCost {
     this.#next = first;
   }
 
-  /** Lines between two that add something break a run, too, where their terms differ. */
+  /** A line without units between two others also breaks a run if its terms differ. */
   add(index: number, units: Decimal): { added: Decimal; parts: ChargePart[] } {
     for (; this.#next < index; this.#next++) this.#join(this.#next, ZERO);
     const last = this.#runs.at(-1);
@@ -48,7 +48,6 @@ export class BucketCost {
   }
 }
 
-/** By tier what units add to a run. */
 function partsAdded(price: PriceTerms, used: Decimal, units: Decimal): ChargePart[] {
   const parts = chargeParts(price, billedQuantity(used.plus(units)));
   return used.isZero() ? parts : [...parts, ...chargeParts(price, used).map(negatedPart)];
@@ -75,7 +74,7 @@ function applyCorrections(runs: readonly PricedUnits[]): PricedUnits[] {
   return left;
 }
 
-/** Takes units off the runs, the latest first. Answers the units that exceed all of the runs. */
+/** Takes units off the runs, the latest first. Returns the units in excess of all runs. */
 function takeBack(runs: PricedUnits[], units: Decimal): Decimal {
   let rest = units;
   for (let index = runs.length - 1; index >= 0 && rest.gt(0); index--) {

@@ -1,5 +1,5 @@
 /**
- * AVG: Σ v / n, half away from zero at 24 places; over nothing 0, with an event count of 0
+ * AVG: Σ v / n, rounded half away from zero to 24 places; 0 with an event count of 0 if there are no events
  * (docs/rules/metering.md, "Aggregations").
  */
 import { ZERO } from '../../decimal.ts';

@@ -1,4 +1,4 @@
-/** The aggregations there are. A new one is a file beside this and a line here. */
+/** All aggregation types. A new type is a file in this folder and an entry here. */
 import type { MeterAggregator } from './aggregation.ts';
 import { avg } from './avg.ts';
 import { count } from './count.ts';

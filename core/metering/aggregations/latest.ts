@@ -1,6 +1,6 @@
 /**
- * LATEST: the value of the newest usable event; of two at one instant, of the greater id
- * (docs/rules/metering.md, "Aggregations").
+ * LATEST: the value of the newest usable event; if two have one instant, the greater id wins (docs/rules/metering.md,
+ * "Aggregations").
  */
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';

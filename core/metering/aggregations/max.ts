@@ -1,7 +1,7 @@
 /**
- * MAX: the greatest v of the range; it may be negative. With a bucket_size the total is the sum over windows of each
- * window's maximum, and with group_by of the maxima of each group in it
- * (docs/rules/metering.md, "Meters with windows of their own"). usage.ts adds up windows and groups.
+ * MAX: the greatest v of the range; it may be negative. With a bucket_size the total is the sum of the maxima of all
+ * windows. With group_by each group in a window has its own maximum, and these are added (docs/rules/metering.md, "Meters
+ * with windows of their own"). usage.ts adds up windows and groups.
  */
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';

@@ -1,4 +1,4 @@
-/** SUM_WITH_MULTIPLIER: Σ v × multiplier, exact: the sum is multiplied once (docs/rules/metering.md, "Aggregations"). */
+/** SUM_WITH_MULTIPLIER: Σ v × multiplier, exact. The sum is multiplied once (docs/rules/metering.md, "Aggregations"). */
 import { Decimal } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import { type Exact, exactText, times, toExact } from '../exact.ts';

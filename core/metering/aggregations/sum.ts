@@ -1,4 +1,4 @@
-/** SUM: Σ v, exact. With a bucket_size the total is the sum of the windows, which is the same number. */
+/** SUM: Σ v, exact. With a bucket_size the total is the sum of the windows, which equals the sum of all events. */
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';

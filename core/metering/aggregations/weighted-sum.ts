@@ -1,6 +1,6 @@
 /**
- * WEIGHTED_SUM: Σ v × (end − t) / (end − start): a value counts for the part of the range that was still to come when it
- * arrived. The pair (Σ v, Σ v·t) is enough to know it for any range: (end × Σ v − Σ v·t) / (end − start).
+ * WEIGHTED_SUM: Σ v × (end − t) / (end − start). A value counts for the part of the range that remains at its time t. The
+ * pair (Σ v, Σ v·t) gives the result for any range: (end × Σ v − Σ v·t) / (end − start).
  */
 import { ZERO } from '../../decimal.ts';
 import type { Microseconds } from '../../time/instant.ts';

@@ -1,7 +1,7 @@
 /**
- * The arithmetic of expressions that is more than adding and multiplying. Sums, differences, products and whole powers are
- * exact; a quotient, root, logarithm or fractional power has 60 significant digits, half away from zero. A result that is
- * no finite number (x/0, sqrt(-1), log(0), beyond 10^309) makes the event unusable, as it does where numbers are doubles.
+ * The arithmetic of expressions, with its bounds and costs. Sums, differences, products and whole powers are exact. A
+ * quotient, root, logarithm or fractional power has 60 significant digits, rounded half away from zero. A result that is
+ * not a finite number (x/0, sqrt(-1), log(0), beyond 10^309) makes the event unusable, as it would with doubles.
  */
 import type { Decimal } from '../../decimal.ts';
 import {
@@ -27,12 +27,12 @@ import { computeLogarithm, computePower, computeRoot, decimalDigits, type Rounde
 import { spend, UnusableEvent } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
-/** Where doubles would overflow; and the finest decimal place that an intermediate result keeps. */
+/** Whole digits at which doubles overflow; MAX_SCALE is the finest decimal place of an intermediate result. */
 const MAX_WHOLE_DIGITS = 309;
 export const MAX_SCALE = 400;
 const MAX_EXACT_POWER_DIGITS = 600;
 
-/** What an operation costs by the longer of its numbers: up to 80 digits, up to 320, and up to the 709 that are kept. */
+/** Cost of an operation by its longer operand: up to 80 digits, up to 320, and up to the maximum of 709. */
 type WorkByLength = readonly [up_to_80: number, up_to_320: number, longer: number];
 const ADD_WORK: WorkByLength = [4, 6, 10];
 const COMPARE_WORK: WorkByLength = [3, 5, 8];
@@ -40,7 +40,7 @@ const MULTIPLY_WORK: WorkByLength = [6, 14, 40];
 const DIVIDE_WORK: WorkByLength = [20, 30, 60];
 const ROUND_WORK: WorkByLength = [8, 20, 50];
 
-/** Safe integers of a usual scale cost what their operator weighs; what is longer is charged before it is done. */
+/** The operator's weight covers safe integers of a usual scale. Longer numbers are charged before the operation. */
 function charge(a: Exact, b: Exact, work: WorkByLength): void {
   if (a.big === undefined && b.big === undefined && a.scale <= SHORT_SCALE && b.scale <= SHORT_SCALE) return;
   spend(work[Math.max(lengthClass(a), lengthClass(b))]!);
@@ -49,7 +49,7 @@ function charge(a: Exact, b: Exact, work: WorkByLength): void {
 const SHORT_SCALE = 15;
 const LENGTHS = [toPowerOfTen(80), toPowerOfTen(320)] as const;
 
-/** Also a short number counts as long where it stands far behind the point: it is brought to the scale of another one. */
+/** A short number with many decimal places counts as long, because it is scaled to match the other operand. */
 function lengthClass({ big, scale }: Exact): 0 | 1 | 2 {
   const magnitude = big === undefined ? 0n : big < 0n ? -big : big;
   if (scale > 320 || magnitude >= LENGTHS[1]) return 2;
@@ -66,7 +66,7 @@ export function subtract(a: Exact, b: Exact): Exact {
   return minus(a, b);
 }
 
-/** Which of two is greater, as `compare`. */
+/** Returns the sign as `compare` does. */
 export function order(a: Exact, b: Exact): number {
   charge(a, b, COMPARE_WORK);
   return compare(a, b);
@@ -87,7 +87,7 @@ export function divide(a: Exact, b: Exact): Exact {
   return divideSmall(a, b) ?? divideEndless(a, b) ?? divideBig(a, b);
 }
 
-/** Quotients that end after a few digits, which most do: prices per thousand, quarters, eighths. */
+/** Handles quotients that end after a few digits, as most do: prices per thousand, quarters, eighths. */
 function divideSmall(a: Exact, b: Exact): Exact | undefined {
   if (a.big !== undefined || b.big !== undefined) return undefined;
   for (let places = 0; places <= 6; places++) {
@@ -103,16 +103,16 @@ function divideSmall(a: Exact, b: Exact): Exact | undefined {
 }
 
 /**
- * What divideBig answers, for the quotients of two safe integers that have no end, such as a third: the 60 digits come from
- * one division of bigints, because how many places must be brought up is known beforehand, and half of the divisor is
- * added before instead of looking at the remainder behind.
+ * Returns the result of divideBig for two safe integers whose quotient does not end, such as a third. One bigint division
+ * gives the 60 digits. The number of places is computed in advance, and half of the divisor is added before the division,
+ * so the remainder needs no check.
  */
 function divideEndless(a: Exact, b: Exact): Exact | undefined {
   if (a.big !== undefined || b.big !== undefined) return undefined;
   const numerator = Math.abs(a.small);
   const divisor = Math.abs(b.small);
   const longer = countDigits(divisor) - countDigits(numerator);
-  // Both aligned to the same number of digits. A side beyond the safe integers is rounded, and larger than the other even so.
+  // Both sides are aligned to one number of digits. A side beyond the safe integers is rounded but is still the larger one.
   const isAboveOne = numerator * (POWERS_OF_TEN[longer] ?? 1) >= divisor * (POWERS_OF_TEN[-longer] ?? 1);
   const places = SIGNIFICANT_DIGITS + longer - (isAboveOne ? 1 : 0);
   const scale = a.scale - b.scale + places;
@@ -122,7 +122,7 @@ function divideEndless(a: Exact, b: Exact): Exact | undefined {
   return quotient % 10n === 0n ? shortened(quotient, scale) : new Exact(0, scale, quotient);
 }
 
-/** How many digits a safe integer that is not negative has. */
+/** Number of digits of a non-negative safe integer. */
 function countDigits(value: number): number {
   let length = 1;
   while (length < POWERS_OF_TEN.length && value >= POWERS_OF_TEN[length]!) length++;
@@ -131,14 +131,14 @@ function countDigits(value: number): number {
 
 const TWICE_POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 80 }, (_, places) => 2n * toPowerOfTen(places));
 
-/** 60 significant digits: as many places are brought up that the integer quotient has 60 or 61 of them. */
+/** Gives 60 significant digits: the numerator is scaled so that the integer quotient has 60 or 61 digits. */
 function divideBig(a: Exact, b: Exact): Exact {
   const numerator = toMantissa(a);
   const divisor = toMantissa(b);
   const places = SIGNIFICANT_DIGITS + decimalDigits(divisor) - decimalDigits(numerator);
   const scaledUp = places >= 0 ? numerator * toPowerOfTen(places) : numerator;
   const scaledDivisor = places >= 0 ? divisor : divisor * toPowerOfTen(-places);
-  // The quotient has 60 digits or 61, and the comparison tells which, without dividing twice.
+  // The comparison decides between 60 and 61 digits without a second division.
   const spare = absolutely(scaledUp) >= absolutely(scaledDivisor) * toPowerOfTen(SIGNIFICANT_DIGITS) ? 1 : 0;
   const quotient = divideRounded(scaledUp, spare === 0 ? scaledDivisor : scaledDivisor * 10n);
   return shortened(quotient, a.scale - b.scale + places - spare);
@@ -148,7 +148,7 @@ function absolutely(value: bigint): bigint {
   return value < 0n ? -value : value;
 }
 
-/** The same number without trailing zeros behind the point, and within bounds. */
+/** Removes trailing zeros after the point and checks the bounds. */
 function shortened(mantissa: bigint, scale: number): Exact {
   if (scale <= 0) return bounded(mantissa * toPowerOfTen(-scale), 0);
   if (mantissa % 10n !== 0n) return bounded(mantissa, scale);
@@ -169,12 +169,12 @@ function tooLarge(): UnusableEvent {
   return new UnusableEvent('the result of the expression is too large');
 }
 
-/** What is left of the 60 digits of a quotient after some steps: its last ones are not those of the true number. */
+/** Digits of a 60-digit quotient that are still exact after some further steps; the last ones are not. */
 const TRUSTED_DIGITS = 50;
 
 /**
- * A number that quotients or roots went into, to the digits that can be trusted: a third of a number, times three, is that
- * number again, before anything is decided by it.
+ * Rounds a number that contains quotients or roots to its trusted digits. Then a third of a number, times three, equals
+ * that number again, before a comparison or a rounding depends on it.
  */
 export function roundToTrusted(value: Exact): Exact {
   if (value.big === undefined || value.scale === 0) return value;
@@ -194,7 +194,7 @@ export function toWhole(value: Exact, direction: RoundingDirection): Exact {
   return bigQuotient(toMantissa(value), toPowerOfTen(value.scale), direction);
 }
 
-/** floor, ceil or round of a quotient, without a quotient that was rounded before: ceil(duration / 60) is exact. */
+/** floor, ceil or round of the exact quotient, without an intermediate rounding: ceil(duration / 60) is exact. */
 export function divideToWhole(a: Exact, b: Exact, direction: RoundingDirection): Exact {
   if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
   if (a.big === undefined && b.big === undefined && a.scale === b.scale)
@@ -204,7 +204,7 @@ export function divideToWhole(a: Exact, b: Exact, direction: RoundingDirection):
   return bigQuotient(mantissaAt(a, scale), mantissaAt(b, scale), direction);
 }
 
-/** The remainder of safe integers is exact, and so is the quotient once the remainder is taken off. */
+/** The remainder of safe integers is exact, and so is the quotient after the remainder is subtracted. */
 function smallQuotient(numerator: number, divisor: number, direction: RoundingDirection): Exact {
   const rest = numerator % divisor;
   const quotient = (numerator - rest) / divisor;
@@ -220,7 +220,7 @@ function bigQuotient(numerator: bigint, divisor: bigint, direction: RoundingDire
   return toExact(numerator / divisor + (rest === 0n ? 0n : BigInt(step(direction, sign, false))), 0);
 }
 
-/** What a quotient cut off towards zero still lacks, when there is a remainder. */
+/** The correction to a quotient that was truncated towards zero with a remainder. */
 function step(direction: RoundingDirection, sign: number, isHalf: boolean): number {
   if (direction === 'round') return isHalf ? sign : 0;
   if (direction === 'floor') return sign < 0 ? -1 : 0;
@@ -265,7 +265,7 @@ export function power(base: Exact, exponent: Exact): Exact {
 
 const POWER_WORK = 5;
 
-/** Of a base greater than 0. */
+/** The base must be greater than 0. */
 function approximatePower(base: Exact, exponent: Exact): Exact {
   if (compare(base, EXACT_ONE) === 0) return EXACT_ONE;
   const found = computePower(base, exponent);
@@ -289,7 +289,7 @@ function fromRounded({ mantissa, scale }: Rounded): Exact {
   return shortened(mantissa, scale);
 }
 
-/** A literal, within bounds. */
+/** Converts a literal and checks its bounds. */
 export function fromDecimal(value: Decimal): Exact {
   if (value.isNaN()) throw new UnusableEvent('the result of the expression is not a number');
   if (!value.isFinite() || value.e > MAX_WHOLE_DIGITS) throw tooLarge();

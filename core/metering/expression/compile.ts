@@ -1,7 +1,7 @@
 /**
- * From the syntax tree of an expression to closures over exact numbers, with its types checked on the way. All properties
- * are numbers, except those compared with == or != to text, which are text. There is one kind of number: 2 and 2.0 are
- * the same. Everything outside the table below (%, lists, maps, fields, macros, methods, …) is refused by name.
+ * Compiles the syntax tree of an expression to closures over exact numbers and checks its types. All properties are
+ * numbers, except those compared with text by == or !=, which are text. There is one kind of number: 2 equals 2.0.
+ * Everything outside the operator table (%, lists, maps, fields, macros, methods, …) is rejected by name.
  */
 import type { parse } from '@bufbuild/cel';
 import { Decimal } from '../../decimal.ts';
@@ -25,7 +25,7 @@ export type Evaluate<T> = (properties: PropertySource) => T;
 export type Program = {
   readonly identifiers: readonly string[];
   readonly evaluate: Evaluate<Exact>;
-  /** What one evaluation costs with ordinary numbers, in units of work (work.ts). */
+  /** Cost of one evaluation with ordinary numbers, in units of work (work.ts). */
   readonly cost: number;
 };
 
@@ -40,7 +40,7 @@ type Compiled =
 
 const MAX_NODES = 200;
 
-/** The program of an expression that gives a number. */
+/** Compiles an expression that must give a number. */
 export function compileNumber(parsed: ParsedExpression, text: string, refuse: Refuse): Program {
   const root = parsed.expr as Expr;
   const nodes = collectNodes(root, refuse);
@@ -52,7 +52,7 @@ export function compileNumber(parsed: ParsedExpression, text: string, refuse: Re
   });
   const compiled = compiler.compile(root);
   if (compiled.type !== 'number') throw refuse(`must give a number, not ${TYPE_NAMES[compiled.type]}`);
-  // It is rounded to the places of a quantity: half a last place is to be one.
+  // The result is rounded to the places of a quantity, so exactly half of the last place must be recognized as half.
   const evaluate = compiler.decisive(compiled);
   return {
     identifiers: [...new Set(nodes.map(identifierName).filter((name) => name !== undefined))],
@@ -63,7 +63,7 @@ export function compileNumber(parsed: ParsedExpression, text: string, refuse: Re
 
 const TYPE_NAMES = { number: 'a number', boolean: 'true or false', text: 'text' } as const;
 
-/** Every node in order of appearance. Whatever is not a constant, a property or a call is refused here. */
+/** Every node in order of appearance. Rejects every node that is not a constant, a property or a call. */
 function collectNodes(root: Expr, refuse: Refuse): Expr[] {
   const nodes: Expr[] = [];
   const open: Expr[] = [root];
@@ -92,7 +92,7 @@ function identifierName(node: Expr): string | undefined {
   return node.exprKind.case === 'identExpr' ? node.exprKind.value.name : undefined;
 }
 
-/** Properties compared with text are text, and so are those compared with them. */
+/** A property compared with text is text, and so is every property compared with it. */
 function textPropertiesIn(nodes: readonly Expr[]): Set<string> {
   const names = new Set<string>();
   const comparisons = nodes.map(equalityOperands).filter((operands) => operands !== undefined);
@@ -118,7 +118,7 @@ function isText(node: Expr, names: ReadonlySet<string>): boolean {
   return node.exprKind.case === 'constExpr' && node.exprKind.value.constantKind.case === 'stringValue';
 }
 
-/** Where each node begins in the text. */
+/** Positions in the text by node id. */
 function positionsIn(parsed: ParsedExpression): Record<string, number> {
   return (parsed.sourceInfo?.positions ?? {}) as Record<string, number>;
 }
@@ -131,7 +131,7 @@ type CompilerInput = {
 };
 
 class Compiler {
-  /** Of what has been compiled so far. */
+  /** Cost of the nodes compiled so far. */
   cost = 0;
   private readonly input: CompilerInput;
 
@@ -172,7 +172,7 @@ class Compiler {
     }
   }
 
-  /** The parser rounds decimal literals to doubles; their exact value is read again from where they stand. */
+  /** The parser rounds decimal literals to doubles, so the exact value is read from the source text. */
   private decimalAt(node: Expr, rounded: number): Exact {
     const rest = this.input.text.slice(this.input.positions[String(node.id)]);
     const literal = /^-?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?/.exec(rest)?.[0] ?? '';
@@ -216,7 +216,7 @@ class Compiler {
     return { type: yes.type, run, isApproximate } as Compiled;
   }
 
-  /** As CEL has it: an operand that cannot be evaluated does not matter where the other one decides. */
+  /** CEL semantics: an operand that cannot be evaluated is ignored if the other operand decides. */
   private logical(deciding: boolean, args: readonly Expr[]): Compiled {
     this.weigh('logic');
     const operator = deciding ? '||' : '&&';
@@ -272,14 +272,14 @@ class Compiler {
     const left = this.expectNumber(args[0]!, operatorText(name));
     const right = this.expectNumber(args[1]!, operatorText(name));
     const isApproximate = left.isApproximate || right.isApproximate || APPROXIMATE.has(name);
-    // Which of two is greater is a decision as well.
+    // max and min decide which number is greater.
     const [a, b] =
       name === 'max' || name === 'min' ? [this.decisive(left), this.decisive(right)] : [left.run, right.run];
     this.weighBinary(name, args[1]!);
     return { type: 'number', run: (properties) => binary(a(properties), b(properties)), isApproximate };
   }
 
-  /** floor, ceil and round of a quotient are taken of the exact quotient, not of one rounded to 60 digits. */
+  /** floor, ceil and round of a quotient use the exact quotient, not one rounded to 60 digits. */
   private unary(name: string, apply: Unary, arg: Expr): NumberCompiled {
     const kind = arg.exprKind;
     if (isRounding(name) && kind.case === 'callExpr' && kind.value.function === '_/_') {
@@ -309,7 +309,7 @@ class Compiler {
     if (exponent < 0n) this.weigh('divide');
   }
 
-  /** A number by which something is decided: only with digits that can be trusted. */
+  /** Rounds a number that decides a comparison or a rounding to its trusted digits. */
   decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
     if (!isApproximate) return run;
     this.weigh('round_trusted');
@@ -333,10 +333,13 @@ class Compiler {
 
 type NumberCompiled = Extract<Compiled, { type: 'number' }>;
 
-/** What may have more digits than are kept; a power is one where its exponent is no whole number, which only the event tells. */
+/**
+ * Operations whose result may have more digits than are stored. A power belongs to them if its exponent is not a whole
+ * number, which depends on the event.
+ */
 const APPROXIMATE = new Set(['_/_', 'pow', 'sqrt', 'log']);
 
-/** Such powers of ordinary numbers are exact. */
+/** Powers of ordinary numbers up to this exponent are exact. */
 const SQUARE_MAX = 10n;
 
 function wholeConstant(node: Expr): bigint | undefined {

@@ -1,4 +1,4 @@
-/** The operators and functions of an expression (docs/decisions/0004): what each does to exact decimals, and what it weighs. */
+/** The operators and functions of an expression (docs/decisions/0004): their effect on exact decimals and their weights. */
 import { type Exact, negated } from '../exact.ts';
 import * as arithmetic from './arithmetic.ts';
 import type { Weighed } from './work.ts';
@@ -59,7 +59,7 @@ export function isRounding(name: string): name is arithmetic.RoundingDirection {
   return name === 'floor' || name === 'ceil' || name === 'round';
 }
 
-/** The tree writes operators as "_+_" and functions as "max". */
+/** The syntax tree writes operators as "_+_" and functions as "max". */
 export function operatorText(name: string): string {
   if (name === '_[_]') return '[ ]';
   return /^[A-Za-z]/.test(name) ? `${name}()` : name.replaceAll('_', '').replace('@', '');

@@ -1,4 +1,4 @@
-/** How an expression reads the properties of an event: as numbers or as text, and what long ones cost (work.ts). */
+/** Reads the properties of an event for an expression, as numbers or as text, and charges for long ones (work.ts). */
 import type { Property, PropertySource } from '../event-text.ts';
 import { EXACT_ZERO, type Exact } from '../exact.ts';
 import { parseQuantity } from '../quantity.ts';
@@ -10,17 +10,17 @@ export function readNumber(name: string, properties: PropertySource): Exact {
   if (property === undefined) return EXACT_ZERO;
   if (property.kind !== 'number' && property.kind !== 'string') throw notA('number', name, property);
   if (property.text.length > SHORT_NUMBER) spend(property.text.length / CHARACTERS_PER_UNIT);
-  // What is calculated with is exact; it is the result that is rounded.
+  // Operands are exact; only the result is rounded.
   const value = parseQuantity(property.text, MAX_SCALE);
   if (typeof value === 'string') throw new UnusableEvent(`property "${name}" ${value}`);
   return value;
 }
 
-/** Up to here the text of a number is read in one walk. */
+/** Characters; the text of a number up to this length is read in one pass. */
 const SHORT_NUMBER = 17;
 const CHARACTERS_PER_UNIT = 16;
 
-/** Texts of different lengths differ at first sight. */
+/** Only texts of equal length are charged: texts of different lengths differ without a comparison. */
 export function isSame(a: string | boolean, b: string | boolean): boolean {
   if (typeof a === 'string' && typeof b === 'string' && a.length === b.length && a.length > COMPARED_AT_ONCE)
     spend(a.length / COMPARED_PER_UNIT);
@@ -30,7 +30,7 @@ export function isSame(a: string | boolean, b: string | boolean): boolean {
 const COMPARED_AT_ONCE = 256;
 const COMPARED_PER_UNIT = 512;
 
-/** A missing text is empty, as a missing number is 0. */
+/** A missing text is empty, just as a missing number is 0. */
 export function readText(name: string, properties: PropertySource): string {
   const property = properties.get(name);
   if (property === undefined) return '';

@@ -1,29 +1,30 @@
 /**
- * Square roots, logarithms and powers to 60 significant digits, in fixed-point arithmetic on bigints with guard digits: a
- * fiftieth of what decimal.js takes, which takes milliseconds where base and exponent are long. The nearest double is only
- * where an approximation begins: what comes out is settled by the guard digits and is the same on every machine.
+ * Square roots, logarithms and powers to 60 significant digits, in fixed-point arithmetic on bigints with guard digits.
+ * This takes a fiftieth of the time of decimal.js, which needs milliseconds if base and exponent are long. Doubles only
+ * provide the starting value of an approximation. The guard digits determine the result, which is therefore equal on
+ * every machine.
  *
- * What a call costs depends on the digits that it has to work with, which are known and charged before (work.ts).
+ * The cost of a call depends on the number of digits, which is known and charged before the calculation (work.ts).
  */
 import { divideRounded, type Exact, toExact, toMantissa, toPowerOfTen } from '../exact.ts';
 import { spend } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
-/** The first are enough but for one number in 10^10. */
+/** The first count suffices for all but one number in 10^10. */
 const GUARD_DIGITS = [14, 80, 240] as const;
 const BITS_PER_DIGIT = Math.log2(10);
 
-/** A number that is not exact: mantissa × 2^-bits. */
+/** An approximate number: mantissa × 2^-bits. */
 type Fixed = { readonly mantissa: bigint; readonly bits: number };
 
-/** A decimal that has just been rounded; the caller takes off zeros and judges its size. */
+/** A decimal that was just rounded; the caller removes trailing zeros and checks its size. */
 export type Rounded = { readonly mantissa: bigint; readonly scale: number };
 
-/** Of a number that is not negative. */
+/** The value must not be negative. */
 export function computeRoot(value: Exact): Rounded {
   const mantissa = toMantissa(value);
   const digits = decimalDigits(mantissa);
-  // Two more digits than are kept, and an even scale, so that the root of the mantissa is that of the number.
+  // Two more digits than the result has, and an even scale: then the root of the mantissa is the mantissa of the root.
   let places = 2 * (SIGNIFICANT_DIGITS + 2) - digits;
   if ((value.scale + places) % 2 !== 0) places++;
   spend(ROOT_WORK + digits / 16);
@@ -33,7 +34,7 @@ export function computeRoot(value: Exact): Rounded {
 
 const ROOT_WORK = 30;
 
-/** Of a number that is greater than 0; Newton's steps double the 50 bits of the double that they begin with. */
+/** The radicand must not be negative. Each Newton step doubles the 50 correct bits of the double that it starts with. */
 function integerRoot(radicand: bigint): bigint {
   if (radicand === 0n) return 0n;
   const bits = bitLength(radicand);
@@ -46,14 +47,14 @@ function integerRoot(radicand: bigint): bigint {
   }
 }
 
-/** Of a number that is greater than 0 and not 1. */
+/** The value must be greater than 0 and not 1. */
 export function computeLogarithm(value: Exact): Rounded {
   return roundToNearest((guard) => logarithm(value, SIGNIFICANT_DIGITS + guard));
 }
 
 /**
- * exp(exponent × log(base)), of a base greater than 0 that is not 1. Nothing when the result is beyond 10^400 or below 10^-402, which
- * the logarithm tells before anything is calculated.
+ * exp(exponent × log(base)) for a base greater than 0 that is not 1. Returns 'too large' beyond 10^400 and 'zero' below
+ * 10^-402; an estimate of the logarithm detects both before the calculation.
  */
 export function computePower(base: Exact, exponent: Exact): Rounded | 'too large' | 'zero' {
   const estimate = roughLogarithm(base) * approximate(exponent);
@@ -73,9 +74,9 @@ const LARGEST_EXPONENT = 400 * Math.LN10;
 const SMALLEST_EXPONENT = -402 * Math.LN10;
 
 /**
- * The nearest of 60 significant digits, of what is calculated with so many guard digits. Where these do not tell on which
- * side of the middle it lies, more of them do: log(1 - 3e-59) is 45 followed by 58 zeros and a 9 behind the 59th digit.
- * Only a power may lie in the middle itself, as that of a square may; it is rounded away from zero.
+ * Rounds to the nearest decimal of 60 significant digits. If the guard digits do not decide on which side of the midpoint
+ * the value lies, more of them are used: log(1 - 3e-59) is 45 followed by 58 zeros and a 9 after the 59th digit. Only a
+ * power, such as a square, can lie exactly on the midpoint; it is rounded away from zero.
  */
 function roundToNearest(calculate: (guard: number) => Fixed): Rounded {
   for (const guard of GUARD_DIGITS) {
@@ -86,16 +87,16 @@ function roundToNearest(calculate: (guard: number) => Fixed): Rounded {
   throw new Error('there is no count of guard digits');
 }
 
-/** By how many of its last bits what is calculated may be wrong: each of its steps cuts one off, and each power of two of a logarithm. */
+/** Largest error of a calculation, in units of the last bit: each step truncates one, and so does each power of two of a logarithm. */
 const CALCULATION_ERROR = 1n << 13n;
 
-/** 10^60 and 10^59 may both stand for the same power of ten. */
+/** 10^60 and 10^59 as mantissas may represent one power of ten. */
 function isSame(a: Rounded, b: Rounded): boolean {
   const scale = Math.max(a.scale, b.scale);
   return a.mantissa * toPowerOfTen(scale - a.scale) === b.mantissa * toPowerOfTen(scale - b.scale);
 }
 
-/** To so many significant digits, or, for a power, to so many places behind the point. */
+/** `digits` counts significant digits, or, with `isPlaces`, places after the point, which a power needs. */
 function logarithm(value: Exact, digits: number, isPlaces = false): Fixed {
   const { whole, twos } = normalized(value);
   const lost = twos === 0 && !isPlaces ? zerosAfterOne(value) : 0;
@@ -109,14 +110,14 @@ function logarithm(value: Exact, digits: number, isPlaces = false): Fixed {
   return { mantissa: first + logarithmNearOne(rest, bits) + BigInt(twos) * computeLogTwo(bits), bits };
 }
 
-/** The bits of the numbers in hand decide: twice as many make each of twice as many steps about three times as long. */
+/** The precision in bits decides the cost: twice the bits cost about 3.5 times as much. */
 function logarithmWork(bits: number): number {
   return LOGARITHM_WORK * Math.max(1, bits / 256) ** 1.8;
 }
 
 const LOGARITHM_WORK = 100;
 
-/** value = whole(bits) × 2^-bits × 2^twos, with a whole between about 0.7 and 1.5. */
+/** value = whole(bits) × 2^-bits × 2^twos; whole(bits) × 2^-bits is between about 0.7 and 1.5. */
 function normalized(value: Exact): { whole: (bits: number) => bigint; twos: number } {
   const mantissa = toMantissa(value);
   const divisor = toPowerOfTen(value.scale);
@@ -128,13 +129,13 @@ function normalized(value: Exact): { whole: (bits: number) => bigint; twos: numb
   return { whole: (bits) => shifted(bits - twos), twos };
 }
 
-/** How many digits the logarithm of a number close to 1 has less than the number itself. */
+/** Number of significant digits that the logarithm of a number close to 1 loses. */
 function zerosAfterOne(value: Exact): number {
   const distance = toMantissa(value) - toPowerOfTen(value.scale);
   return Math.max(0, value.scale - decimalDigits(distance) + 1);
 }
 
-/** log(1 + z) of a z that is very small. */
+/** log(1 + z) for a very small z. */
 function logarithmNearOne(z: bigint, bits: number): bigint {
   let sum = 0n;
   let power = z;
@@ -145,7 +146,7 @@ function logarithmNearOne(z: bigint, bits: number): bigint {
   return sum;
 }
 
-/** e^x for any x of the range. */
+/** e^x for any x that computePower accepts. */
 function exponential({ mantissa, bits }: Fixed): Fixed {
   spend(EXPONENTIAL_WORK * Math.max(1, bits / 300) ** 1.8);
   const two = computeLogTwo(bits);
@@ -156,7 +157,7 @@ function exponential({ mantissa, bits }: Fixed): Fixed {
 
 const EXPONENTIAL_WORK = 60;
 
-/** Halved so often before the series, and squared as often behind it. */
+/** x is halved this often before the series, and the result is squared this often after it. */
 const HALVINGS = 8;
 
 /** e^x for an x between -1 and 1. */
@@ -179,7 +180,7 @@ function smallExponential(x: bigint, bits: number): bigint {
 const TWO_BITS = 3_000;
 let two: bigint | undefined;
 
-/** 18 atanh(1/26) − 2 atanh(1/4801) + 8 atanh(1/8749). */
+/** log(2) = 18 atanh(1/26) − 2 atanh(1/4801) + 8 atanh(1/8749). */
 function computeLogTwo(bits: number): bigint {
   two ??= 18n * computeInverseAtanh(26n) - 2n * computeInverseAtanh(4801n) + 8n * computeInverseAtanh(8749n);
   return two >> BigInt(TWO_BITS - bits);
@@ -195,7 +196,7 @@ function computeInverseAtanh(x: bigint): bigint {
   return sum;
 }
 
-/** The nearest decimal of 60 significant digits to a number whose distance from 0 is so many of its last bits greater. */
+/** The nearest decimal of 60 significant digits after `error`, in units of the last bit, is added to the magnitude. */
 function toRounded({ mantissa, bits }: Fixed, error: bigint): Rounded {
   if (mantissa < 0n) {
     const positive = positiveDecimal({ mantissa: error - mantissa, bits });
@@ -207,7 +208,7 @@ function toRounded({ mantissa, bits }: Fixed, error: bigint): Rounded {
 function positiveDecimal({ mantissa, bits }: Fixed): Rounded {
   if (bits < 0) return positiveDecimal({ mantissa: mantissa << BigInt(-bits), bits: 0 });
   const digits = Math.floor((bitLength(mantissa) - bits) / BITS_PER_DIGIT);
-  // Two or three digits more than are kept: `significant` knows exactly how many.
+  // Two or three digits more than the result has; `significant` computes the exact number.
   const places = SIGNIFICANT_DIGITS + 2 - digits;
   const scaled = places >= 0 ? mantissa * toPowerOfTen(places) : mantissa / toPowerOfTen(-places);
   return significant(scaled >> BigInt(bits), places);
@@ -227,18 +228,21 @@ function toDouble(mantissa: bigint, bits: number): number {
   return Number(mantissa >> BigInt(bits - 60)) / 2 ** 60;
 }
 
-/** The logarithm as a double: where the size of a power is judged. */
+/** The logarithm as a double, to estimate the size of a power. */
 function roughLogarithm(value: Exact): number {
   const distance = toMantissa(value) - toPowerOfTen(value.scale);
   const length = bitLength(distance) - bitLength(toPowerOfTen(value.scale));
-  // Close to 1 the distance from 1 is the logarithm, and a double of the number itself would have lost it.
+  // Close to 1 the distance from 1 is the logarithm; a double of the number itself would lose it.
   if (length < -20) return approximate(toExact(distance, value.scale));
   const mantissa = toMantissa(value);
   const spare = Math.max(0, bitLength(mantissa) - 60);
   return Math.log(Number(mantissa >> BigInt(spare))) + spare * Math.LN2 - value.scale * Math.LN10;
 }
 
-/** A double, or an infinity beyond them; the powers of two and ten are taken together, because one of them alone may be beyond. */
+/**
+ * A double, or an infinity if the value exceeds the doubles. One factor combines the powers of two and ten, because
+ * either alone may overflow.
+ */
 function approximate({ small, scale, big }: Exact): number {
   if (big === undefined) return small * 2 ** (-scale * BITS_PER_DIGIT);
   const spare = Math.max(0, bitLength(big) - 60);
@@ -250,7 +254,7 @@ export function bitLength(value: bigint): number {
   return hex === '0' ? 0 : 4 * hex.length - Math.clz32(Number.parseInt(hex[0]!, 16)) + 28;
 }
 
-/** How many digits the integer has; without writing it out, which takes longer than to count with it. */
+/** Number of digits of an integer. Estimating from the bits is faster than writing the number out. */
 export function decimalDigits(value: bigint): number {
   const magnitude = value < 0n ? -value : value;
   let digits = Math.max(1, Math.floor((bitLength(magnitude) - 1) / BITS_PER_DIGIT));

@@ -1,12 +1,12 @@
 /**
- * An expression has a cost when it is made, by the weights of its operators, with a cap; and a budget of work when it runs,
- * counted in operations and digits and never by the clock: an audit, a rebuild or a replay must come to the same verdict
- * (docs/decisions/0004). The unit is a tenth of a microsecond of one core of the machine in BENCHMARKS.md; `npm run bench
- * -- cost` measures each weight again.
+ * An expression has a cost, computed from the weights of its operators when it is created, and the cost is capped. Each
+ * evaluation also has a work budget. It is counted in operations and digits, never by the clock: an audit, a rebuild or a
+ * replay must reach the same verdict (docs/decisions/0004). The unit is a tenth of a microsecond of one core of the
+ * machine in BENCHMARKS.md; `npm run bench -- cost` measures each weight.
  *
- * The weights of this table are those of ordinary numbers, and add up to the cost that an expression has before it has seen
- * an event. What the values make more of it (long numbers, long texts, failures that && and || look past) is charged while
- * it is done, where arithmetic leaves the safe integers: on the fast path nothing is counted, and MAX_NODES bounds it.
+ * The weights in this table assume ordinary numbers and add up to the cost of an expression before any event. Long
+ * numbers, long texts and failures that && and || ignore cost more. That work is charged when it is done, once arithmetic
+ * leaves the safe integers. The fast path counts nothing; MAX_NODES bounds it.
  */
 export const WEIGHTS = {
   number: 3,
@@ -22,26 +22,26 @@ export const WEIGHTS = {
   abs: 1,
   sqrt: 30,
   log: 90,
-  /** With an exponent that is written as a small whole number: squares and cubes. */
+  /** A power whose exponent is written as a small whole number, such as squares and cubes. */
   square: 6,
   pow: 160,
-  /** What is approximate is cut to the digits that can be trusted before anything is decided by it. */
+  /** An approximate number is rounded to its trusted digits before a decision depends on it. */
   round_trusted: 6,
 } as const;
 export type Weighed = keyof typeof WEIGHTS;
 
-/** 30 µs: an expression may cost no more when it is made. */
+/** 30 µs: the limit for a new expression. */
 export const EXPRESSION_COST_MAX = 300;
 
-/** What values may make of it, for expressions of before the cap as well: some 100 µs. */
+/** About 100 µs: the limit of one evaluation, which depends on the values; also for expressions from before the cap. */
 export const WORK_MAX = 1_000;
 
-/** A failure that is looked past: an error is made and caught. */
+/** Cost of a failure that && or || ignores: an error is created and caught. */
 export const FAILURE = 30;
 
 /**
- * Thrown while one event is evaluated. The message may name a property and never holds a value. It carries no stack: to
- * gather one takes ten times as long as the rest, and where in our code an event was found unusable tells nobody anything.
+ * Thrown during the evaluation of one event. The message may name a property and never contains a value. The error has no
+ * stack: collecting one takes ten times as long as the rest and does not help anyone.
  */
 export class UnusableEvent extends Error {
   constructor(message: string) {
@@ -52,14 +52,14 @@ export class UnusableEvent extends Error {
   }
 }
 
-/** Nothing looks past it: whatever && and || could still decide, the work is used up. */
+/** && and || do not ignore it: the budget is used up even if they could still decide. */
 export class TooMuchWork extends UnusableEvent {}
 
-/** Outside of an evaluation, where literals are read and results added up, nothing is counted. */
+/** Outside of an evaluation, while literals are read and results are added up, nothing is counted. */
 const NO_LIMIT = 2 ** 30;
 let left = NO_LIMIT;
 
-/** One evaluation begins. They never interleave, because none of them waits. */
+/** Starts the budget of one evaluation. Evaluations never interleave, because they are synchronous. */
 export function beginWork(): void {
   left = WORK_MAX;
 }
