@@ -1,6 +1,6 @@
 /**
- * Subscribes a customer to a plan: the record, its line items, the prices that it overrides and, unless it is a draft, the
- * opening invoice, all or nothing (docs/rules/subscriptions.md, "The opening").
+ * Subscribes a customer to a plan: record, line items, overridden prices and, unless it is a draft, the opening invoice, all or nothing
+ * (docs/rules/subscriptions.md, "The opening").
  */
 import { indexById } from '../../core/by-id.ts';
 import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/commitment/requested.ts';
@@ -369,7 +369,6 @@ function buildPlanLineTerms(
   return buildLineItem({ ...choice, subscription, meter_name, now: author.now.getTime() });
 }
 
-/** The plan's own, or one of the subscription's where its terms are others. */
 async function storePartPrice(
   { scope, author }: Decision,
   { part: { root, override }, subscription }: { part: PlanPart; subscription: SubscriptionModel },
