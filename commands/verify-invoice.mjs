@@ -49,8 +49,8 @@ const ZERO = new Fraction(0n);
 const ONE = new Fraction(1n);
 const most = (a, b) => (a.compare(b) >= 0 ? a : b);
 const least = (a, b) => (a.compare(b) <= 0 ? a : b);
-const sumFractions = (numbers) => numbers.reduce((sum, one) => sum.plus(one), ZERO);
-const toQuantity = (scaled) => new Fraction(scaled, UNIT);
+const sumOf = (numbers) => numbers.reduce((sum, one) => sum.plus(one), ZERO);
+const quantityOf = (scaled) => new Fraction(scaled, UNIT);
 
 /** Decimal text; what is none is refused, so that nothing is ever a quiet zero. */
 function decimal(text, what) {
@@ -62,7 +62,7 @@ function decimal(text, what) {
 }
 
 /** With as many decimals as it has, at most so many. */
-function formatNumber(number, places = 60) {
+function textOf(number, places = 60) {
   const scaled = divided(number.n * power(places), number.d);
   const digits = abs(scaled)
     .toString()
@@ -296,10 +296,10 @@ function jumpBetween(timezone, from, until) {
 }
 
 /** The first instant at which the clock shows this time or a later one. */
-function firstAt(timezone, local_ms) {
-  let from = local_ms - 16 * HOUR;
+function firstAt(timezone, wall) {
+  let from = wall - 16 * HOUR;
   for (let isFirst = true; ; isFirst = false) {
-    const candidate = local_ms - offsetAt(timezone, from);
+    const candidate = wall - offsetAt(timezone, from);
     if (!isFirst && candidate < from) return from;
     const jump = jumpBetween(timezone, from, Math.max(candidate, from) + 1000);
     if (candidate < jump) return candidate;
@@ -307,7 +307,7 @@ function firstAt(timezone, local_ms) {
   }
 }
 
-function buildLocalGrid(size, { timezone, anchor }) {
+function wallGrid(size, { timezone, anchor }) {
   if (LONG[size] !== undefined) {
     const origin = size === 'WEEK' ? MONDAY : 0;
     return { at: (wall) => floored(wall - origin, LONG[size]) + origin, after: (bound) => bound + LONG[size] };
@@ -334,7 +334,7 @@ export function windowAt(at, size, grid) {
     if (offsetAt(timezone, start) !== offset) from = jumpBetween(timezone, start, at + 1000);
     return { start: from, end: Math.min(end, jumpBetween(timezone, at, end)) };
   }
-  const { at: boundAt, after } = buildLocalGrid(size, grid);
+  const { at: boundAt, after } = wallGrid(size, grid);
   let bound = boundAt(at + offsetAt(timezone, at));
   let start = firstAt(timezone, bound);
   for (;;) {
@@ -348,13 +348,13 @@ export function windowAt(at, size, grid) {
 // ---------------------------------------------------------------------------------------------------------------------
 // Expressions of meters, over fractions. sqrt, log and powers with fractions are not computed here: what has them is taken as stated.
 
-class UnusableExpression extends Error {}
+class Unusable extends Error {}
 class NotComputed extends Error {}
 
 const TOKEN =
   /\s*(?:([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|("[^"\\\n]*"|'[^'\\\n]*')|(&&|\|\||==|!=|<=|>=|[-+*/()<>!?:,]))/y;
 
-function tokenize(text) {
+function tokensOf(text) {
   const tokens = [];
   TOKEN.lastIndex = 0;
   for (let at = 0; text.slice(at).trim() !== ''; at = TOKEN.lastIndex) {
@@ -371,7 +371,7 @@ const LEVELS = [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>='], ['+', '-'], 
 const ARGUMENTS = { min: 2, max: 2, pow: 2, abs: 1, floor: 1, ceil: 1, round: 1, double: 1 };
 
 function parsed(text) {
-  const tokens = tokenize(text);
+  const tokens = tokensOf(text);
   let at = 0;
   const takes = (...signs) => (signs.includes(tokens[at]?.sign) ? tokens[at++].sign : undefined);
   const needs = (sign) => {
@@ -407,12 +407,12 @@ function parsed(text) {
     if (!token.name) throw new NotComputed();
     if (token.name === 'true' || token.name === 'false') return { constant: token.name === 'true' };
     if (!takes('(')) return { property: token.name };
-    const operands = [];
-    do operands.push(whole());
+    const of = [];
+    do of.push(whole());
     while (takes(','));
     needs(')');
-    if (ARGUMENTS[token.name] !== operands.length) throw new NotComputed();
-    return { op: token.name, of: operands };
+    if (ARGUMENTS[token.name] !== of.length) throw new NotComputed();
+    return { op: token.name, of };
   };
   const tree = whole();
   if (at < tokens.length) throw new NotComputed();
@@ -450,16 +450,16 @@ function textProperties(tree) {
 
 const LARGEST = new Fraction(power(309));
 const bounded = (number) => {
-  if (number.compare(LARGEST) >= 0 || ZERO.minus(number).compare(LARGEST) >= 0) throw new UnusableExpression();
+  if (number.compare(LARGEST) >= 0 || ZERO.minus(number).compare(LARGEST) >= 0) throw new Unusable();
   return number;
 };
-const floorFraction = ({ n, d }) => (n - (((n % d) + d) % d)) / d;
+const floorOf = ({ n, d }) => (n - (((n % d) + d) % d)) / d;
 const NUMERIC = {
   '+': (a, b) => a.plus(b),
   '-': (a, b) => a.minus(b),
   '*': (a, b) => bounded(a.times(b)),
   '/': (a, b) => {
-    if (b.isZero()) throw new UnusableExpression();
+    if (b.isZero()) throw new Unusable();
     return bounded(a.over(b));
   },
   negated: (a) => ZERO.minus(a),
@@ -467,13 +467,13 @@ const NUMERIC = {
   min: least,
   max: most,
   abs: (a) => most(a, ZERO.minus(a)),
-  floor: (a) => new Fraction(floorFraction(a)),
-  ceil: (a) => new Fraction(-floorFraction(ZERO.minus(a))),
+  floor: (a) => new Fraction(floorOf(a)),
+  ceil: (a) => new Fraction(-floorOf(ZERO.minus(a))),
   round: (a) => a.rounded(0),
   pow: (a, b) => {
     if (b.n % b.d !== 0n || abs(b.n / b.d) > 64n) throw new NotComputed();
     const exponent = b.n / b.d;
-    if (a.isZero() && exponent < 0n) throw new UnusableExpression();
+    if (a.isZero() && exponent < 0n) throw new Unusable();
     const whole = bounded(new Fraction(a.n ** abs(exponent), a.d ** abs(exponent)));
     return exponent < 0n ? bounded(ONE.over(whole)) : whole;
   },
@@ -493,12 +493,12 @@ export function compiledExpression(text) {
     const value = properties.get(name);
     if (texts.has(name)) {
       if (value === undefined) return '';
-      if (typeof value !== 'string') throw new UnusableExpression();
+      if (typeof value !== 'string') throw new Unusable();
       return value;
     }
     if (value === undefined) return ZERO;
     const number = isNumber(value) || typeof value === 'string' ? exactly(value) : undefined;
-    if (number === undefined) throw new UnusableExpression();
+    if (number === undefined) throw new Unusable();
     return number;
   };
   const run = ({ op, of = [], constant, property: name }, properties) => {
@@ -521,7 +521,7 @@ export function compiledExpression(text) {
     try {
       first = run(left, properties);
     } catch (error) {
-      if (!(error instanceof UnusableExpression) || run(right, properties) !== deciding) throw error;
+      if (!(error instanceof Unusable) || run(right, properties) !== deciding) throw error;
       return deciding;
     }
     return first === deciding ? deciding : run(right, properties);
@@ -533,7 +533,7 @@ export function compiledExpression(text) {
       return abs(scaled) >= power(24 + PLACES) ? undefined : scaled;
     } catch (error) {
       // An expression that makes no sense makes of an event what one that fails makes of it.
-      if (error instanceof UnusableExpression || error instanceof TypeError) return undefined;
+      if (error instanceof Unusable || error instanceof TypeError) return undefined;
       throw error;
     }
   };
@@ -555,7 +555,7 @@ function exactly(property) {
   return sign === '-' ? ZERO.minus(number) : number;
 }
 
-function compileExpression({ expression }) {
+function expressionOf({ expression }) {
   if (!expression) return null;
   try {
     return compiledExpression(expression);
@@ -569,7 +569,7 @@ function compileExpression({ expression }) {
 // From events to a quantity.
 
 /** What a meter makes of the events of one group in one stretch of time. */
-class LineMeasure {
+class Measure {
   count = 0;
   sum = 0n;
   weighted = 0n;
@@ -590,19 +590,19 @@ class LineMeasure {
     if (type === 'COUNT') return new Fraction(BigInt(this.count));
     if (type === 'COUNT_UNIQUE') return new Fraction(BigInt(this.values.size));
     if (this.count === 0) return ZERO;
-    if (type === 'SUM') return toQuantity(this.sum);
-    if (type === 'SUM_WITH_MULTIPLIER') return toQuantity(this.sum).times(decimal(multiplier, 'multiplier'));
-    if (type === 'AVG') return toQuantity(divided(this.sum, BigInt(this.count)));
-    if (type === 'MAX') return toQuantity(this.greatest);
-    if (type === 'LATEST') return toQuantity(this.newest);
+    if (type === 'SUM') return quantityOf(this.sum);
+    if (type === 'SUM_WITH_MULTIPLIER') return quantityOf(this.sum).times(decimal(multiplier, 'multiplier'));
+    if (type === 'AVG') return quantityOf(divided(this.sum, BigInt(this.count)));
+    if (type === 'MAX') return quantityOf(this.greatest);
+    if (type === 'LATEST') return quantityOf(this.newest);
     if (type === 'WEIGHTED_SUM')
-      return toQuantity(divided(this.sum * BigInt(end) - this.weighted, BigInt(end - start)));
+      return quantityOf(divided(this.sum * BigInt(end) - this.weighted, BigInt(end - start)));
     throw new Unreadable(`the aggregation ${type} is not known`);
   }
 }
 
 /** The same for a stretch, cut into the meter's own windows and groups where it has them. */
-class IntervalUsage {
+class Stretch {
   windows = new Map();
   current = undefined;
   constructor(counted, start, end) {
@@ -620,24 +620,24 @@ class IntervalUsage {
     const at = bucket_size ? this.current.start : 0;
     if (!this.windows.has(at)) this.windows.set(at, new Map());
     const groups = this.windows.get(at);
-    if (!groups.has(group)) groups.set(group, new LineMeasure());
+    if (!groups.has(group)) groups.set(group, new Measure());
     groups.get(group).add(time, value);
   }
   /** `windows` in order of time; null of a meter without any. */
   answer() {
     const number = (measure) => measure.number(this.aggregation, this.start, this.end);
     if (!this.aggregation.bucket_size) {
-      const [measure = new LineMeasure()] = [...this.windows.values()].flatMap((groups) => [...groups.values()]);
+      const [measure = new Measure()] = [...this.windows.values()].flatMap((groups) => [...groups.values()]);
       return { quantity: number(measure), windows: null };
     }
     const windows = [...this.windows].map(([start, groups]) => ({ start, values: [...groups.values()].map(number) }));
     windows.sort((a, b) => a.start - b.start);
-    return { quantity: sumFractions(windows.flatMap(({ values }) => values)), windows };
+    return { quantity: sumOf(windows.flatMap(({ values }) => values)), windows };
   }
 }
 
 /** The integral of a level over the time of a line: each value counts from its event, or the begin of the line, on. */
-class LevelUsage {
+class Level {
   sum = 0n;
   constructor({ chain, period_start, period_end }) {
     this.start = instant(period_start);
@@ -650,7 +650,7 @@ class LevelUsage {
     if (from < to) this.sum += value * BigInt(to - from);
   }
   answer() {
-    return { quantity: toQuantity(divided(this.sum, this.length)), windows: null, integral: new Fraction(this.sum) };
+    return { quantity: quantityOf(divided(this.sum, this.length)), windows: null, integral: new Fraction(this.sum) };
   }
 }
 
@@ -663,10 +663,10 @@ class LineEvents {
     this.counted = counted;
     this.start = instant(counted.window_start);
     this.end = instant(counted.window_end);
-    this.whole = new IntervalUsage(counted, this.start, this.end);
+    this.whole = new Stretch(counted, this.start, this.end);
     const { chain } = line.computed_from;
-    this.level = chain?.rule === 'integral' ? new LevelUsage({ chain, ...line }) : null;
-    this.expression = compileExpression(counted.meter.aggregation);
+    this.level = chain?.rule === 'integral' ? new Level({ chain, ...line }) : null;
+    this.expression = expressionOf(counted.meter.aggregation);
     /** Whether what the expression makes of an event had to be taken from beside the event. */
     this.isStated = false;
     /** Whether it was not even there: then nothing is known of the events of the line. */
@@ -682,11 +682,11 @@ class LineEvents {
       windows.map(({ start, end }) =>
         instant(start) < this.start || isOfMoney({ grants }) || this.level
           ? null
-          : new IntervalUsage(counted, instant(start), instant(end)),
+          : new Stretch(counted, instant(start), instant(end)),
       ),
     );
     this.parts = (line.computed_from.allowance_parts ?? []).map(
-      ({ start, end }) => new IntervalUsage(counted, instant(start), instant(end)),
+      ({ start, end }) => new Stretch(counted, instant(start), instant(end)),
     );
   }
   /** What the line takes of an event: {leaf parts}, or in words why it takes nothing. */
@@ -712,21 +712,21 @@ class LineEvents {
     const value = quantity(event.properties.get(field));
     return value === undefined
       ? `its ${field ?? 'value'} is no number`
-      : { value, text: formatNumber(toQuantity(value), PLACES), group };
+      : { value, text: textOf(quantityOf(value), PLACES), group };
   }
   /** What the expression makes of it: computed where that can be, else what is said of it. */
   expressed(event, { group, type }) {
-    const documentedParts = event.values.get(this.id);
+    const said = event.values.get(this.id);
     const computed = this.computed(event.properties);
     if (computed === null) {
-      if (documentedParts === undefined) this.isUnknown = true;
+      if (said === undefined) this.isUnknown = true;
       this.isStated = true;
     }
-    const value = computed === null ? quantity(documentedParts) : computed;
+    const value = computed === null ? quantity(said) : computed;
     if (value === undefined) return 'its expression gives no number';
-    const text = formatNumber(toQuantity(value), PLACES);
-    if (computed !== null && documentedParts !== undefined && quantity(documentedParts) !== value)
-      return `its expression gives ${text}, and not ${JSON.stringify(documentedParts)}`;
+    const text = textOf(quantityOf(value), PLACES);
+    if (computed !== null && said !== undefined && quantity(said) !== value)
+      return `its expression gives ${text}, and not ${JSON.stringify(said)}`;
     return type === 'COUNT_UNIQUE' ? { value: canonical(text), text: canonical(text), group } : { value, text, group };
   }
   /** When the customer is not counted any more. */
@@ -763,7 +763,7 @@ class LineEvents {
   }
 }
 
-function parseEvent(text, number) {
+function eventOf(text, number) {
   const event = readEvent(text);
   if (!(event instanceof Map)) throw new Unreadable(`line ${number} of the events is no object`);
   const own = (key) => (typeof event.get(key) === 'string' ? event.get(key) : undefined);
@@ -793,7 +793,7 @@ async function readEvents(usage, events, report) {
   for await (const text of events()) {
     number += 1;
     if (text.trim() === '') continue;
-    const { id, time } = parseEvent(text, number);
+    const { id, time } = eventOf(text, number);
     held.push({ id: Buffer.from(id), time, text });
   }
   held.sort((a, b) => a.time - b.time || Buffer.compare(a.id, b.id));
@@ -806,7 +806,7 @@ async function collected(usage, events, report) {
   for await (const text of events()) {
     number += 1;
     if (text.trim() === '') continue;
-    const event = parseEvent(text, number);
+    const event = eventOf(text, number);
     // Who brings own records does not know which line counts which of them: the rules say it.
     for (const id of event.lines ?? byLine.keys()) {
       const line = byLine.get(id);
@@ -863,7 +863,7 @@ function chargeParts(price, units) {
   throw new Unreadable('the last tier of a price is not open');
 }
 
-const sumAmounts = (parts) => sumFractions(parts.map(({ amount }) => amount));
+const amountOf = (parts) => sumOf(parts.map(({ amount }) => amount));
 
 /** Parts of many windows, by tier. */
 function addedUp(parts) {
@@ -878,16 +878,16 @@ function addedUp(parts) {
 
 /** What is granted bit by bit may be money: then the limit, and what was used, are what usage costs. */
 const isOfMoney = ({ grants }) => grants?.measure === 'amount';
-const toLimit = (allowance, window) => decimal(window.limit ?? allowance.limit, 'a limit');
+const limitOf = (allowance, window) => decimal(window.limit ?? allowance.limit, 'a limit');
 
 function aboveLimit(allowance) {
   if (allowance.limit === null) return ZERO;
-  const over = (window, count) => most(ZERO, decimal(count, 'what was used').minus(toLimit(allowance, window)));
-  return sumFractions(allowance.windows.map((window) => over(window, window.after).minus(over(window, window.before))));
+  const over = (window, count) => most(ZERO, decimal(count, 'what was used').minus(limitOf(allowance, window)));
+  return sumOf(allowance.windows.map((window) => over(window, window.after).minus(over(window, window.before))));
 }
 
 /** Where limits that hold beside each other cut a line: from one bound of them to the next. */
-function listCuts(allowances, { window_start, window_end }) {
+function cutsOf(allowances, { window_start, window_end }) {
   const [start, end] = [instant(window_start), instant(window_end)];
   const units = allowances.filter((one) => !isOfMoney(one));
   const bounds = units.flatMap(({ windows }) => windows.flatMap((one) => [instant(one.start), instant(one.end)]));
@@ -906,10 +906,10 @@ function aboveAny(allowances, parts) {
     const before = used.get(window) ?? decimal(window.before, 'what was used');
     const after = before.plus(decimal(part.used, 'what was used'));
     used.set(window, after);
-    const over = (count) => most(ZERO, count.minus(toLimit(allowance, window)));
+    const over = (count) => most(ZERO, count.minus(limitOf(allowance, window)));
     return over(after).minus(over(before));
   };
-  return sumFractions(
+  return sumOf(
     parts.map((part) => allowances.map((one, index) => growth(one, counts[index], part)).reduce((a, b) => most(a, b))),
   );
 }
@@ -929,7 +929,7 @@ function billable({ quantity: measured, windows }, { allowances: all, allowance_
       ? null
       : allowance.windows.map((window) => ({
           start: instant(window.start) / 1000,
-          left: most(ZERO, toLimit(allowance, window).minus(most(ZERO, decimal(window.before, 'what was used')))),
+          left: most(ZERO, limitOf(allowance, window).minus(most(ZERO, decimal(window.before, 'what was used')))),
         })),
   );
   const left = windows.map(({ start, values }) => ({
@@ -947,13 +947,13 @@ function billable({ quantity: measured, windows }, { allowances: all, allowance_
       return value.minus(free.reduce(least));
     }),
   }));
-  const units = sumFractions(left.flatMap(({ values }) => values));
+  const units = sumOf(left.flatMap(({ values }) => values));
   return { units, windows: left, free: used.minus(units) };
 }
 
 /** Of what usage costs what is above grants of money; beside units that are free the dearer of both. */
-function subtractGrants(cost, { free }, documented) {
-  const above = documented.filter(isOfMoney).map(aboveLimit);
+function lessGranted(cost, { free }, stated) {
+  const above = stated.filter(isOfMoney).map(aboveLimit);
   if (above.length === 0) return cost;
   const charged = above.reduce(most, ZERO);
   return free === null ? least(charged, cost) : most(charged, cost);
@@ -961,16 +961,16 @@ function subtractGrants(cost, { free }, documented) {
 
 /** Usage costs what it costs up to the committed amount, of which some was used before; what is above so many times as much; what lacks is charged. */
 function committed(base, { amount, factor, trueUp, used = ZERO }) {
-  const above = computeAbove(used.plus(base), amount).minus(computeAbove(used, amount));
+  const above = aboveOf(used.plus(base), amount).minus(aboveOf(used, amount));
   const parts = {
     utilized: base.minus(above),
     overage: above.times(factor),
     lacking: trueUp ? most(ZERO, amount.minus(used).minus(base)) : ZERO,
   };
-  return { ...parts, charge: sumFractions(Object.values(parts)) };
+  return { ...parts, charge: sumOf(Object.values(parts)) };
 }
 
-const computeAbove = (used, amount) => most(ZERO, used.minus(amount));
+const aboveOf = (used, amount) => most(ZERO, used.minus(amount));
 
 /** Each part is the rounded amount up to its end less the rounded amount up to its beginning, so the parts add up to the line. */
 function roundedParts({ utilized, overage, lacking }, places) {
@@ -1010,7 +1010,7 @@ const CHAIN_RULES = { COUNT: 'additive', SUM: 'additive', SUM_WITH_MULTIPLIER: '
 
 /** Terms are equal as numbers: 1 and 1.00 are one amount. */
 function termsText({ billing_model, currency, tier_mode, amount, tiers, transform_quantity }) {
-  const number = (text) => formatNumber(decimal(text ?? '0', 'a term'));
+  const number = (text) => textOf(decimal(text ?? '0', 'a term'));
   const terms = {
     FLAT_FEE: () => [number(amount)],
     PACKAGE: () => [number(amount), transform_quantity?.divide_by, transform_quantity?.round ?? 'up'],
@@ -1024,7 +1024,7 @@ function termsText({ billing_model, currency, tier_mode, amount, tiers, transfor
   return JSON.stringify([billing_model, String(currency).toLowerCase(), ...(terms?.() ?? [])]);
 }
 
-const computeCost = (price, units) => sumAmounts(chargeParts(price, most(units, ZERO)));
+const costOf = (price, units) => amountOf(chargeParts(price, most(units, ZERO)));
 const negated = (part) => ({
   ...part,
   units: ZERO.minus(part.units),
@@ -1033,7 +1033,7 @@ const negated = (part) => ({
 });
 
 /** Neighbours with equal terms as one. */
-function mergeRuns(entries) {
+function runsOf(entries) {
   const runs = [];
   for (const entry of entries) {
     const last = runs.at(-1);
@@ -1045,7 +1045,7 @@ function mergeRuns(entries) {
 
 /** A run below 0 is taken off the runs before it, the latest first, and then off later ones. */
 function costOfRuns(entries) {
-  const runs = mergeRuns(entries);
+  const runs = runsOf(entries);
   const left = runs.map(({ units }) => most(units, ZERO));
   for (const [index, { units }] of runs.entries()) {
     let owed = most(ZERO.minus(units), ZERO);
@@ -1056,7 +1056,7 @@ function costOfRuns(entries) {
       owed = owed.minus(taken);
     }
   }
-  return sumFractions(runs.map(({ price }, index) => computeCost(price, left[index])));
+  return sumOf(runs.map(({ price }, index) => costOf(price, left[index])));
 }
 
 /** The limits of several lines as one: of a meter with windows each reset period once, with what was used before the first of them. */
@@ -1073,31 +1073,31 @@ function joinedLimits(lines, isWindowed) {
   const own = ({ from, measured }) => ({
     start: from.window_start,
     end: from.window_end,
-    used: formatNumber(measured.quantity, PLACES),
+    used: textOf(measured.quantity, PLACES),
   });
   const parts = lines.flatMap((line) => (line.from.allowance_parts?.length ? line.from.allowance_parts : [own(line)]));
   return { allowances, allowance_parts: hasParts && !isWindowed ? parts : [] };
 }
 
 /** By bucket what the first lines have used, and what is left of that to be charged. */
-function computePrefix(lines, isWindowed) {
+function prefixOf(lines, isWindowed) {
   const buckets = new Map();
   for (const { measured } of lines)
     for (const { start, values } of measured.windows ?? [{ start: 0, values: [measured.quantity] }])
-      buckets.set(start, sumFractions([buckets.get(start) ?? ZERO, ...values]));
-  const quantity = sumFractions(lines.map(({ measured }) => measured.quantity));
+      buckets.set(start, sumOf([buckets.get(start) ?? ZERO, ...values]));
+  const quantity = sumOf(lines.map(({ measured }) => measured.quantity));
   const limits = joinedLimits(lines, isWindowed);
   if (limits.allowances.length === 0) return { buckets, units: most(quantity, ZERO), free: null, limits };
   const windows = [...buckets].sort(([a], [b]) => a - b).map(([start, value]) => ({ start, values: [value] }));
   const left = billable({ quantity, windows: isWindowed ? windows : null }, limits);
-  const rest = left.windows?.map(({ start, values }) => [start, most(sumFractions(values), ZERO)]) ?? [[0, left.units]];
+  const rest = left.windows?.map(({ start, values }) => [start, most(sumOf(values), ZERO)]) ?? [[0, left.units]];
   return { buckets: new Map(rest), units: left.units, free: left.free, limits };
 }
 
 /** Each event is charged by the line in force; in each window tiers go on as long as terms are equal. */
 function additiveCosts(lines, isWindowed) {
   const terms = lines.map(({ from }) => termsText(from.price));
-  const prefixes = lines.map((_, index) => computePrefix(lines.slice(0, index + 1), isWindowed));
+  const prefixes = lines.map((_, index) => prefixOf(lines.slice(0, index + 1), isWindowed));
   const inBucket = (prefix, bucket) => prefix?.buckets.get(bucket) ?? ZERO;
   let until_begin = ZERO;
   return lines.map((_, index) => {
@@ -1108,8 +1108,8 @@ function additiveCosts(lines, isWindowed) {
         terms: terms[place],
         units: inBucket(prefixes[place], bucket).minus(inBucket(prefixes[place - 1], bucket)),
       }));
-    const cost = sumFractions([...prefix.buckets.keys()].map((bucket) => costOfRuns(entries(bucket))));
-    const until_end = subtractGrants(cost, prefix, prefix.limits.allowances);
+    const cost = sumOf([...prefix.buckets.keys()].map((bucket) => costOfRuns(entries(bucket))));
+    const until_end = lessGranted(cost, prefix, prefix.limits.allowances);
     const parts = [...prefix.buckets.keys()].flatMap((bucket) => partsAdded(entries(bucket)));
     const before = prefixes[index - 1];
     const line = {
@@ -1128,7 +1128,7 @@ function additiveCosts(lines, isWindowed) {
 function partsAdded(entries) {
   const last = entries.at(-1);
   if (last.units.isZero()) return [];
-  const run = mergeRuns(entries.slice(0, -1)).at(-1);
+  const run = runsOf(entries.slice(0, -1)).at(-1);
   const used = run?.terms === last.terms ? most(run.units, ZERO) : ZERO;
   const parts = chargeParts(last.price, most(used.plus(last.units), ZERO));
   return [...parts, ...chargeParts(last.price, used).map(negated)];
@@ -1171,12 +1171,12 @@ function resetWeights(lines, { allowances, allowance_parts }, whole) {
       Math.max(instant(one.start) / 1000, whole.start),
       Math.min(instant(one.end) / 1000, whole.end),
     );
-    return { above: most(ZERO, aboveLimit({ ...allowance, windows: [one] })), times, time: sumFractions(times) };
+    return { above: most(ZERO, aboveLimit({ ...allowance, windows: [one] })), times, time: sumOf(times) };
   });
   if (left.every(({ above }) => above.isZero())) return null;
   if (left.some(({ above, time }) => !above.isZero() && time.isZero())) return null;
   return lines.map((_, index) =>
-    sumFractions(left.map(({ above, times, time }) => (time.isZero() ? ZERO : above.times(times[index]).over(time)))),
+    sumOf(left.map(({ above, times, time }) => (time.isZero() ? ZERO : above.times(times[index]).over(time)))),
   );
 }
 
@@ -1184,14 +1184,14 @@ function resetWeights(lines, { allowances, allowance_parts }, whole) {
 function integralCosts(lines, { whole }) {
   const length = new Fraction(BigInt(whole.end - whole.start) * 1000n * UNIT);
   const integrals = lines.map(({ measured }) => measured.integral ?? measured.quantity.times(length));
-  const quantity = sumFractions(integrals).over(length).rounded(PLACES);
+  const quantity = sumOf(integrals).over(length).rounded(PLACES);
   const left = billable({ quantity, windows: null }, joinedLimits(lines, false));
-  const runs = mergeRuns(
+  const runs = runsOf(
     lines.map(({ from }, index) => ({ terms: termsText(from.price), units: integrals[index], first: index })),
   );
-  const findRun = (index) => runs.findLast(({ first }) => first <= index);
-  const weights = integrals.map((own, index) => (findRun(index).units.compare(ZERO) > 0 ? own : ZERO));
-  const shares = sumFractions(weights).compare(ZERO) > 0 ? [{ values: [left.units], weights }] : [];
+  const runOf = (index) => runs.findLast(({ first }) => first <= index);
+  const weights = integrals.map((own, index) => (runOf(index).units.compare(ZERO) > 0 ? own : ZERO));
+  const shares = sumOf(weights).compare(ZERO) > 0 ? [{ values: [left.units], weights }] : [];
   return costsOfShares(lines, shares).map((cost, index) => ({
     ...cost,
     units: integrals[index].over(length).rounded(PLACES),
@@ -1204,7 +1204,7 @@ function costsOfShares(lines, shares) {
   return lines.map(({ from: { price } }, index) => {
     const parts = shares.flatMap(({ values, weights }) => {
       if (weights[index].isZero()) return [];
-      const share = weights[index].over(sumFractions(weights));
+      const share = weights[index].over(sumOf(weights));
       return values
         .flatMap((value) => chargeParts(price, most(value, ZERO)))
         .map((part) => ({
@@ -1214,7 +1214,7 @@ function costsOfShares(lines, shares) {
           amount: part.amount.times(share),
         }));
     });
-    const line = { until_begin, until_end: until_begin.plus(sumAmounts(parts)), parts: addedUp(parts) };
+    const line = { until_begin, until_end: until_begin.plus(amountOf(parts)), parts: addedUp(parts) };
     until_begin = line.until_end;
     return line;
   });
@@ -1235,9 +1235,9 @@ function minorUnits(currency) {
 }
 
 /** Which digit of two numbers is the first that differs, in words. */
-export function firstDifference(documented, computed) {
+export function firstDifference(stated, computed) {
   const shape = (text) => /^(-?)([0-9]*)(?:\.([0-9]*))?$/.exec(text);
-  const [a, b] = [shape(documented), shape(computed)];
+  const [a, b] = [shape(stated), shape(computed)];
   if (a === null || b === null) return '';
   if (a[1] !== b[1]) return 'the sign differs';
   const whole = Math.max(a[2].length, b[2].length);
@@ -1249,37 +1249,37 @@ export function firstDifference(documented, computed) {
   return `first at ${where}: ${digits(a)[at]}, not ${digits(b)[at]}`;
 }
 
-class VerificationReport {
+class Report {
   differences = [];
-  assumed = [];
+  stated = [];
   /** Each field of the document that is taken as stated, by its path; x.* is all that is under x. */
   fields = new Set();
   #tried = 0;
-  differs(line, field, documented, computed) {
-    const digit = firstDifference(String(documented), String(computed));
-    this.differences.push({ line, field, stated: String(documented), computed: String(computed), digit });
+  differs(line, field, stated, computed) {
+    const digit = firstDifference(String(stated), String(computed));
+    this.differences.push({ line, field, stated: String(stated), computed: String(computed), digit });
   }
   /** `fields`: those that are not computed again because of it. */
   takes(line, what, fields = []) {
-    this.assumed.push({ line, what });
+    this.stated.push({ line, what });
     for (const field of fields) this.fields.add(field);
   }
   /** Whether a field, or what it is in, is taken as stated. */
-  isAssumed(path) {
+  isStated(path) {
     const parts = path.split(/(?=[.[])/);
     return parts.some((_, index) => {
       const head = parts.slice(0, index + 1).join('');
       return this.fields.has(head) || (index + 1 < parts.length && this.fields.has(`${head}.*`));
     });
   }
-  same(line, field, documented, computed) {
-    if (String(documented) !== String(computed)) this.differs(line, field, documented, computed);
+  same(line, field, stated, computed) {
+    if (String(stated) !== String(computed)) this.differs(line, field, stated, computed);
   }
   /** A stated decimal; a missing one is a difference, too. */
-  number(line, field, documented, computed) {
-    if (documented === null || documented === undefined) this.differs(line, field, 'nothing', formatNumber(computed));
-    else if (!decimal(documented, `${line}: ${field}`).equals(computed))
-      this.differs(line, field, documented, formatNumber(computed));
+  number(line, field, stated, computed) {
+    if (stated === null || stated === undefined) this.differs(line, field, 'nothing', textOf(computed));
+    else if (!decimal(stated, `${line}: ${field}`).equals(computed))
+      this.differs(line, field, stated, textOf(computed));
   }
   /** What was found while events were read in a wrong order is forgotten. */
   attempt() {
@@ -1295,7 +1295,7 @@ class VerificationReport {
 
 const maybe = (of) => ({ '?': of });
 
-const CREATED_FIELDS = {
+const KEPT = {
   tenant_id: '~text',
   environment_id: '~text',
   status: '~text',
@@ -1348,7 +1348,7 @@ const INVOICE = {
   is_manually_edited: '~truth',
   metadata: '~any',
   version: '~integer',
-  ...CREATED_FIELDS,
+  ...KEPT,
 };
 
 const TIER = { up_to: '~number?', unit_amount: '~decimal', flat_amount: '~decimal?', '*': '~any' };
@@ -1363,10 +1363,10 @@ const PRICE = {
   '*': '~any',
 };
 
-const INTERVAL = { start: 'instant', end: 'instant' };
+const STRETCH = { start: 'instant', end: 'instant' };
 
 const COUNTED_OF = {
-  customers: [{ external_customer_id: 'text', times: maybe([INTERVAL]) }],
+  customers: [{ external_customer_id: 'text', times: maybe([STRETCH]) }],
   timezone: 'timezone',
   billing_anchor: 'instant',
 };
@@ -1473,7 +1473,7 @@ const LINE = {
   }),
   metadata: '~any',
   computed_from: maybe(FROM),
-  ...CREATED_FIELDS,
+  ...KEPT,
 };
 
 const METER = {
@@ -1591,8 +1591,8 @@ function checkShape(shape, value, path, report) {
 }
 
 function checkValue(shape, value, path, report) {
-  const [, documented, kind, nullable] = /^(~?)(.*?)(\??)$/.exec(shape);
-  if (documented) report.fields.add(path);
+  const [, stated, kind, nullable] = /^(~?)(.*?)(\??)$/.exec(shape);
+  if (stated) report.fields.add(path);
   if (value === null && nullable) return;
   const fits = KINDS[kind]?.(value) ?? kind.split('|').includes(value);
   if (!fits) report.differs('document', path, JSON.stringify(value), KINDS[kind] ? `a ${kind}` : `one of ${kind}`);
@@ -1623,12 +1623,12 @@ class LineCheck {
       fields.map((field) => this.path(field)),
     );
   amountTaken = (what) => this.takes(what, ['line.amount', 'line.quantity', 'line.price_unit_amount']);
-  number = (field, documented, computed) => this.report.number(this.line.id, field, documented, computed);
-  same = (field, documented, computed) => this.report.same(this.line.id, field, documented, computed);
+  number = (field, stated, computed) => this.report.number(this.line.id, field, stated, computed);
+  same = (field, stated, computed) => this.report.same(this.line.id, field, stated, computed);
   /** Of a field that says something of other lines only. */
-  nothing = (field, documented) => {
-    if (documented !== null && documented !== undefined)
-      this.report.differs(this.line.id, field, JSON.stringify(documented), 'nothing');
+  nothing = (field, stated) => {
+    if (stated !== null && stated !== undefined)
+      this.report.differs(this.line.id, field, JSON.stringify(stated), 'nothing');
   };
   money = (amount) => amount.rounded(this.places);
   /** With how many decimals quotients are compared. */
@@ -1690,7 +1690,7 @@ class LineCheck {
     this.notCounted();
     this.nothing('commitment_info', line.commitment_info);
     this.nothing('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity);
-    const documentedParts = [
+    const said = [
       'price_type',
       'meter_id',
       'price_unit',
@@ -1699,10 +1699,7 @@ class LineCheck {
       'period_start',
       'period_end',
     ];
-    this.takes('all of it: it was written by hand', [
-      'line.amount',
-      ...documentedParts.map((field) => `line.${field}`),
-    ]);
+    this.takes('all of it: it was written by hand', ['line.amount', ...said.map((field) => `line.${field}`)]);
   }
 
   /** What somebody has changed by hand is said; what it was computed as before that is computed again. */
@@ -1719,14 +1716,14 @@ class LineCheck {
   }
 
   breakdown(parts) {
-    const documented = this.from.breakdown ?? [];
-    this.same('computed_from.breakdown: parts', documented.length, parts.length);
+    const stated = this.from.breakdown ?? [];
+    this.same('computed_from.breakdown: parts', stated.length, parts.length);
     for (const [index, part] of parts.entries()) {
-      if (documented[index] === undefined) return;
+      if (stated[index] === undefined) return;
       const field = (name) => `computed_from.breakdown[${index}].${name}`;
-      this.same(field('tier'), documented[index].tier, part.tier);
+      this.same(field('tier'), stated[index].tier, part.tier);
       for (const name of ['units', 'unit_amount', 'flat_amount', 'amount'])
-        this.number(field(name), documented[index][name], part[name]);
+        this.number(field(name), stated[index][name], part[name]);
     }
   }
 
@@ -1737,7 +1734,7 @@ class LineCheck {
     const parts = chargeParts(from.price, units);
     this.breakdown(parts);
     const { share, before } = this.share();
-    const charge = sumAmounts(parts);
+    const charge = amountOf(parts);
     const exact = charge.times(share);
     const expected = this.money(charge.times(share.plus(before))).minus(this.money(charge.times(before)));
     const isBack = this.kind === 'unused_time';
@@ -1751,7 +1748,7 @@ class LineCheck {
       if (size.compare(ZERO) < 0 || (isBack && size.compare(expected.plus(cent)) > 0))
         this.number('amount', line.amount, isBack ? ZERO.minus(expected) : expected);
       const why = isBack
-        ? `unused time of at most ${formatNumber(expected)}, limited by what other invoices have billed`
+        ? `unused time of at most ${textOf(expected)}, limited by what other invoices have billed`
         : 'what other invoices have not billed of the period';
       this.takes(`${line.amount}: ${why}`, ['line.amount', 'line.computed_from.kind', 'line.price_unit_amount']);
     }
@@ -1833,16 +1830,16 @@ class LineCheck {
         );
     const marks = Object.entries(from.high_water ?? {}).map(([partition, offset]) => {
       const end = counted.ends?.[partition];
-      return `${partition}: ${end !== undefined && parseOffset(end) < parseOffset(offset) ? end : offset}`;
+      return `${partition}: ${end !== undefined && offsetOf(end) < offsetOf(offset) ? end : offset}`;
     });
-    const documented = Object.entries(counted.marks).map(([partition, offset]) => `${partition}: ${offset}`);
-    this.same('counted.marks', documented.sort().join(), marks.sort().join());
+    const stated = Object.entries(counted.marks).map(([partition, offset]) => `${partition}: ${offset}`);
+    this.same('counted.marks', stated.sort().join(), marks.sort().join());
     if (seal === null) return;
     if (line.parent_line_item_id) {
-      const field_path = 'line.computed_from.event_count';
+      const kept = 'line.computed_from.event_count';
       if (from.event_count !== seal.event_count)
-        this.takes(`${from.event_count} events, of which the rest is corrected later`, [field_path]);
-      else this.report.fields.add(this.path(field_path));
+        this.takes(`${from.event_count} events, of which the rest is corrected later`, [kept]);
+      else this.report.fields.add(this.path(kept));
     } else this.same('computed_from.event_count', from.event_count, seal.event_count);
   }
 
@@ -1917,7 +1914,7 @@ class LineCheck {
     const left = billable(measured, from);
     this.free(left, isCorrection || isSurplus || this.kind === 'overage');
     if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
-    if (isSurplus) return this.checkOverbilled();
+    if (isSurplus) return this.surplus();
     const priced = this.priced(left);
     if (priced === undefined) {
       // What others draw hangs on it.
@@ -1929,12 +1926,12 @@ class LineCheck {
     if (isCorrection) this.correction(whole, left);
     else if (from.drawn_from === 'subscription') this.shared(whole, left);
     else {
-      const less = this.computeOffset();
-      this.number('amount', formatNumber(this.amount.plus(less.amount)), whole);
+      const less = this.less();
+      this.number('amount', textOf(this.amount.plus(less.amount)), whole);
       if (less.quantity !== null)
         this.number(
           'quantity',
-          formatNumber(decimal(line.quantity, `${line.id}: quantity`).plus(less.quantity)),
+          textOf(decimal(line.quantity, `${line.id}: quantity`).plus(less.quantity)),
           most(ZERO, left.units).rounded(18),
         );
       if (line.commitment_info) this.number('computed_from.base_amount', from.base_amount, base);
@@ -1955,7 +1952,7 @@ class LineCheck {
       else this.nothing('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity);
     } else this.free(left, isCorrection || isSurplus || this.kind === 'overage');
     if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
-    if (isSurplus) return this.checkOverbilled();
+    if (isSurplus) return this.surplus();
     const base = cost.until_end.minus(cost.until_begin);
     const whole = this.money(cost.until_end).minus(this.money(cost.until_begin));
     if (isCorrection) this.correction(whole, left);
@@ -1966,20 +1963,19 @@ class LineCheck {
 
   ownInChain({ base, whole, units }) {
     const { line, from } = this;
-    const less = this.computeOffset();
+    const less = this.less();
     const amount = this.amount.plus(less.amount);
     if (line.commitment_info) {
       // A commitment rounds the sum over the chain, so a line has at most a cent of its neighbour.
       const charge = this.money(this.committed(base, line.commitment_info));
       const cent = new Fraction(1n, power(this.places));
       const off = amount.minus(charge);
-      if (off.compare(cent) > 0 || off.compare(ZERO.minus(cent)) < 0)
-        this.number('amount', formatNumber(amount), charge);
+      if (off.compare(cent) > 0 || off.compare(ZERO.minus(cent)) < 0) this.number('amount', textOf(amount), charge);
       this.takes(`${line.amount}: how its chain is rounded`, ['line.amount', 'line.price_unit_amount']);
       this.near('computed_from.base_amount', from.base_amount, base);
       this.report.fields.add(this.path('line.computed_from.drawn_from'));
     } else {
-      this.number('amount', formatNumber(amount), whole);
+      this.number('amount', textOf(amount), whole);
       if (from.less) this.number('computed_from.base_amount', from.base_amount, whole);
       else this.nothing('computed_from.base_amount', from.base_amount);
     }
@@ -1987,18 +1983,18 @@ class LineCheck {
     else if (less.quantity !== null)
       this.number(
         'quantity',
-        formatNumber(decimal(line.quantity, `${line.id}: quantity`).plus(less.quantity)),
+        textOf(decimal(line.quantity, `${line.id}: quantity`).plus(less.quantity)),
         units.rounded(18),
       );
   }
 
   /** Quotients are stated with 60 digits: what is behind the last that is compared is taken as stated. */
-  near(field, documented, computed) {
-    if (documented === null || documented === undefined) return this.number(field, documented, computed);
-    const off = decimal(documented, `${this.line.id}: ${field}`).minus(computed);
+  near(field, stated, computed) {
+    if (stated === null || stated === undefined) return this.number(field, stated, computed);
+    const off = decimal(stated, `${this.line.id}: ${field}`).minus(computed);
     if (off.isZero()) return;
     if (new Fraction(abs(off.n), off.d).compare(new Fraction(1n, power(this.digits))) >= 0)
-      this.number(field, documented, computed);
+      this.number(field, stated, computed);
     else this.report.fields.add(this.path(`line.${field}`));
   }
 
@@ -2090,19 +2086,19 @@ class LineCheck {
   }
 
   breakdownNear(parts) {
-    const documented = this.from.breakdown ?? [];
-    this.same('computed_from.breakdown: parts', documented.length, parts.length);
+    const stated = this.from.breakdown ?? [];
+    this.same('computed_from.breakdown: parts', stated.length, parts.length);
     for (const [index, part] of parts.entries()) {
-      if (documented[index] === undefined) return;
+      if (stated[index] === undefined) return;
       const field = (name) => `computed_from.breakdown[${index}].${name}`;
-      this.same(field('tier'), documented[index].tier, part.tier);
+      this.same(field('tier'), stated[index].tier, part.tier);
       for (const name of ['units', 'unit_amount', 'flat_amount', 'amount'])
-        this.near(field(name), documented[index][name], part[name]);
+        this.near(field(name), stated[index][name], part[name]);
     }
   }
 
   /** What other invoices say of the charge. */
-  computeOffset() {
+  less() {
     const { line, from } = this;
     if (!from.less) return { amount: ZERO, quantity: ZERO };
     const { amount, quantity } = from.less;
@@ -2118,11 +2114,11 @@ class LineCheck {
   /** Units that entitlements make free. */
   free(left, isBeside) {
     const { line, from } = this;
-    const documented = line.adjusted_entitlement_quantity;
-    if (left.free === null || isBeside) return this.nothing('adjusted_entitlement_quantity', documented);
+    const stated = line.adjusted_entitlement_quantity;
+    if (left.free === null || isBeside) return this.nothing('adjusted_entitlement_quantity', stated);
     if (from.windowsUnknown || (left.windows === null && this.isWindowed()))
       return this.takes('how many units are free, window by window', ['line.adjusted_entitlement_quantity']);
-    this.number('adjusted_entitlement_quantity', documented, left.free);
+    this.number('adjusted_entitlement_quantity', stated, left.free);
   }
 
   isWindowed() {
@@ -2132,19 +2128,19 @@ class LineCheck {
   /** The quantity: from the events, or as it is stated where none were given. */
   measure() {
     const { line, from, entry, measured } = this;
-    const documented = { quantity: decimal(from.quantity, `${line.id}: computed_from.quantity`), windows: null };
+    const stated = { quantity: decimal(from.quantity, `${line.id}: computed_from.quantity`), windows: null };
     const used = (from.allowances ?? []).map((_, index) => `line.computed_from.allowances[${index}].windows`);
     const parts = (from.allowance_parts ?? []).map((_, index) => `line.computed_from.allowance_parts[${index}].used`);
     const fields = ['line.computed_from.quantity', 'seal', ...used, ...parts];
     this.cuts();
     if (entry.counted === null) {
       this.takes('its quantity: the document does not say what was counted', fields);
-      return documented;
+      return stated;
     }
     if (measured === undefined) {
       const definition = ['counted.meter', 'counted.customers', 'counted.timezone', 'counted.billing_anchor'];
       this.takes(`its quantity of ${from.quantity}: no events were given`, [...fields, ...definition]);
-      return documented;
+      return stated;
     }
     const { tree, limits, parts: counted } = measured;
     if (measured.isUnknown) {
@@ -2152,7 +2148,7 @@ class LineCheck {
         `its quantity of ${from.quantity}: what the expression of the meter makes of events is not computed here`,
         fields,
       );
-      return documented;
+      return stated;
     }
     if (entry.seal) {
       this.same('seal.event_count', entry.seal.event_count, tree.size);
@@ -2180,16 +2176,11 @@ class LineCheck {
   cuts() {
     const { from } = this;
     // Of a meter with windows each window is free or not.
-    const cuts = this.isWindowed() ? [] : listCuts(from.allowances ?? [], from);
-    const documentedParts = (from.allowance_parts ?? []).map(({ start, end }) => [instant(start), instant(end)]);
-    if (documentedParts.length === 0 && cuts.length > 0) this.takes('how its limits hold beside each other');
-    else if (JSON.stringify(documentedParts) !== JSON.stringify(cuts))
-      this.report.differs(
-        this.line.id,
-        'computed_from.allowance_parts',
-        JSON.stringify(documentedParts),
-        JSON.stringify(cuts),
-      );
+    const cuts = this.isWindowed() ? [] : cutsOf(from.allowances ?? [], from);
+    const said = (from.allowance_parts ?? []).map(({ start, end }) => [instant(start), instant(end)]);
+    if (said.length === 0 && cuts.length > 0) this.takes('how its limits hold beside each other');
+    else if (JSON.stringify(said) !== JSON.stringify(cuts))
+      this.report.differs(this.line.id, 'computed_from.allowance_parts', JSON.stringify(said), JSON.stringify(cuts));
   }
 
   limit(window, stretch, field) {
@@ -2238,7 +2229,7 @@ class LineCheck {
     const values = this.isWindowed() ? left.windows.flatMap(({ values }) => values) : [left.units];
     const parts = values.flatMap((value) => chargeParts(price, most(value, ZERO)));
     this.breakdown(this.isWindowed() ? addedUp(parts) : parts);
-    const base = subtractGrants(sumAmounts(parts), left, from.allowances ?? []);
+    const base = lessGranted(amountOf(parts), left, from.allowances ?? []);
     if (!info) return { base, charge: base };
     // One of the subscription that leaves the line as it is says the same.
     this.report.fields.add(this.path('line.computed_from.drawn_from'));
@@ -2252,14 +2243,14 @@ class LineCheck {
     const grid = { timezone, anchor: Math.floor(instant(billing_anchor) / 1000) };
     const size = meter.aggregation.bucket_size;
     const [start, end] = [instant(from.window_start) / 1000, instant(from.window_end) / 1000];
-    const findWindow = (at) => windowAt(Math.max(at, start), size, grid);
+    const windowOf = (at) => windowAt(Math.max(at, start), size, grid);
     const byTime = new Map();
     const totals = { utilized: ZERO, overage: ZERO, lacking: ZERO, charge: ZERO };
     const charge = (window, values) => {
       const { id, price, amount, factor, trueUp } = this.termsAt(window.start, timezone, info);
       const parts = values.flatMap((value) => chargeParts(price, most(value, ZERO)));
       if (values.length > 0) byTime.set(id, [...(byTime.get(id) ?? []), ...parts]);
-      const usage = sumAmounts(parts);
+      const usage = amountOf(parts);
       if (amount === null) return void (totals.charge = totals.charge.plus(usage));
       const held = Math.min(window.end, end) - Math.max(window.start, start);
       const share = new Fraction(BigInt(held), BigInt(window.end - window.start));
@@ -2268,14 +2259,14 @@ class LineCheck {
     };
     const seen = new Set();
     for (const { start: at, values } of windows) {
-      const window = findWindow(at);
+      const window = windowOf(at);
       seen.add(window.start);
       charge(window, values);
     }
     // What is lacking is charged of windows without usage, too, as soon as they are over.
     const until = Math.min(end, instant(from.as_of) / 1000);
     for (let at = start; at < until; ) {
-      const window = findWindow(at);
+      const window = windowOf(at);
       const isOver = Math.min(window.end, end) <= until;
       if (isOver && !seen.has(window.start) && this.termsAt(window.start, timezone, info).trueUp) charge(window, []);
       at = window.end;
@@ -2283,7 +2274,7 @@ class LineCheck {
     this.takes('the commitment of each window, with its times of day');
     if (from.breakdown) this.breakdown([...byTime.values()].flatMap(addedUp));
     this.parts(info, [roundedParts(totals, this.places), partsRoundedAlone(totals, this.places)]);
-    return { base: sumAmounts([...byTime.values()].flat()), charge: totals.charge };
+    return { base: amountOf([...byTime.values()].flat()), charge: totals.charge };
   }
 
   /** What holds in the window that begins then. */
@@ -2303,7 +2294,7 @@ class LineCheck {
     }
     const own = found.price ?? price;
     const value = decimal(found.commitment_value, 'a commitment');
-    const amount = found.commitment_type === 'quantity' ? sumAmounts(chargeParts(own, value)) : value;
+    const amount = found.commitment_type === 'quantity' ? amountOf(chargeParts(own, value)) : value;
     const factor = decimal(found.overage_factor ?? '1', 'a factor');
     return { id: found.id, price: own, amount, factor, trueUp: found.true_up_enabled };
   }
@@ -2312,11 +2303,11 @@ class LineCheck {
     const { line } = this;
     const amount = decimal(info.amount, `${line.id}: commitment_info.amount`);
     const factor = decimal(info.overage_factor ?? '1', `${line.id}: commitment_info.overage_factor`);
-    const documented = COMPUTED.map((field) => decimal(info[field], field));
+    const stated = COMPUTED.map((field) => decimal(info[field], field));
     const { of_term } = this.from;
     if (info.duration && !of_term) {
       this.takes(`what was drawn of its commitment of ${info.amount} in earlier periods of the term`);
-      return sumFractions(documented);
+      return sumOf(stated);
     }
     if (of_term) this.number('computed_from.of_term.committed', of_term.committed, amount);
     const isLast = !info.duration || of_term.is_last === true;
@@ -2358,7 +2349,7 @@ class LineCheck {
       ]);
     if (!info) return this.report.differs(line.id, 'commitment_info', 'nothing', 'the commitment of the subscription');
     const own = isAbove ? 'computed_overage_amount' : 'computed_commitment_utilized_amount';
-    const { amount } = this.computeOffset();
+    const { amount } = this.less();
     for (const field of COMPUTED)
       this.number(`commitment_info.${field}`, info[field], field === own ? this.amount.plus(amount) : ZERO);
   }
@@ -2385,7 +2376,7 @@ class LineCheck {
       difference.compare(ZERO) < 0 && this.amount.compare(difference) > 0 && this.amount.compare(ZERO) <= 0;
     if (isPart) {
       this.report.fields.add(this.path('line.computed_from.billed_before'));
-      return this.amountTaken(`${line.amount}: as much of ${formatNumber(difference)} as the invoice had room for`);
+      return this.amountTaken(`${line.amount}: as much of ${textOf(difference)} as the invoice had room for`);
     }
     this.report.fields.add(this.path('line.computed_from.drawn_from'));
     this.number('amount', line.amount, difference);
@@ -2396,7 +2387,7 @@ class LineCheck {
   }
 
   /** What was invoiced of the charge before its period was over, and is more than it costs. */
-  checkOverbilled() {
+  surplus() {
     const { line, from } = this;
     this.number('computed_from.base_amount', from.base_amount, ZERO);
     this.nothing('computed_from.breakdown', from.breakdown);
@@ -2420,13 +2411,12 @@ class LineCheck {
     const lacking = this.money(most(ZERO, this.money(amount).minus(used)));
     this.number('amount', line.amount, lacking);
     this.number('computed_from.base_amount', from.base_amount, used);
-    const documentedParts = {
+    const said = {
       computed_commitment_utilized_amount: ZERO,
       computed_overage_amount: ZERO,
       computed_true_up_amount: lacking,
     };
-    if (info)
-      for (const field of COMPUTED) this.number(`commitment_info.${field}`, info[field], documentedParts[field]);
+    if (info) for (const field of COMPUTED) this.number(`commitment_info.${field}`, info[field], said[field]);
     for (const field of [
       'quantity',
       'proration',
@@ -2452,13 +2442,13 @@ class LineCheck {
     if (rate.isZero()) throw new Unreadable(`${line.id}: a conversion rate of 0 is none`);
     const from = this.money(exact).equals(this.amount) ? [exact, this.amount] : [this.amount];
     const [first, ...others] = from.map((amount) => amount.over(rate).rounded(18));
-    const documented = line.price_unit_amount;
-    if (documented === null || !others.some((one) => one.equals(decimal(documented, `${line.id}: price_unit_amount`))))
-      this.number('price_unit_amount', documented, first);
+    const stated = line.price_unit_amount;
+    if (stated === null || !others.some((one) => one.equals(decimal(stated, `${line.id}: price_unit_amount`))))
+      this.number('price_unit_amount', stated, first);
   }
 }
 
-function parseOffset(text) {
+function offsetOf(text) {
   if (!/^[0-9]+$/.test(String(text))) throw new Unreadable(`${JSON.stringify(text)} is no offset of the log`);
   return BigInt(text);
 }
@@ -2469,14 +2459,14 @@ function checkOverage(lines, places, report) {
   if (shared.length === 0 || shared.some((line) => line.computed_from.less)) return;
   const isAbove = (line) => line.computed_from.kind === 'overage';
   const first = shared.filter((line) => !isAbove(line));
-  const above = sumFractions(
+  const above = sumOf(
     first.map((line) => decimal(line.computed_from.base_amount, 'a base').minus(decimal(line.amount, 'an amount'))),
   );
   const factor = decimal(shared[0].commitment_info?.overage_factor ?? '1', 'a factor');
-  const overage = sumFractions(shared.filter(isAbove).map((line) => decimal(line.amount, 'an amount')));
+  const overage = sumOf(shared.filter(isAbove).map((line) => decimal(line.amount, 'an amount')));
   const periods = new Set(shared.map(({ period_start, period_end }) => `${period_start}/${period_end}`));
   if (periods.size === 1)
-    report.number('invoice', 'overage of the commitment', formatNumber(overage), above.times(factor).rounded(places));
+    report.number('invoice', 'overage of the commitment', textOf(overage), above.times(factor).rounded(places));
   else report.takes('invoice', 'the overage of the commitment, which is of several periods');
 }
 
@@ -2506,41 +2496,34 @@ function takeField(lines, line, fields, report) {
   );
 }
 
-const toTerm = ({ line }) => {
+const termOf = ({ line }) => {
   const { used, committed: amount } = line.computed_from.of_term;
   return { used: decimal(used, `${line.id}: what was used`), amount: decimal(amount, `${line.id}: a commitment`) };
 };
 
 function checkPool(those, places, report) {
-  const { used: drawn, amount: whole } = toTerm(those[0]);
+  const { used: drawn, amount: whole } = termOf(those[0]);
   for (const one of those)
     for (const field of ['used', 'amount'])
-      if (!toTerm(one)[field].equals(toTerm(those[0])[field]))
-        report.differs(
-          one.line.id,
-          `computed_from.of_term: ${field}`,
-          formatNumber(toTerm(one)[field]),
-          'that of its term',
-        );
+      if (!termOf(one)[field].equals(termOf(those[0])[field]))
+        report.differs(one.line.id, `computed_from.of_term: ${field}`, textOf(termOf(one)[field]), 'that of its term');
   const [used, amount] = [drawn.rounded(places), whole.rounded(places)];
   const info = those[0].line.commitment_info;
   const first = those.filter(({ isAbove }) => !isAbove);
   const bases = first.map(({ base }) => base);
-  const above = computeAbove(used.plus(sumFractions(bases)), amount).minus(computeAbove(used, amount));
-  const within = info.duration
-    ? splitByWeight(sumFractions(bases).minus(above), bases, places)
-    : allocateInOrder(bases, { used, amount });
+  const above = aboveOf(used.plus(sumOf(bases)), amount).minus(aboveOf(used, amount));
+  const within = info.duration ? partsOf(sumOf(bases).minus(above), bases, places) : inTurn(bases, { used, amount });
   const over = bases.map((base, index) => base.minus(within[index]));
   const factor = decimal(info.overage_factor ?? '1', 'a factor');
-  const overage = splitByWeight(above.times(factor).rounded(places), over, places);
+  const overage = partsOf(above.times(factor).rounded(places), over, places);
   for (const [index, one] of first.entries()) {
-    const [inside, outside] = [one.line, insertAfter(those, one)?.line];
+    const [inside, outside] = [one.line, behind(those, one)?.line];
     const units = unitsAbove(one, { above: over[index], within: within[index], outside });
     const utilized = 'computed_commitment_utilized_amount';
     report.number(inside.id, `commitment_info.${utilized}`, inside.commitment_info[utilized], within[index]);
     report.number(inside.id, 'quantity', inside.quantity, one.units.minus(units));
     if (over[index].isZero() !== (outside === undefined))
-      report.differs(inside.id, 'the line beside it', outside?.id ?? 'nothing', `${formatNumber(over[index])} above`);
+      report.differs(inside.id, 'the line beside it', outside?.id ?? 'nothing', `${textOf(over[index])} above`);
     if (outside === undefined) continue;
     const charged = 'computed_overage_amount';
     report.number(outside.id, `commitment_info.${charged}`, outside.commitment_info[charged], overage[index]);
@@ -2557,27 +2540,27 @@ function unitsAbove({ base, units }, { above, within, outside }) {
 }
 
 /** What is above stands right behind. */
-function insertAfter(those, one) {
+function behind(those, one) {
   const next = those[those.indexOf(one) + 1];
   return next?.isAbove ? next : undefined;
 }
 
-function allocateInOrder(bases, { used, amount }) {
+function inTurn(bases, { used, amount }) {
   let before = used;
   return bases.map((base) => {
-    const above = computeAbove(before.plus(base), amount).minus(computeAbove(before, amount));
+    const above = aboveOf(before.plus(base), amount).minus(aboveOf(before, amount));
     before = before.plus(base);
     return base.minus(above);
   });
 }
 
 /** Parts of a total in proportion, rounded down; a minor unit of what is left goes to each of the largest remainders, of equal ones to the last. */
-function splitByWeight(total, weights, places) {
+function partsOf(total, weights, places) {
   if (total.isZero()) return weights.map(() => ZERO);
-  const whole = sumFractions(weights);
+  const whole = sumOf(weights);
   const parts = weights.map((weight, index) => {
     const exact = total.times(weight).over(whole);
-    const units = floorFraction(exact.times(new Fraction(power(places))));
+    const units = floorOf(exact.times(new Fraction(power(places))));
     return { index, units, remainder: exact.minus(new Fraction(units, power(places))) };
   });
   const { n, d } = total.times(new Fraction(power(places)));
@@ -2596,8 +2579,8 @@ function checkTrueUps(pools, lines, report) {
     if (kind !== 'true_up' || !of_term?.since) continue;
     const those = pools.get(instant(of_term.since));
     if (!those?.every(({ isKnown }) => isKnown)) continue;
-    const { used, amount } = toTerm(those[0]);
-    const drawn = sumFractions(those.filter(({ isAbove }) => !isAbove).map(({ base }) => base));
+    const { used, amount } = termOf(those[0]);
+    const drawn = sumOf(those.filter(({ isAbove }) => !isAbove).map(({ base }) => base));
     report.number(line.id, 'computed_from.of_term.used', of_term.used, used.plus(drawn));
     report.number(line.id, 'computed_from.of_term.committed', of_term.committed, amount);
   }
@@ -2605,16 +2588,16 @@ function checkTrueUps(pools, lines, report) {
 
 /** An amount in whole minor units, in proportion: rounded down, what is left to the largest remainders, of equal ones to the last. */
 function spread(amount, weights, places) {
-  const whole = sumFractions(weights);
+  const whole = sumOf(weights);
   if (amount.isZero() || whole.isZero()) return weights.map(() => ZERO);
   const unit = new Fraction(1n, power(places));
   const shares = weights.map((weight, index) => {
     const exact = amount.times(weight).over(whole);
-    const part = new Fraction(floorFraction(exact.over(unit))).times(unit);
+    const part = new Fraction(floorOf(exact.over(unit))).times(unit);
     return { index, part, rest: exact.minus(part) };
   });
   const parts = shares.map(({ part }) => part);
-  let left = amount.minus(sumFractions(parts));
+  let left = amount.minus(sumOf(parts));
   for (const { index } of shares.toSorted((a, b) => b.rest.compare(a.rest) || b.index - a.index)) {
     if (left.compare(ZERO) <= 0) break;
     parts[index] = parts[index].plus(unit);
@@ -2623,8 +2606,8 @@ function spread(amount, weights, places) {
   return parts;
 }
 
-const toField = (record, field) => decimal(record[field], field);
-const isBack = (line) => toField(line, 'amount').compare(ZERO) < 0;
+const of = (record, field) => decimal(record[field], field);
+const isBack = (line) => of(line, 'amount').compare(ZERO) < 0;
 
 /**
  * What the terms of a coupon make of what it works on; `left`: what is left of that, `returned`: what of discounts the invoice gives back,
@@ -2639,10 +2622,10 @@ function takesOff(coupon, { name, path, left, rooms, returned, places }, report)
   if (terms[own] === null) return report.differs(name, `terms.${own}`, 'nothing', 'what the coupon takes off');
   // One amount for all lines of what a subscription has the coupon for.
   const key = coupon_association_id ?? `${coupon_id}/${line_id}`;
-  const value = toField(terms, own);
-  const room = isFixed ? (rooms.get(key) ?? value) : toField(coupon, 'original_price').times(value).over(HUNDRED);
+  const value = of(terms, own);
+  const room = isFixed ? (rooms.get(key) ?? value) : of(coupon, 'original_price').times(value).over(HUNDRED);
   const expected = least(left, room.rounded(places));
-  const off = toField(coupon, 'discounted_amount');
+  const off = of(coupon, 'discounted_amount');
   // A fixed one takes off again what the invoice of a change gives back of it, which may be less, and is all of it elsewhere.
   const isLess = isFixed && returned !== null && off.compare(expected) < 0 && off.compare(ZERO) >= 0;
   if (!isLess) report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
@@ -2660,8 +2643,8 @@ function discountsReturned({ billing_reason }, lines) {
   if (billing_reason !== 'SUBSCRIPTION_UPDATE' || !lines.some(isBack)) return null;
   const given = lines
     .filter(isBack)
-    .map((line) => toField(line, 'line_item_discount').plus(toField(line, 'invoice_level_discount')));
-  return ZERO.minus(sumFractions(given));
+    .map((line) => of(line, 'line_item_discount').plus(of(line, 'invoice_level_discount')));
+  return ZERO.minus(sumOf(given));
 }
 
 /** First the coupons of lines, then those of the invoice, each by what the ones before it left, as the document orders them. */
@@ -2671,10 +2654,10 @@ function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places 
   const indexes = new Map(lines.map(({ id }, index) => [id, index]));
   const taken = lines.map(() => ({ line: ZERO, invoice: ZERO }));
   const rooms = new Map();
-  const computeLeft = (index) => toField(lines[index], 'amount').minus(taken[index].line).minus(taken[index].invoice);
+  const leftOf = (index) => of(lines[index], 'amount').minus(taken[index].line).minus(taken[index].invoice);
   let isSpread = true;
-  const inAll = sumFractions(coupons.map((coupon) => toField(coupon, 'discounted_amount')));
-  if (coupons.length > 0) report.takes('invoice', `that ${formatNumber(inAll)} is what these coupons agree on`);
+  const inAll = sumOf(coupons.map((coupon) => of(coupon, 'discounted_amount')));
+  if (coupons.length > 0) report.takes('invoice', `that ${textOf(inAll)} is what these coupons agree on`);
   for (const [at, coupon] of coupons.entries()) {
     const path = `coupons[${at}]`;
     const { terms, line_id } = coupon;
@@ -2684,17 +2667,17 @@ function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places 
       report.differs(name, 'line_id', line_id, 'a line of the invoice');
       continue;
     }
-    const [price, off] = [toField(coupon, 'original_price'), toField(coupon, 'discounted_amount')];
-    const left = index === null ? price : least(price, most(ZERO, computeLeft(index)));
+    const [price, off] = [of(coupon, 'original_price'), of(coupon, 'discounted_amount')];
+    const left = index === null ? price : least(price, most(ZERO, leftOf(index)));
     if (terms === null) report.takes(name, `${coupon.discounted_amount}: its terms are not recorded`, [path]);
     else takesOff(coupon, { name, path, left, rooms, returned, places }, report);
     if (index !== null) {
-      report.number(name, 'original_price', coupon.original_price, toField(lines[index], 'amount'));
+      report.number(name, 'original_price', coupon.original_price, of(lines[index], 'amount'));
       taken[index].line = taken[index].line.plus(off);
       continue;
     }
-    const lefts = lines.map((line, place) => (isBack(line) ? ZERO : most(ZERO, computeLeft(place))));
-    const sums = [sumFractions(lefts), most(ZERO, sumFractions(lines.map((_, place) => computeLeft(place))))];
+    const lefts = lines.map((line, place) => (isBack(line) ? ZERO : most(ZERO, leftOf(place))));
+    const sums = [sumOf(lefts), most(ZERO, sumOf(lines.map((_, place) => leftOf(place))))];
     if (sums.some((sum) => sum.equals(price)))
       for (const [place, part] of spread(off, lefts, places).entries())
         taken[place].invoice = taken[place].invoice.plus(part);
@@ -2708,9 +2691,9 @@ function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places 
   for (const [index, line] of lines.entries()) {
     if (isBack(line)) {
       for (const field of ['line_item_discount', 'invoice_level_discount'])
-        if (!toField(line, field).isZero()) {
+        if (!of(line, field).isZero()) {
           report.takes(line.id, `${line[field]} of ${field}, which it gives back`);
-          if (toField(line, field).compare(ZERO) > 0) report.differs(line.id, field, line[field], 'at most 0');
+          if (of(line, field).compare(ZERO) > 0) report.differs(line.id, field, line[field], 'at most 0');
         }
       continue;
     }
@@ -2719,18 +2702,14 @@ function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places 
   }
   if (isSpread) return;
   const ofInvoice = coupons.filter(({ line_id }) => line_id === null);
-  const expected = sumFractions(ofInvoice.map((one) => toField(one, 'discounted_amount')));
-  const spreadOut = sumFractions(
-    lines.filter((line) => !isBack(line)).map((line) => toField(line, 'invoice_level_discount')),
-  );
-  report.number('invoice', 'invoice_level_discount of all lines', formatNumber(spreadOut), expected);
+  const expected = sumOf(ofInvoice.map((one) => of(one, 'discounted_amount')));
+  const spreadOut = sumOf(lines.filter((line) => !isBack(line)).map((line) => of(line, 'invoice_level_discount')));
+  report.number('invoice', 'invoice_level_discount of all lines', textOf(spreadOut), expected);
   report.takes('invoice', 'how its discounts are spread over its lines, because not all coupons work on all of them');
 }
 
-const sumTax = (line, behavior) =>
-  sumFractions(
-    (line.taxes ?? []).filter((tax) => tax.tax_behavior === behavior).map((tax) => toField(tax, 'tax_amount')),
-  );
+const taxOf = (line, behavior) =>
+  sumOf((line.taxes ?? []).filter((tax) => tax.tax_behavior === behavior).map((tax) => of(tax, 'tax_amount')));
 const rateKey = ({ tax_rate_id, tax_behavior }) => `${tax_rate_id} ${tax_behavior}`;
 
 /** What each rate comes to, and what of it each line got. */
@@ -2738,20 +2717,19 @@ function checkTaxes(proof, report) {
   const { invoice, lines: entries, taxes } = proof;
   const lines = entries.map(({ line }) => line);
   for (const line of lines) {
-    report.number(line.id, 'tax_amount', line.tax_amount, sumTax(line, 'exclusive'));
-    report.number(line.id, 'included_tax_amount', line.included_tax_amount, sumTax(line, 'inclusive'));
+    report.number(line.id, 'tax_amount', line.tax_amount, taxOf(line, 'exclusive'));
+    report.number(line.id, 'included_tax_amount', line.included_tax_amount, taxOf(line, 'inclusive'));
   }
   for (const tax of taxes) {
     const isFixed = tax.tax_rate_type === 'fixed';
     const [own, other] = isFixed ? ['fixed_value', 'percentage_value'] : ['percentage_value', 'fixed_value'];
-    if (tax[own] === null) report.differs(formatName(tax), own, 'nothing', 'the terms of the rate');
-    if (tax[other] !== null) report.differs(formatName(tax), other, tax[other], 'nothing');
+    if (tax[own] === null) report.differs(nameOf(tax), own, 'nothing', 'the terms of the rate');
+    if (tax[other] !== null) report.differs(nameOf(tax), other, tax[other], 'nothing');
   }
   // A skipped one, or one that was void before it was final, gives back what it says and is not taxed itself.
   if (invoice.finalized_at === null && taxes.length === 0) {
-    const documentedParts = lines.flatMap((line, index) => (line.taxes === null ? [] : [`lines[${index}].line.taxes`]));
-    if (documentedParts.length > 0)
-      report.takes('invoice', 'the tax that its lines give back: it was never final', documentedParts);
+    const said = lines.flatMap((line, index) => (line.taxes === null ? [] : [`lines[${index}].line.taxes`]));
+    if (said.length > 0) report.takes('invoice', 'the tax that its lines give back: it was never final', said);
     return;
   }
   const applied = taxes.filter(({ is_given_back }) => !is_given_back);
@@ -2760,16 +2738,11 @@ function checkTaxes(proof, report) {
   sharesAddUp({ taxes: applied, lines: charged, what: 'of what is charged' }, report);
   sharesAddUp({ taxes: back, lines: lines.filter(isBack), what: 'given back' }, report);
   for (const tax of back) {
-    const those = lines.filter((line) => isBack(line) && findTaxShare(line, tax) !== null);
-    report.number(
-      formatName(tax),
-      'taxable_amount given back',
-      tax.taxable_amount,
-      sumFractions(those.map(computeNet)),
-    );
+    const those = lines.filter((line) => isBack(line) && shareOf(line, tax) !== null);
+    report.number(nameOf(tax), 'taxable_amount given back', tax.taxable_amount, sumOf(those.map(netOf)));
     const terms = ['percentage_value', 'fixed_value', 'tax_rate_type'];
     report.takes(
-      formatName(tax),
+      nameOf(tax),
       `${tax.tax_amount} of tax, as it was billed with what is given back`,
       terms.map((field) => `taxes[${taxes.indexOf(tax)}].${field}`),
     );
@@ -2779,29 +2752,29 @@ function checkTaxes(proof, report) {
 
 const HUNDRED = new Fraction(100n);
 
-function grouped(those, toKey) {
+function grouped(those, keyOf) {
   const groups = new Map();
-  for (const one of those) groups.set(toKey(one), [...(groups.get(toKey(one)) ?? []), one]);
+  for (const one of those) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
   return groups;
 }
 
-const formatName = ({ tax_rate_id, name }) => `tax ${name} (${tax_rate_id})`;
-const computeNet = (line) =>
-  toField(line, 'amount').minus(toField(line, 'line_item_discount')).minus(toField(line, 'invoice_level_discount'));
+const nameOf = ({ tax_rate_id, name }) => `tax ${name} (${tax_rate_id})`;
+const netOf = (line) =>
+  of(line, 'amount').minus(of(line, 'line_item_discount')).minus(of(line, 'invoice_level_discount'));
 
 /** What a line has of a rate; null where it names none. */
-function findTaxShare(line, tax) {
+function shareOf(line, tax) {
   const own = (line.taxes ?? []).filter((one) => rateKey(one) === rateKey(tax));
-  return own.length === 0 ? null : sumFractions(own.map((one) => toField(one, 'tax_amount')));
+  return own.length === 0 ? null : sumOf(own.map((one) => of(one, 'tax_amount')));
 }
 
 /** Each rate is what the lines say of it in all, and they say nothing of any other. */
 function sharesAddUp({ taxes, lines, what }, report) {
   const byRate = grouped(taxes, rateKey);
   for (const [first, ...others] of byRate.values()) {
-    const documented = sumFractions([first, ...others].map((tax) => toField(tax, 'tax_amount')));
-    const sum = sumFractions(lines.map((line) => findTaxShare(line, first) ?? ZERO));
-    report.number(formatName(first), `tax_amount ${what}`, formatNumber(documented), sum);
+    const stated = sumOf([first, ...others].map((tax) => of(tax, 'tax_amount')));
+    const sum = sumOf(lines.map((line) => shareOf(line, first) ?? ZERO));
+    report.number(nameOf(first), `tax_amount ${what}`, textOf(stated), sum);
   }
   for (const line of lines)
     for (const tax of line.taxes ?? [])
@@ -2815,7 +2788,7 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
     [false, true].map((withCredits) =>
       lines.map((line) => {
         if (isBack(line) && !withBack) return ZERO;
-        return withCredits ? computeNet(line) : computeNet(line).minus(toField(line, 'prepaid_credits_applied'));
+        return withCredits ? netOf(line) : netOf(line).minus(of(line, 'prepaid_credits_applied'));
       }),
     ),
   );
@@ -2823,14 +2796,13 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
   const agrees = (answer) =>
     applied.every(
       (tax, index) =>
-        toField(tax, 'taxable_amount').equals(answer[index].taxable) &&
-        toField(tax, 'tax_amount').equals(answer[index].tax),
+        of(tax, 'taxable_amount').equals(answer[index].taxable) && of(tax, 'tax_amount').equals(answer[index].tax),
     );
   const found = Math.max(answers.findIndex(agrees), 0);
   const computed = answers[found];
   for (const [index, tax] of applied.entries()) {
-    report.number(formatName(tax), 'taxable_amount', tax.taxable_amount, computed[index].taxable);
-    report.number(formatName(tax), 'tax_amount', tax.tax_amount, computed[index].tax);
+    report.number(nameOf(tax), 'taxable_amount', tax.taxable_amount, computed[index].taxable);
+    report.number(nameOf(tax), 'tax_amount', tax.tax_amount, computed[index].tax);
     // Terms that are a little otherwise may come to the same money.
     const path = `taxes[${taxes.indexOf(tax)}]`;
     for (const field of ['percentage_value', 'fixed_value']) report.fields.add(`${path}.${field}`);
@@ -2845,17 +2817,17 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
   for (const [at, line] of lines.entries()) {
     if (isBack(line)) continue;
     for (const those of grouped(applied, rateKey).values()) {
-      const expected = sumFractions(those.map((tax) => shares.get(tax)[at]));
-      report.number(line.id, `tax of ${those[0].name}`, formatNumber(findTaxShare(line, those[0]) ?? ZERO), expected);
+      const expected = sumOf(those.map((tax) => shares.get(tax)[at]));
+      report.number(line.id, `tax of ${those[0].name}`, textOf(shareOf(line, those[0]) ?? ZERO), expected);
     }
   }
 }
 
 /** What is in the amounts is spread together, and each rate over what is left of that: so no line holds more tax than it is. */
 function spreadOver(applied, weights, places) {
-  const tax = (one) => toField(one, 'tax_amount');
+  const tax = (one) => of(one, 'tax_amount');
   const inclusive = applied.filter(({ tax_behavior }) => tax_behavior === 'inclusive');
-  let left = spread(sumFractions(inclusive.map(tax)), weights, places);
+  let left = spread(sumOf(inclusive.map(tax)), weights, places);
   const shares = new Map();
   for (const one of inclusive) {
     shares.set(one, spread(tax(one), left, places));
@@ -2867,12 +2839,12 @@ function spreadOver(applied, weights, places) {
 
 /** What is taxed and the tax, of each rate: inclusive ones are of what is left without all of them, exclusive ones of the same. */
 function taxesOn(amounts, applied, places) {
-  const base = most(ZERO, sumFractions(amounts));
+  const base = most(ZERO, sumOf(amounts));
   const value = (tax) => decimal((isFixed(tax) ? tax.fixed_value : tax.percentage_value) ?? '0', 'a rate');
   const isFixed = ({ tax_rate_type }) => tax_rate_type === 'fixed';
   const inclusive = applied.filter((tax) => tax.tax_behavior === 'inclusive');
-  const fixed = sumFractions(inclusive.filter(isFixed).map(value));
-  const percent = sumFractions(inclusive.filter((tax) => !isFixed(tax)).map(value));
+  const fixed = sumOf(inclusive.filter(isFixed).map(value));
+  const percent = sumOf(inclusive.filter((tax) => !isFixed(tax)).map(value));
   const inner = most(ZERO, base.minus(fixed)).times(HUNDRED).over(percent.plus(HUNDRED));
   const taxOn = (net, tax) => {
     if (net.isZero()) return ZERO;
@@ -2897,21 +2869,19 @@ function taxesOn(amounts, applied, places) {
 
 function checkStatus({ invoice }, report) {
   const expects = (field, isThere) => {
-    const documented = invoice[field];
-    if ((documented !== null) !== isThere)
+    const stated = invoice[field];
+    if ((stated !== null) !== isThere)
       report.differs(
         'invoice',
         field,
-        documented,
+        stated,
         `${isThere ? 'something' : 'nothing'}, because it is ${invoice.invoice_status}`,
       );
   };
   expects('voided_at', invoice.invoice_status === 'VOIDED');
   if (invoice.invoice_status !== 'VOIDED')
     for (const field of ['finalized_at', 'invoice_number']) expects(field, invoice.invoice_status === 'FINALIZED');
-  const [due, paid, refunded] = ['amount_due', 'amount_paid', 'refunded_amount'].map((field) =>
-    toField(invoice, field),
-  );
+  const [due, paid, refunded] = ['amount_due', 'amount_paid', 'refunded_amount'].map((field) => of(invoice, field));
   const over = paid.minus(due);
   const { payment_status: status } = invoice;
   const says = (computed) => report.differs('invoice', 'payment_status', status, computed);
@@ -2931,7 +2901,7 @@ function checkStatus({ invoice }, report) {
 function checkCreditsAfterTax(invoice, report) {
   report.fields.add('invoice.total_credits_applied_after_tax');
   if (invoice.total_credits_applied_after_tax === undefined) return;
-  const [credits, paid] = ['total_credits_applied_after_tax', 'amount_paid'].map((field) => toField(invoice, field));
+  const [credits, paid] = ['total_credits_applied_after_tax', 'amount_paid'].map((field) => of(invoice, field));
   const isPart = credits.compare(ZERO) >= 0 && (credits.isZero() || credits.compare(paid) <= 0);
   if (!isPart)
     report.differs(
@@ -2950,7 +2920,7 @@ function checkCreditsAfterTax(invoice, report) {
 function checkTotals(proof, report) {
   const { invoice, lines, minor_units } = proof;
   const own = (field) => decimal(invoice[field], `invoice: ${field}`);
-  const over = (field) => sumFractions(lines.map(({ line }) => decimal(line[field], `${line.id}: ${field}`)));
+  const over = (field) => sumOf(lines.map(({ line }) => decimal(line[field], `${line.id}: ${field}`)));
   report.same('invoice', 'minor_units', minor_units, minorUnits(invoice.currency));
   if (lines.length === 0)
     report.takes('invoice', 'whose it is: it has no lines', [
@@ -3001,7 +2971,7 @@ function checkTotals(proof, report) {
 export async function verify(proof, events = null) {
   if (proof?.format !== FORMAT)
     throw new Unreadable(`the format is ${JSON.stringify(proof?.format)}, and not ${FORMAT}`);
-  const report = new VerificationReport();
+  const report = new Report();
   checkShape(DOCUMENT, proof, '', report);
   // What lacks a field, or has another kind of thing in it, cannot be computed with.
   if (report.differences.length > 0) return report;
@@ -3031,7 +3001,7 @@ export async function verify(proof, events = null) {
 }
 
 /** On which sides of the way from a leaf to the root the hashes beside it stand (RFC 9162, 2.1.3.2). */
-function computePathSides(index, size) {
+function sidesOf(index, size) {
   const sides = [];
   let [at, last] = [index, size - 1];
   for (; last > 0; at = Math.floor(at / 2), last = Math.floor(last / 2)) {
@@ -3060,7 +3030,7 @@ const EVENT_DOCUMENT = {
 
 /** Whether one event is in the trees of the lines: from its leaf up to the roots of the document. */
 export function verifyEvent(proof, shown) {
-  const report = new VerificationReport();
+  const report = new Report();
   checkShape(EVENT_DOCUMENT, shown, '', report);
   if (report.differences.length > 0) return report;
   const { format, event_id, invoice_id, lines } = shown;
@@ -3077,7 +3047,7 @@ export function verifyEvent(proof, shown) {
       continue;
     }
     // Which event it is decides the way, and not what is said of it.
-    const sides = computePathSides(index, event_count);
+    const sides = sidesOf(index, event_count);
     report.same(line_id, 'path: sides', path.map(({ side }) => side).join(), sides.join());
     for (const [step, side] of sides.entries()) {
       const other = Buffer.from(path[step]?.hash ?? '', 'hex');
@@ -3109,20 +3079,20 @@ function fieldsText(fields) {
   );
 }
 
-function printed(proof, { differences, stated: documented, fields }) {
+function printed(proof, { differences, stated, fields }) {
   const { invoice, lines } = proof;
   const names = new Map(lines.map(({ line }) => [line.id, line.display_name ?? line.id]));
-  const formatName = (line) => (names.has(line) ? `${names.get(line)} (${line})` : line);
+  const nameOf = (line) => (names.has(line) ? `${names.get(line)} (${line})` : line);
   const out = [
     `invoice ${invoice.invoice_number ?? invoice.id}: ${invoice.total} ${invoice.currency}, ${lines.length} lines`,
   ];
-  for (const { line, what } of documented) out.push(`taken as stated: ${formatName(line)}: ${what}`);
+  for (const { line, what } of stated) out.push(`taken as stated: ${nameOf(line)}: ${what}`);
   if (fields.size > 0)
     out.push('taken as stated, because the document alone does not show it, or nothing that is charged depends on it:');
   for (const text of fieldsText(fields)) out.push(`  ${text}`);
-  for (const { line, field, stated: documentedParts, computed, digit } of differences)
+  for (const { line, field, stated: said, computed, digit } of differences)
     out.push(
-      `DIFFERS: ${formatName(line)}: ${field}: stated ${documentedParts}, computed ${computed}${digit === '' ? '' : ` (${digit})`}`,
+      `DIFFERS: ${nameOf(line)}: ${field}: stated ${said}, computed ${computed}${digit === '' ? '' : ` (${digit})`}`,
     );
   out.push(differences.length === 0 ? 'all that can be computed agrees' : `${differences.length} differences`);
   return out.join('\n');

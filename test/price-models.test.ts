@@ -12,8 +12,8 @@ const ROOT = join(import.meta.dirname, '..');
 
 const PER_SEAT = `/** PER_SEAT: some units are free, every further one costs the amount. */
 import { Decimal, ZERO } from '../decimal.ts';
-import { amountOf, amountText, checkAmount } from './amount.ts';
-import { chargePart, type PriceModel } from './terms.ts';
+import { requireAmount, amountText, checkAmount } from './amount.ts';
+import { chargePart, type PricingModel } from './terms.ts';
 
 export const perSeat = {
   billing_model: 'PER_SEAT',
@@ -22,18 +22,18 @@ export const perSeat = {
   check: checkAmount,
   parts(price, quantity) {
     const further = Decimal.max(ZERO, quantity.minus(price.free_seats ?? 0));
-    return [chargePart(null, further, { unit_amount: amountOf(price, 'PER_SEAT') })];
+    return [chargePart(null, further, { unit_amount: requireAmount(price, 'PER_SEAT') })];
   },
   text: ({ amount }) => \`\${amountText(amount)} a seat\`,
-} as const satisfies PriceModel;
+} as const satisfies PricingModel;
 `;
 
 /** What the compiler must allow once the model is listed. */
 const USE = `import { usageCharge } from './billing/line-amount.ts';
-import { createPriceShape, CRITICAL_FIELDS, definePrice, withCharge } from './price/record.ts';
+import { createPriceShape, CRITICAL_FIELDS, definePrice, replaceCharge } from './price/record.ts';
 import { Decimal } from './decimal.ts';
 import { chargeParts, type PriceTerms, priceText } from './pricing/charge.ts';
-import { successorOf } from './price/successor.ts';
+import { planSuccessor } from './price/successor.ts';
 import type { PriceOverride } from './subscription/lines.ts';
 import { overrideLineItemShape } from './subscription/line-shapes.ts';
 
@@ -44,7 +44,7 @@ export const terms: PriceTerms = {
   free_seats: '2',
 };
 export const override: PriceOverride = { price_id: 'price_1', free_seats: '3' };
-export { CRITICAL_FIELDS, Decimal, chargeParts, createPriceShape, definePrice, overrideLineItemShape, priceText, successorOf, usageCharge, withCharge };
+export { CRITICAL_FIELDS, Decimal, chargeParts, createPriceShape, definePrice, overrideLineItemShape, priceText, planSuccessor, usageCharge, replaceCharge };
 `;
 
 describe('the registry of price models', () => {
@@ -90,7 +90,7 @@ describe('the registry of price models', () => {
       expect(core.CRITICAL_FIELDS).to.include('free_seats');
       expect(core.overrideLineItemShape.parse(override)).to.include({ free_seats: '3' });
       const root = { ...terms, tiers: null };
-      expect(core.withCharge(root, override)).to.include({ free_seats: '3', amount: '3', display_amount: '$3.00' });
+      expect(core.replaceCharge(root, override)).to.include({ free_seats: '3', amount: '3', display_amount: '$3.00' });
       const measured = {
         quantity: new core.Decimal(5),
         event_count: 5,
@@ -126,11 +126,11 @@ describe('the registry of price models', () => {
       expect(() => core.definePrice(without)).to.throw('amount: is required for PER_SEAT');
       const changed = { ...price, id: 'price_1', billing_model: 'FLAT_FEE', free_seats: null };
       const toSeats = { billing_model: 'PER_SEAT', free_seats: '4' };
-      expect(core.successorOf(changed, toSeats, { start_date: '2026-05-01T00:00:00Z' })).to.deep.include({
+      expect(core.planSuccessor(changed, toSeats, { start_date: '2026-05-01T00:00:00Z' })).to.deep.include({
         amount: '3',
         ...toSeats,
       });
-      expect(() => core.successorOf(price, { tier_mode: 'SLAB' }, { start_date: '2026-05-01T00:00:00Z' })).to.throw(
+      expect(() => core.planSuccessor(price, { tier_mode: 'SLAB' }, { start_date: '2026-05-01T00:00:00Z' })).to.throw(
         'tier_mode: is used by TIERED only, not by PER_SEAT',
       );
     });

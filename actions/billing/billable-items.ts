@@ -66,7 +66,7 @@ export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedI
       since: Math.min(...lines.map(({ start_ms }) => start_ms)),
       end_ms: Number.isFinite(last) ? last : null,
       item_ids: lines.map(({ id }) => id),
-      lived: lines.map(({ start_ms, end_ms }) => ({ start_ms, end_ms })),
+      active_intervals: lines.map(({ start_ms, end_ms }) => ({ start_ms, end_ms })),
     };
     return { ...item, committed_lines };
   });

@@ -40,7 +40,7 @@ export const ROLES: readonly Role[] = [
   {
     id: 'super_admin',
     name: 'Super admin',
-    description: 'Reads and writes everything, including users and their keys.',
+    description: 'Everything, including users and their keys.',
     permissions: { ...grantEverywhere('read', 'write'), event: ['read', 'write', 'correct'] },
     user_types: ['user', 'service_account'],
   },
@@ -68,7 +68,7 @@ export const ROLES: readonly Role[] = [
   {
     id: 'reserver',
     name: 'Reserver',
-    description: 'Checks what customers may use, and holds, commits and releases reservations.',
+    description: 'Asks what customers may use, holds it for them, and commits or releases what was held.',
     permissions: { reservation: ['read', 'write'] },
     user_types: ['service_account'],
   },

@@ -184,7 +184,7 @@ describe('scenario: usage between the end of a period and its invoice', () => {
     for (const { customer, used } of customers) if (used[1] > 0) await world.use(customer, 'calls', 1);
     await world.waitForPipeline();
     const said = await Promise.all(customers.map(async (one) => [one.what, await loadOwed(world, one.wallet)]));
-    expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, { kept: all, anew: all }]));
+    expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, { cached: all, recomputed: all }]));
     // Of a group, and with a plan change that is due, it is gathered anew.
     expect((await arrived()) - before, 'answers that were made of what arrived').to.be.above(10);
   });
@@ -223,8 +223,8 @@ describe('scenario: corrections between the end of a period and its invoice', ()
     const before = await loadOwed(world, wallet);
     await world.bill();
     expect([before, await loadOwed(world, wallet)]).to.deep.equal([
-      { kept: '10', anew: '10' },
-      { kept: '10', anew: '10' },
+      { cached: '10', recomputed: '10' },
+      { cached: '10', recomputed: '10' },
     ]);
   });
 });

@@ -177,7 +177,7 @@ describe('scenario: usage of the child of a group, before the scheduler has come
         await world.waitForPipeline();
         const before = await both();
         await world.bill();
-        const said = (amount: string) => ({ kept: amount, anew: amount });
+        const said = (amount: string) => ({ cached: amount, recomputed: amount });
         const all = { parent: said(owed.parent), child: said(owed.child) };
         expect({ before, behind: await both() }).to.deep.equal({ before: all, behind: all });
       } finally {
@@ -218,7 +218,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
     };
     const before = await told();
     await world.on('2026-04-21T00:00:00Z');
-    const all = { kept: '100', anew: '100', preview: '100' };
+    const all = { cached: '100', recomputed: '100', preview: '100' };
     expect({ before, behind: await told() }).to.deep.equal({ before: all, behind: all });
   });
 

@@ -64,7 +64,7 @@ describe('--help', () => {
   })) {
     it(`of ${name} names the options that it takes`, () => {
       const source = readFileSync(join(ROOT, file), 'utf8');
-      const [, taken] = /argumentsOf\('[a-z]+', \{([^]*?)\}\)/.exec(source)!;
+      const [, taken] = /parseArguments\('[a-z]+', \{([^]*?)\}\)/.exec(source)!;
       const options = [...taken!.matchAll(/(?<=^|[{,])\s*'?([a-z-]+)'?: (?=\{ type|text|flag)/gm)].map(
         ([, option]) => option!,
       );

@@ -18,7 +18,7 @@ describe('drafts that become final in groups', () => {
     await world.on('2026-02-01');
     const { postgres } = world.api.services;
     const ask = async ({ sql }: { sql: string }) => (await postgres.raw(sql.replaceAll('?', '\\?'))).rows;
-    await copyCustomers({ ask } as never, world.api.scope.environment_id, DRAFTS - 1);
+    await copyCustomers({ call: ask } as never, world.api.scope.environment_id, DRAFTS - 1);
   });
   afterEach(() => world.stop());
 

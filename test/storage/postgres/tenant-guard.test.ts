@@ -195,7 +195,7 @@ describe('the wall before Postgres', () => {
   for (const [what, sql] of refused)
     it(`is not passed by ${what}`, async () => {
       await loadParser();
-      expect(checkStatement(sql)).to.have.property('refused');
+      expect(checkStatement(sql)).to.have.property('rejected');
     });
 
   describe('many rows at once', () => {
@@ -216,7 +216,7 @@ describe('the wall before Postgres', () => {
       ['a row without a tenant', `${head}(DEFAULT, $1, $2)`],
       ['a table without the columns', 'insert into "plans" ("id") values ($1)'],
     ] as const)
-      it(`are refused with ${what}`, () => expect(checkBulkInsert(text)).to.have.property('refused'));
+      it(`are refused with ${what}`, () => expect(checkBulkInsert(text)).to.have.property('rejected'));
 
     for (const text of [
       `${head}($1, (select 1), $2)`,

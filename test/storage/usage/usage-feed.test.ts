@@ -160,13 +160,13 @@ describe('usage that is fed from other processes', () => {
     );
     const [told, ...others] = await readSliceNotifications(postgres, [{ partition: 77, at: 10n }]);
     expect(others).to.deep.equal([]);
-    expect({ ...told, versionOf: told!.getVersion('m1') }).to.deep.equal({
+    expect({ ...told, getVersion: told!.getVersion('m1') }).to.deep.equal({
       partition: 77,
       epoch: 5n,
       from: 10n,
       to: 12n,
       rows,
-      versionOf: 4,
+      getVersion: 4,
     });
     expect(await readSliceNotifications(postgres, [{ partition: 77, at: 11n }])).to.deep.equal([]);
     // Of what does not compress, as much as nobody reads at one go.
