@@ -70,7 +70,7 @@ describe('the registry of price models', () => {
       write('core/pricing/per-seat.ts', PER_SEAT);
       write(
         'core/pricing/index.ts',
-        `import { perSeat } from './per-seat.ts';\n${list.replace('[flatFee,', '[perSeat, flatFee,')}`,
+        `import { perSeat } from './per-seat.ts';\n${list.replace('  flatFee,', '  perSeat,\n  flatFee,')}`,
       );
       const terms = readFileSync(join(copy, 'core/pricing/terms.ts'), 'utf8');
       write('core/pricing/terms.ts', terms.replace('modelFields = {', 'modelFields = {\n  free_seats: decimalText,'));
