@@ -1,7 +1,7 @@
 /**
- * `npm run demo`: bills real usage through the public interface and proves the invoice. With FARTHING_URL and
- * FARTHING_API_KEY it uses a running service, otherwise one of its own, which it stops and removes at the end.
- * `--file usage.csv` bills a file; without it a generator makes data of the same shape (`--rows`, `--seed`).
+ * `npm run demo`: bills real usage through the public API and proves the invoice. With FARTHING_URL and FARTHING_API_KEY it uses a running
+ * service, otherwise one of its own, which it stops and removes at the end. `--file usage.csv` bills a file; without it a generator makes
+ * data of that shape (`--rows`, `--seed`).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ import { startService } from './service.ts';
 const BATCH = 1_000;
 const WATERMARK_PATIENCE_MS = 120_000;
 
-/** A disagreement or a request that cannot be served: shown as it is, without a stack. */
+/** A disagreement or a request that cannot be served: printed without a stack. */
 class DemoFailure extends Error {}
 
 type DemoService = { readonly client: Client; readonly isOurs: boolean; stop(): Promise<void> };
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   const service = await runStep('service', reachService);
   try {
     await bill({ client: service.client, usage, range, customer: `demo-${usage.digest}` }, service.isOurs);
-    // It takes an environment of its own, of which a running service has a limited number.
+    // The year needs an environment of its own, and a running service has a limited number of them.
     if (service.isOurs) console.log(await runStep('a year', () => runYear(service.client)));
   } finally {
     await service.stop();
@@ -90,7 +90,7 @@ function whole(text: string, name: string, least: number): number {
   return Number(text);
 }
 
-/** The whole months of the data, or up to now where the last month is not over: only what is over can be billed. */
+/** The whole months of the data. If the last month is not over, the range ends now, because only past time can be billed. */
 function billedRange({ rows, name }: UsageFile, now: Date): DemoRange {
   const instants = rows.map(({ timestamp }) => timestamp.slice(0, 19)).sort();
   const start = `${instants[0]!.slice(0, 7)}-01T00:00:00.000Z`;
@@ -132,7 +132,7 @@ function endOnSignals(stop: () => Promise<void>): void {
   }
 }
 
-/** A whole service in a temporary directory, gone again whatever happens to us but a kill -9. */
+/** A whole service in a temporary directory, removed at the end unless the process is killed with -9. */
 async function startOwn(): Promise<{ said: string; result: DemoService }> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-demo-'));
   const config = readConfig({
@@ -173,7 +173,7 @@ async function prepare({ client, customer }: DemoJob) {
   return { said: `3 meters, 3 features, a plan of 4 prices, customer ${customer}`, result: catalogue };
 }
 
-/** The id follows from the file and the line: sent again, it is the same event. */
+/** The id is derived from the file and the line, so a re-sent row is a duplicate. */
 function toEvent(row: UsageRow, { usage, customer }: DemoJob): DemoFields {
   return {
     event_id: `${customer}-${row.line}`,
@@ -206,7 +206,7 @@ async function send(client: Client, events: readonly DemoFields[], word: string)
   };
 }
 
-/** Until everything that was accepted has had its effect. */
+/** Waits until every accepted event has been processed. */
 async function waitForPipeline(client: Client) {
   const until = performance.now() + WATERMARK_PATIENCE_MS;
   for (;;) {
@@ -311,7 +311,7 @@ function describeError(error: unknown): string {
 }
 
 main().catch((error: unknown) => {
-  if (isEnding) return; // What was broken off fails; the signal ends us.
+  if (isEnding) return; // An interrupted step fails; the signal handler ends the process.
   const { stack } = error as { stack?: string };
   const isPlain =
     error instanceof DemoFailure ||

@@ -1,4 +1,4 @@
-/** `npm start`: the whole service in one process tree, on the embedded stores unless URLs are configured. */
+/** `npm start`: the whole service in one process tree, with the embedded stores unless URLs are configured. */
 import { readConfig } from './config.ts';
 import { explain } from './process/explain.ts';
 import { silenceQueueTraces } from './process/quiet-queue.ts';
@@ -40,15 +40,17 @@ async function main(): Promise<void> {
   try {
     running = await starting;
   } catch (error) {
-    if (interruption.signal.aborted) return; // The signal ends us.
+    if (interruption.signal.aborted) return; // The signal handler ends the process.
     throw error;
   }
   console.log(welcome(running));
 }
 
-/** A start is let come to its end, which is orderly, but some of what it waits for may never come. */
+/**
+ * After a signal, a start in progress may complete, which is orderly. The time is bounded, because a part that it waits for may never come.
+ */
 const START_AFTER_SIGNAL_MS = 5_000;
-/** As for a process of several (process/process.ts). */
+/** Equal to the limit of a single process (process/process.ts). */
 const STOP_WITHIN_MS = 25_000;
 
 function giveUp(): never {
@@ -56,7 +58,7 @@ function giveUp(): never {
   process.exit(1);
 }
 
-/** Without one of the stores not everything can end in order. What is left running notices our end and follows. */
+/** Without one of the stores an orderly shutdown is impossible. Processes left running notice the end of this one and end too. */
 const STOP_AFTER_DEATH_MS = 2_000;
 const never = new Promise<undefined>(() => {});
 
@@ -73,7 +75,7 @@ async function stopped(running: RunningService | undefined): Promise<string | un
 
 function welcome({ url, api_key, services }: RunningService): string {
   const { DOCS, BOOTSTRAP_API_KEY } = services.config;
-  // What is configured is known to who configured it, and the output of a service is kept in logs.
+  // The operator knows a configured key, and the output of a service goes to logs, so the key is not printed.
   const isConfigured = BOOTSTRAP_API_KEY !== undefined;
   const shown = isConfigured ? null : api_key;
   const header = shown ? `'x-api-key: ${shown}'` : `"x-api-key: $${isConfigured ? 'BOOTSTRAP_API_KEY' : 'KEY'}"`;

@@ -1,6 +1,6 @@
 /**
- * Everything in one process tree: the embedded stores (or those whose URLs are configured), the event log, API, pipeline
- * and scheduler. `main.ts` runs it for people, the demo and the benchmarks for themselves.
+ * The whole service in one process tree: the embedded stores (or those whose URLs are configured), the event log, API, pipeline and
+ * scheduler. `main.ts` runs it for operators; the demo and the benchmarks run it themselves.
  */
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
@@ -28,31 +28,31 @@ import { measureStores } from './storage/store-metrics.ts';
 import { UsageCache } from './storage/usage/usage-cache.ts';
 
 export type RunningService = {
-  /** `http://host:port`; the base URL of the interface is this and `/v1`. */
+  /** `http://host:port`; the base URL of the API is this and `/v1`. */
   readonly url: string;
-  /** The first API key, shown once: null when it was made by an earlier start. */
+  /** The first API key, returned once: null if an earlier start created it. */
   readonly api_key: string | null;
   readonly services: Services;
-  /** Finishes what is in hand, from the outside in: requests, jobs, slices, stores. */
+  /** Finishes work in progress from the outside in: requests, jobs, slices, stores. */
   stop(): Promise<void>;
-  /** The processes of the embedded stores. */
+  /** Process ids of the embedded stores. */
   pids(): number[];
 };
 
 export type ServiceOptions = {
   clock?: () => Date;
   logger?: Logger;
-  /** A part that cannot be done without has ended by itself. */
+  /** Called if an essential part ended unexpectedly. */
   onDeath?: (part: string, detail: string) => void;
-  /** Breaks the start off: what was started is stopped. */
+  /** Aborts the start: all started parts are stopped. */
   interruption?: AbortSignal;
 };
 
 const QUESTION_CONNECTIONS = 20;
-/** Of the four statements that the embedded engine works on at a time. */
+/** The embedded engine runs four statements at a time. */
 const EMBEDDED_QUESTION_CONNECTIONS = 2;
 
-/** What was started, to be stopped in the opposite order, also when a later part does not start. */
+/** Stop functions of the started parts, called in reverse order, also if a later part fails to start. */
 type StopHandlers = (() => Promise<unknown>)[];
 
 export async function startService(config: Config, options: ServiceOptions = {}): Promise<RunningService> {
@@ -63,7 +63,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
       try {
         await last();
       } catch (error) {
-        failures.push(error); // The others are stopped all the same.
+        failures.push(error); // The other parts are still stopped.
       }
     }
     if (failures.length > 0) throw failures[0];
@@ -71,7 +71,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
   try {
     return await Promise.race([startParts(config, options, { stops, stop }), interrupted(options.interruption)]);
   } catch (error) {
-    await stop().catch(() => undefined); // Why it did not start says more than why it did not stop.
+    await stop().catch(() => undefined); // The cause of the failed start matters more than a failed stop.
     throw error;
   }
 }
@@ -88,7 +88,7 @@ async function startParts(
   stops.push(await startTracing(config, 'farthing'));
   const logger = options.logger ?? makeLogger(config, 'farthing');
   warnOfExperimental(config, logger);
-  // The port first: nothing is started for a service that nobody could reach.
+  // The port first: no part starts for a service that no client could reach.
   const door = await openDoor(config);
   stops.push(() => door.close());
   const embedded = await startEmbedded({
@@ -100,11 +100,11 @@ async function startParts(
   });
   stops.push(() => embedded.stop());
   const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
-  // Nobody else writes to a Postgres that came with us.
+  // No other process writes to the embedded Postgres.
   if (config.DATABASE_URL === undefined) trackOwnStatements(postgres, embedded.postgres_url);
   const cluster = config.CLICKHOUSE_CLUSTER;
   const clickhouse = connectClickHouse(embedded.clickhouse_url, { cluster });
-  // Requests have connections of their own: however many questions there are, the pipeline finds the engine free.
+  // Requests have their own connections, so that any number of queries leaves the engine free for the pipeline.
   const max_open_connections = config.CLICKHOUSE_URL ? QUESTION_CONNECTIONS : EMBEDDED_QUESTION_CONNECTIONS;
   const questions = connectClickHouse(embedded.clickhouse_url, { cluster, max_open_connections });
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close(), questions.close()]));
@@ -127,7 +127,7 @@ async function startParts(
   stops.push(() => pipeline.stop());
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());
-  // `npm run tenants` and who works in the database by hand are other processes.
+  // `npm run tenants` and manual changes in the database are other processes.
   const changes = listenForAccessChanges(services);
   stops.push(() => changes.close());
   publishRoles('api', 'pipeline', 'scheduler');

@@ -1,9 +1,9 @@
-/** What the files of ids below a directory hold against the table, for the audit. They may be those of a worker that runs. */
+/** Compares the identity files below a directory with the table, for the audit. The files may belong to a running worker. */
 import type { IdentityFiles } from '../actions/audit/identity-files.ts';
 import { compareIdentityFiles, readIdentityFiles } from '../pipeline/identity/identity-files.ts';
 import type { ClickHouseClient } from '../storage/clickhouse/clickhouse.ts';
 
-/** Of the partitions whose files are of this installation: a worker makes the others again. */
+/** Covers partitions whose files belong to this installation: a worker rebuilds all others. */
 export async function compareAllIdentityFiles(
   clickhouse: ClickHouseClient,
   dir: string,

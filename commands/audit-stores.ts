@@ -1,6 +1,6 @@
 /**
- * The stores that an audit speaks to: those of the settings; without settings those of the data directory, of the service that
- * runs there, or started for the time of the audit. Then the pipeline runs for that time too, because it alone writes usage rows.
+ * The stores that an audit reads: the configured ones, or those of the data directory. The latter belong to a running service, or are
+ * started for the audit. Then the pipeline runs during the audit too, because only it writes usage rows.
  */
 import { pino } from 'pino';
 import type { AuditRecordsInput } from '../actions/audit/records.ts';
@@ -20,7 +20,7 @@ import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
 
 export type OpenedStores = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
 
-/** A question may read a whole table. */
+/** One query may read a whole table. */
 const ANSWER_WITHIN_MS = 30 * 60_000;
 
 export async function openStores(config: Config, note: (line: string) => void): Promise<OpenedStores> {
@@ -28,7 +28,7 @@ export async function openStores(config: Config, note: (line: string) => void): 
   if (postgres_url !== undefined && clickhouse_url !== undefined)
     return connect({ postgres_url, clickhouse_url }, cluster);
   const running = await findRunning(DATA_DIR);
-  // A service may run on one store of its own and one that is configured.
+  // A service may run on one embedded and one configured store.
   const given = { ...running, ...(postgres_url && { postgres_url }), ...(clickhouse_url && { clickhouse_url }) };
   if (running && given.postgres_url === running.postgres_url && given.clickhouse_url === running.clickhouse_url) {
     note(`auditing beside the service that runs in ${DATA_DIR}`);
@@ -40,7 +40,7 @@ export async function openStores(config: Config, note: (line: string) => void): 
   return startOwnStores(config);
 }
 
-/** The log as it can be asked. */
+/** Access to the log for the audit; null if there is none. */
 export async function findLog(config: Config, { postgres }: OpenedStores['stores']): Promise<AuditRecordsInput['log']> {
   const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: prefix } = config;
   if (brokers !== undefined) return () => loadKafkaBounds(buildKafkaConnection(config, brokers), prefix);

@@ -1,4 +1,4 @@
-/** What the audit says: a line for each difference and one for each check; with `--json` the same as one object a line. */
+/** Output of the audit: one line per difference and one per check; with `--json`, each line is one object. */
 import { type CheckReport, type Finding, formatEventId, toCheckName } from '../actions/audit/findings.ts';
 import type { UsageDifference } from '../actions/audit/usage.ts';
 import { formatUs } from '../core/time/instant.ts';
@@ -7,7 +7,7 @@ export type AuditPrinter = {
   finding(finding: Finding): void;
   difference(difference: UsageDifference): void;
   check(report: CheckReport): void;
-  /** What is done about it, and not what was found. */
+  /** An action of the audit, as opposed to a finding. */
   note(line: string): void;
 };
 

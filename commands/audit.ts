@@ -1,10 +1,9 @@
 /**
  * `npm run audit -- [--check NAME …] [--tenant T] [--environment E] [--meter M] [--from ISO --to ISO] [--json] [--repair] [--stores]`
  *
- * Checks that every accepted event stands in the stores once, or what became of it does (actions/audit/records.ts), recounts
- * the usage rows from the raw events, and prints what differs. `--stores` reads the files of exports in S3 as well. The exit code is 1 on any difference that is left, and 2 when
- * there was nothing to be audited of what was asked for. Tenant, meter and range narrow the recount; the records of the log
- * are of all tenants.
+ * Checks that the stores have every accepted event, or its outcome, exactly once (actions/audit/records.ts). It recounts the usage rows
+ * from the raw events, and prints the differences. `--stores` also reads the files of exports in S3. The exit code is 1 if a difference is
+ * left, and 2 if there was nothing to audit. Tenant, meter and range narrow the recount; the records of the log cover all tenants.
  */
 import { CHECKS, type CheckName, type Finding, spoilsRecount, toCheckName } from '../actions/audit/findings.ts';
 import { auditRecords } from '../actions/audit/records.ts';
@@ -89,7 +88,7 @@ async function checkRecords(
   return findings;
 }
 
-/** The pipeline applies them again as they were accepted; then everything is looked at once more. Not while raw rows are in doubt. */
+/** The pipeline applies the corrections again as they were accepted; then all checks run once more. Skipped while raw rows are in doubt. */
 async function repairCorrections(
   config: Config,
   stores: OpenedStores['stores'],
@@ -122,7 +121,7 @@ async function isDoneInTime(isDone: () => Promise<boolean>): Promise<boolean> {
   return true;
 }
 
-/** Rows of revenue are made of Postgres alone: whatever else differs. */
+/** Revenue rows depend on Postgres alone, so other differences do not prevent their repair. */
 async function repairRevenue(
   stores: OpenedStores['stores'],
   { repair, speaker }: AuditArguments,
@@ -156,7 +155,7 @@ async function checkUsage(stores: OpenedStores['stores'], options: AuditArgument
 
 type RepairInput = { readonly findings: readonly Finding[]; readonly found: readonly UsageDifference[] };
 
-/** The pipeline does it, in its own turn among the slices; then the usage rows are audited again. */
+/** The pipeline rebuilds the rows, in order with its slices; then the usage rows are audited again. */
 async function repair(
   stores: OpenedStores['stores'],
   options: AuditArguments,
@@ -202,7 +201,7 @@ function parseAuditArguments(): AuditArguments {
   if (start_us !== undefined && end_us !== undefined && start_us >= end_us)
     exitWithUsage('audit', `--from ${values.from} is not before --to ${values.to}`);
   const repair = values.repair ?? false;
-  // Nothing is repaired before all has been looked at.
+  // A repair requires all checks first.
   const checks = new Set(repair ? CHECKS : parseChecks(values.check));
   const reads_stores = values.stores ?? false;
   const speaker = values.json ? JSON_LINES : LINES;

@@ -1,8 +1,8 @@
 /**
  * `npm run partitions -- --to N`
  *
- * Gives the event log more partitions: that of the settings, or that of the data directory. It is refused while anything is in
- * the log or anybody reads it; when it was broken off, run it again (docs/operations.md, "Partitions").
+ * Gives the event log more partitions: the configured log, or that of the data directory. It is refused while the log has records or
+ * readers. After an interruption, run it again (docs/operations.md, "Partitions").
  */
 import { pino } from 'pino';
 import { readConfig } from '../config.ts';
@@ -15,7 +15,7 @@ import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
 import { reachPostgres } from './reach-postgres.ts';
 
-/** The greatest number that config.ts takes for LOG_PARTITIONS: one for each shard. */
+/** The maximum of LOG_PARTITIONS in config.ts: one partition per shard. */
 const PARTITIONS_MAX = 4096;
 
 async function main(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Postgres as a command finds it: that of the settings, that of the service that runs in the data directory, or started for it. */
+/** Finds Postgres for a command: the configured one, that of the service running in the data directory, or one started for it. */
 import type { Config } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
 import { type Addresses, readAddresses } from '../storage/embedded/addresses.ts';
@@ -8,7 +8,7 @@ import { connectPostgres, pingPostgres } from '../storage/postgres/postgres.ts';
 
 export type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
 
-/** `beside`: a command that a running service does not mind. Any other one is refused by the lock on the directory. */
+/** `beside`: a command that may run next to a running service. The lock on the directory rejects any other one. */
 export async function reachPostgres(
   { DATA_DIR, DATABASE_URL, CLICKHOUSE_URL }: Config,
   { beside = false } = {},
@@ -16,14 +16,14 @@ export async function reachPostgres(
   if (DATABASE_URL !== undefined) return { postgres_url: DATABASE_URL, stop: async () => {} };
   const running = beside ? await findRunning(DATA_DIR) : undefined;
   if (running) return { postgres_url: running.postgres_url, stop: async () => {} };
-  // Whoever has named another directory than was meant would be given an empty one.
+  // A mistyped directory would otherwise get a new, empty installation.
   if (!hasInstallation(DATA_DIR))
     throw new FarthingError('not_found', `there is no installation in DATA_DIR=${DATA_DIR}`);
   const options = { dir: DATA_DIR, log: reportDirectory, clickhouse_url: CLICKHOUSE_URL };
   return beside ? startBeside(options) : startEmbedded(options);
 }
 
-/** For a command that has found no service it could reach: one that it cannot reach may hold the directory all the same. */
+/** For a command that found no reachable service. An unreachable one may still hold the directory. */
 export async function startBeside(options: EmbeddedOptions): Promise<EmbeddedStack> {
   try {
     return await startEmbedded(options);
@@ -34,7 +34,7 @@ export async function startBeside(options: EmbeddedOptions): Promise<EmbeddedSta
   }
 }
 
-/** The stores of the service that runs in the directory, where they can be reached from here: not so from another container. */
+/** Addresses of the service that runs in the directory, if it is reachable from here; from another container it is not. */
 export async function findRunning(dir: string): Promise<Addresses | undefined> {
   const addresses = readAddresses(dir);
   if (!addresses) return undefined;
@@ -43,7 +43,7 @@ export async function findRunning(dir: string): Promise<Addresses | undefined> {
     await pingPostgres(postgres);
     return addresses;
   } catch {
-    return undefined; // It was killed, or it runs elsewhere: the lock on the directory decides.
+    return undefined; // The service was killed, or runs elsewhere: the lock on the directory decides.
   } finally {
     await postgres.destroy();
   }

@@ -1,7 +1,7 @@
 /**
  * `npm run tenants [-- --create NAME --email EMAIL | --suspend ID | --resume ID | --new-password EMAIL]`
  *
- * Lists the tenants, or makes or changes one; also beside a running service (docs/operations.md, "Tenants").
+ * Lists the tenants, or creates or changes one; also next to a running service (docs/operations.md, "Tenants").
  */
 import { z } from 'zod';
 import { openTenant, renewPassword, suspendTenant } from '../actions/access/operate-tenants.ts';

@@ -1,9 +1,9 @@
-/** What the demo sells, and to whom. Each thing is made when it is not there, so that the demo may run again. */
+/** The demo's catalogue and customers. Each record is created only if it is missing, so that the demo can run again. */
 import type { Client, DemoFields } from './client.ts';
 
 export type DemoTier = { readonly up_to: number | null; readonly unit_amount: string; readonly flat_amount?: string };
 
-/** The terms of a price in one place: what the service is told, and what the recomputation goes by. */
+/** The terms of a price in one place: the service gets them, and the recomputation uses them. */
 export type DemoTerms =
   | { readonly model: 'fee'; readonly amount: string }
   | { readonly model: 'slab' | 'volume'; readonly tiers: readonly DemoTier[] }
@@ -46,7 +46,7 @@ export const MEASURES: readonly DemoMeasure[] = ['calls', 'context_tokens', 'gen
 export type Catalogue = {
   readonly plan_id: string;
   readonly meter_ids: Readonly<Record<DemoMeasure, string>>;
-  /** What a price of the plan is for. */
+  /** The item that each price of the plan charges. */
   readonly sold_by_price: ReadonlyMap<string, SoldItem>;
 };
 
@@ -70,7 +70,7 @@ export async function makeCatalogue(client: Client): Promise<Catalogue> {
   return { plan_id: plan.id, meter_ids, sold_by_price };
 }
 
-/** A feature has a lookup key; it leads to its meter. */
+/** The meter is found through the lookup key of its feature. */
 async function ensureMeter(client: Client, measure: DemoMeasure): Promise<string> {
   const lookup_key = `demo-${measure}`;
   const features = await client.get<DemoPage<{ meter_id: string }>>(`/features?lookup_key=${lookup_key}`);
@@ -135,7 +135,7 @@ export async function makeCustomer(client: Client, external_id: string): Promise
 
 export type DemoSubscription = { readonly id: string; readonly start_date: string; readonly end_date: string };
 
-/** The subscription of this customer to the plan, for these months. */
+/** Creates the subscription of this customer to the plan, for these months. */
 export async function makeSubscription(
   client: Client,
   fields: { external_customer_id: string; plan_id: string; start_date: string; end_date: string },

@@ -1,4 +1,4 @@
-/** What the demo knows of the service: its public interface and nothing behind it. */
+/** Client of the demo for the service. It uses only the public API. */
 import { setTimeout as pause } from 'node:timers/promises';
 
 export type DemoFields = Readonly<Record<string, unknown>>;
@@ -20,12 +20,12 @@ export class Client {
     return this.#request<Answer>('POST', path, body) as Promise<Answer>;
   }
 
-  /** Null when there is no such thing. */
+  /** Null if there is no such record. */
   find<Answer>(path: string): Promise<Answer | null> {
     return this.#request<Answer>('GET', path, undefined, { or_null: true });
   }
 
-  /** Events carry their ids: what was not acknowledged is sent again, and counts once. */
+  /** Events have ids, so an unacknowledged batch is re-sent and counts once. */
   async sendEvents(events: readonly DemoFields[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {

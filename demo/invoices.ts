@@ -1,4 +1,4 @@
-/** The invoices that the service made: waited for, shown, and compared with the recomputation from the file. */
+/** Invoices of the service: waits for them, prints them, and compares them with the recomputation from the file. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { NAMES, type SoldItem } from './catalogue.ts';
 import type { Client } from './client.ts';
@@ -22,11 +22,11 @@ export type Wait = {
   readonly subscription_id: string;
   readonly count: number;
   readonly patience_ms: number;
-  /** A service that lets its drafts rest for hours is asked to make them final now. */
+  /** Finalizes drafts on request, for a service whose finalization delay is hours. */
   readonly finalize: boolean;
 };
 
-/** The scheduler drafts an invoice for each period that is over; every one of them must become final. */
+/** The scheduler drafts an invoice for each past period; every draft must become final. */
 export async function waitForInvoices(client: Client, wait: Wait): Promise<DemoInvoice[]> {
   const until = performance.now() + wait.patience_ms;
   for (;;) {
@@ -84,7 +84,7 @@ function usd(amount: string): string {
   return cents === null ? amount : formatGrouped(formatDollars(cents));
 }
 
-/** One line of text for each thing on which the invoices and the file disagree. */
+/** One line per disagreement between the invoices and the file. */
 export function differences(
   invoices: readonly DemoInvoice[],
   expected: readonly ExpectedInvoice[],

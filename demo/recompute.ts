@@ -1,6 +1,6 @@
 /**
- * The bill once more, from the rows of the file alone: plain integer arithmetic of its own, so that a mistake in the
- * service's rating cannot hide here as well. Amounts are counted in millionths of a millionth of a dollar.
+ * Recomputes the bill from the rows of the file alone, with its own plain integer arithmetic, so that a mistake in the service's rating is
+ * found. Amounts are in 10⁻¹² dollars.
  */
 import { type DemoMeasure, type DemoTerms, type DemoTier, MEASURES, type SoldItem, TERMS } from './catalogue.ts';
 import type { UsageRow } from './usage-file.ts';
@@ -13,7 +13,7 @@ export type ExpectedInvoice = {
   readonly lines: readonly ExpectedLine[];
 };
 
-/** The months [start, end) as half-open periods; the last one may be cut short by the end. */
+/** The months [start, end) as half-open periods; `end` may cut the last one short. */
 export function listMonths(start: string, end: string): { start: string; end: string }[] {
   const months: { start: string; end: string }[] = [];
   for (let from = iso(start); Date.parse(from) < Date.parse(end); ) {
@@ -107,18 +107,18 @@ function scaled(amount: string): bigint {
 
 const CENT = 10n ** BigInt(FRACTION_DIGITS - 2);
 
-/** Half a cent goes up; no amount here is negative. */
+/** Half a cent rounds up; no amount here is negative. */
 function roundedToCents(cost: bigint): bigint {
   return (cost + CENT / 2n) / CENT;
 }
 
-/** Cents as the invoice writes them, and an invoice's amount as cents. */
+/** Cents in the format of an invoice. */
 export function formatDollars(cents: bigint): string {
   const digits = cents.toString().padStart(3, '0');
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }
 
-/** The whole number of hundredths that a decimal text says; null when it says anything finer or else. */
+/** The decimal text in hundredths; null if it has finer digits or is no decimal. */
 export function parseCents(amount: string): bigint | null {
   const parts = /^(\d+)(?:\.(\d{0,2})0*)?$/.exec(amount);
   return parts ? BigInt(parts[1]! + (parts[2] ?? '').padEnd(2, '0')) : null;

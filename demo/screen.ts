@@ -1,7 +1,7 @@
-/** What the demo shows: one line per step, a progress bar, a chart, a table. Plain lines where there is no terminal. */
+/** Output of the demo: one line per step, a progress bar, a chart, a table. Plain lines without a terminal. */
 import { Presets, SingleBar } from 'cli-progress';
 
-/** Does a step and says in one line what it did and how long it took. */
+/** Runs a step and prints one line: its result and its duration. */
 export async function runStep<Result>(
   name: string,
   work: () => Promise<{ said: string; result: Result }>,
@@ -36,7 +36,7 @@ function progressBar(total: number, what: string): StepProgress {
     },
     Presets.shades_classic,
   );
-  // A process that ends in between, by Ctrl-C, must not leave the cursor hidden.
+  // A process that ends in between, e.g. by Ctrl-C, must not leave the cursor hidden.
   const stop = () => bar.stop();
   process.once('exit', stop);
   bar.start(total, 0, { rate: '–', left: '–' });
@@ -50,7 +50,7 @@ function progressBar(total: number, what: string): StepProgress {
   };
 }
 
-/** About ten lines in all, however many batches there are. */
+/** About ten lines in total for any number of batches. */
 function progressLines(total: number, what: string): StepProgress {
   const pace = createPace(total);
   let tenths = 0;
@@ -87,7 +87,7 @@ export type Hour = { readonly start: string; readonly value: bigint };
 const HOURS_SHOWN = 24;
 const BAR_WIDTH = 50;
 
-/** One bar per hour; of a long time the last hours. */
+/** One bar per hour; for a long time only the last hours. */
 export function renderChart(title: string, hours: readonly Hour[]): string {
   const shown = hours.slice(-HOURS_SHOWN);
   const most = shown.reduce((max, { value }) => (value > max ? value : max), 1n);
@@ -100,7 +100,7 @@ export function renderChart(title: string, hours: readonly Hour[]): string {
   return [`  ${title}`, ...(before > 0 ? [`  … ${before} hours before`] : []), ...bars].join('\n');
 }
 
-/** Columns as wide as their widest cell; the first to the left, numbers to the right. */
+/** Columns as wide as their widest cell; the first is aligned left, numbers right. */
 export function renderTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_cell, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const line = (row: readonly string[]) =>

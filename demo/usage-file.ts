@@ -1,11 +1,11 @@
 /**
- * The input of the demo: one row per call of a language model, as text, so that a file and the generator go the same way.
- * Every row is checked; a row that cannot be read is named by its line and nothing is billed.
+ * Input of the demo: one row per call of a language model, as text, so that a file and the generator share one parser. Every row is
+ * checked. The error names the line of an unreadable row, and nothing is billed.
  */
 import { createHash } from 'node:crypto';
 
 export type UsageRow = {
-  /** Its line in the file; the header is line 1. */
+  /** Line number in the file; the header is line 1. */
   readonly line: number;
   /** RFC 3339, with the digits of the file. */
   readonly timestamp: string;
@@ -15,7 +15,7 @@ export type UsageRow = {
 
 export type UsageFile = {
   readonly name: string;
-  /** Follows from the content alone: the same file gives the same ids, so that a second run is a re-send. */
+  /** Derived from the content alone: an equal file gives equal ids, so a second run is a re-send. */
   readonly digest: string;
   readonly rows: readonly UsageRow[];
 };
@@ -47,7 +47,7 @@ export function readUsage(name: string, text: string): UsageFile {
   return { name, digest: createHash('sha256').update(text).digest('hex').slice(0, 12), rows };
 }
 
-/** The row, or what is wrong with it. */
+/** The row, or the reason why it is invalid. */
 function readRow(text: string, line: number): UsageRow | string {
   const fields = ROW.exec(text.trim());
   if (!fields) return `must be a UTC timestamp and two whole numbers, such as 2023-11-16 18:17:03.9799600,4808,10`;
@@ -78,7 +78,7 @@ export function generateUsage({ seed, rows }: { seed: number; rows: number }): U
   return readUsage(`generated (seed ${seed})`, `${[HEADER, ...lines].join('\r\n')}\r\n`);
 }
 
-/** A day that is over, so that its month can be closed. */
+/** A past day, so that its month can be closed. */
 const DAY = '2025-01-15';
 
 function clockTime(tick: number): string {
@@ -88,7 +88,7 @@ function clockTime(tick: number): string {
   return `${two(second / 3600)}:${two((second / 60) % 60)}:${two(second % 60)}.${fraction}`;
 }
 
-/** Mulberry32: the same numbers for the same seed, everywhere. */
+/** Mulberry32: equal seeds give equal numbers on every platform. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

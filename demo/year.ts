@@ -1,6 +1,6 @@
 /**
- * A year of three customers in an environment with a clock of its own: what they do is told first, then the clock is advanced, and every
- * month is compared with what three lines of arithmetic say. (docs/rules/clock.md)
+ * A year of three customers in an environment with a test clock. Their actions are sent first, then the clock advances, and every month is
+ * compared with three lines of arithmetic (docs/rules/clock.md).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, type DemoFields } from './client.ts';
@@ -14,10 +14,13 @@ const CANCELS = '2026-09-20T00:00:00Z';
 const END = '2027-01-01T00:00:00Z';
 const CUSTOMERS = ['Acme', 'Bolt', 'Cora'] as const;
 type YearCustomer = (typeof CUSTOMERS)[number];
-/** Of a month of 2026, or of January 2027, which is the thirteenth. */
+/** Month of 2026; 13 is January 2027. */
 type Month = number;
 
-/** In cents: Acme pays $20 ahead and a cent per call of the month before; Bolt the $20 from its trial to its end; Cora $200 for a year. */
+/**
+ * In cents. Acme pays $20 in advance and one cent per call of the previous month. Bolt pays $20 a month from its trial to its end. Cora
+ * pays $200 for a year.
+ */
 function expected(customer: YearCustomer, month: Month): bigint {
   if (customer === 'Acme') return 2_000n + BigInt(callsIn(month - 1));
   if (customer === 'Bolt') return month <= 8 ? 2_000n : 0n;
@@ -93,7 +96,7 @@ async function subscribe(year: Client, customer: YearCustomer, terms: DemoFields
   return year.post('/subscriptions', { external_customer_id: customer, ...monthly, ...terms });
 }
 
-/** What Acme will have called in that month, sent before it begins. */
+/** Acme's calls in that month, sent before it begins. */
 function buildCallsEvent(month: Month): DemoFields {
   const timestamp = `2026-${String(month).padStart(2, '0')}-10T12:00:00Z`;
   const properties = { calls: callsIn(month) };
@@ -112,7 +115,7 @@ async function advance(year: Client, id: string, frozen_time: string): Promise<C
 
 type YearInvoice = { readonly total: string; readonly created_at: string; readonly customer_id: string };
 
-/** One row for each month, and an error where one says something else than the arithmetic. */
+/** One row per month; throws if an invoice total differs from the arithmetic. */
 async function showMonths(year: Client): Promise<{ shown: string; invoices: number }> {
   const { items } = await year.post<{ items: YearInvoice[] }>('/invoices/search', {
     limit: 1000,

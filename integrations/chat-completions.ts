@@ -1,11 +1,11 @@
 /**
- * A language model behind any endpoint that speaks OpenAI's chat completions: given two texts, it answers JSON. Whatever goes
- * wrong is `service_unavailable`, for the caller to do without.
+ * A language model at any endpoint with OpenAI's chat completions API: it answers two texts with JSON. Every failure is
+ * `service_unavailable`; the caller must work without an answer.
  */
 import { FarthingError } from '../core/error.ts';
 
 export type ChatEndpoint = {
-  /** What `/chat/completions` is put behind. */
+  /** URL to which `/chat/completions` is appended. */
   readonly base_url: string;
   readonly api_key: string | undefined;
   readonly model: string;
@@ -32,7 +32,7 @@ export async function requestJson(endpoint: ChatEndpoint, prompt: { system: stri
           { role: 'user', content: prompt.user },
         ],
       }),
-      // The key is for this endpoint, and for nobody it points to.
+      // The key is for this endpoint only, never for the target of a redirect.
       redirect: 'error',
       signal: AbortSignal.timeout(timeout_ms),
     });
@@ -57,7 +57,7 @@ async function readBoundedText(response: Response): Promise<string> {
 
 type Completion = { choices?: { message?: { content?: unknown } }[] };
 
-/** Some put their JSON between fences, as in a text for people. */
+/** Some models wrap their JSON in code fences. */
 function parseContent(completion: Completion): unknown {
   const content = completion.choices?.[0]?.message?.content;
   if (typeof content !== 'string') throw new Error('its answer has no content');

@@ -1,6 +1,6 @@
 /**
- * An agent that connects to no special address (core/network/special-addresses.ts): the address itself is looked at when the connection is made, because
- * a name may lead elsewhere by then. The library knows most of them; what it does not know is refused here in its words.
+ * An agent that connects to no special address (core/network/special-addresses.ts). It checks the address itself when it connects, because
+ * a name may resolve differently by then. The library refuses most of them; the others are refused here with the library's message.
  */
 import { lookup as systemLookup } from 'node:dns';
 import type { Agent as HttpAgent } from 'node:http';
@@ -11,13 +11,13 @@ import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-f
 import { isSpecialAddress } from '../core/network/special-addresses.ts';
 
 export type Guard = {
-  /** How names are resolved; as the system does when absent. */
+  /** Resolves names; the system's resolver if absent. */
   readonly lookup?: LookupFunction | undefined;
-  /** Those that are connected to all the same. */
+  /** Special addresses that are allowed. */
   readonly allowed_addresses?: readonly string[];
 };
 
-/** Of `https:` or `http:`. A connection is for one request. */
+/** For `https:` or `http:`. A connection serves one request. */
 export function createGuardedAgent(protocol: string, guard: Guard): HttpAgent | HttpsAgent {
   const { allowed_addresses = [] } = guard;
   const settings = { keepAlive: false, allowIPAddressList: [...allowed_addresses], lookup: createGuardedLookup(guard) };
@@ -31,14 +31,14 @@ export function createGuardedAgent(protocol: string, guard: Guard): HttpAgent | 
 
 const REFUSAL = /^DNS lookup .* is not allowed/;
 
-/** What the agent says of an address that it does not connect to. */
+/** Whether the error is the agent's refusal of an address. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && REFUSAL.test(error.message);
 }
 
 type ConnectionListener = (error: Error | null, socket: Duplex) => void;
 
-/** Of an address itself nobody asks for a name. */
+/** Covers hosts that are literal addresses, which no lookup resolves. */
 function rejectSpecialAddress(
   { host = '' }: TcpNetConnectOpts,
   { allowed_addresses }: Guard,

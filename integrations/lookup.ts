@@ -1,6 +1,6 @@
 /**
- * How the name of a receiver is resolved: by queries of our own, which wait on the network. The system's resolver holds one of
- * the process's few threads for each name, and a name whose servers never answer would hold up those of everybody.
+ * Resolves the host name of a receiver by DNS queries that only wait on the network. The system's resolver blocks one of the process's few
+ * threads per name. A name whose servers never answer would delay all others.
  */
 import dns, { promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -14,7 +14,7 @@ export function createResolverLookup({ servers, timeout_ms = TIMEOUT_MS }: NameS
   const resolver = new promises.Resolver({ timeout: timeout_ms, tries: TRIES });
   if (servers) resolver.setServers(servers);
   return (hostname, options, callback) => {
-    // No server is asked for it.
+    // No DNS server resolves it.
     if (hostname === 'localhost') return dns.lookup(hostname, options, callback);
     resolveAddresses(resolver, hostname).then(
       (addresses) => {
@@ -27,7 +27,7 @@ export function createResolverLookup({ servers, timeout_ms = TIMEOUT_MS }: NameS
   };
 }
 
-/** There is at least one: a name without any is an error of the resolver. */
+/** Returns at least one address: the resolver throws for a name without any. */
 async function resolveAddresses(resolver: promises.Resolver, hostname: string): Promise<dns.LookupAddress[]> {
   const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
   if (four.status === 'rejected' && six.status === 'rejected') throw four.reason;

@@ -1,4 +1,4 @@
-/** `npm run pipeline`: one worker of the pipeline as a process of its own; more of them share the partitions of the log. */
+/** `npm run pipeline`: one worker of the pipeline as a process of its own; several workers share the partitions of the log. */
 import { runProcess } from '../process/process.ts';
 import { identityOptions, startPipeline } from './pipeline.ts';
 

@@ -1,4 +1,4 @@
-/** What the pipeline tells Prometheus: never a label by tenant or customer. */
+/** Prometheus metrics of the pipeline. No label names a tenant or a customer. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
 import { countOutcomes, type PreparedSlice } from './slices/slice.ts';
 
@@ -8,7 +8,7 @@ const events = new Counter({
   labelNames: ['outcome'] as const,
   registers: [register],
 });
-// A series that begins with its first event of a kind would have no increase that an alert could see.
+// A series that starts at its first event of a kind shows an alert no increase, so each starts at 0.
 for (const outcome of ['accepted', 'unmatched', ...Object.keys(countOutcomes({ outcomes: [] }))])
   events.inc({ outcome }, 0);
 const sliceSeconds = new Histogram({
@@ -40,7 +40,7 @@ const identityFilesRemade = new Counter({
   registers: [register],
 });
 
-// Dashboards ask for these two by names with the older word for daily rollups.
+// Dashboards use these two names with the older word for daily rollups.
 const dailyRollupsBefore = new Gauge({
   name: 'farthing_day_rows_before_timestamp_seconds',
   help: 'Start of the first UTC day that has no daily rollups yet, as the worker that made the last ones knows it',
@@ -53,7 +53,7 @@ const dailyRollupsFailed = new Counter({
 });
 
 export const pipelineMetrics = {
-  /** Once, when the slice is done: tries that failed count nothing. */
+  /** Counts once, when the slice is done; failed attempts count nothing. */
   count(slice: PreparedSlice): void {
     const counts = { accepted: slice.events.length, ...countOutcomes(slice), unmatched: slice.unmatched };
     for (const [outcome, count] of Object.entries(counts)) events.inc({ outcome }, count);
@@ -80,7 +80,7 @@ export const pipelineMetrics = {
   identityFilesRemade(): void {
     identityFilesRemade.inc();
   },
-  /** The partition is another worker's, which tells its own number. */
+  /** Another worker owns the partition and reports its own number. */
   noIdentities(partition: number): void {
     identities.remove({ partition: String(partition) });
   },

@@ -1,4 +1,4 @@
-/** The pipeline as one thing to start and stop: the processor, the relay of control messages, and the back-fills. */
+/** Starts and stops the whole pipeline: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { raiseAttempts } from '../storage/progress/attempts.ts';
@@ -8,7 +8,7 @@ import { relayControlMessages } from './control/relay.ts';
 import type { IdentityOptions } from './identity/identity-memory.ts';
 import { type ProcessorOptions, startProcessor } from './processor.ts';
 
-/** Where the settings say that ids of events are kept. */
+/** Identity settings of the pipeline from the configuration. */
 export function identityOptions(config: {
   DATA_DIR: string;
   IDENTITY_HOT_IDS: number;
@@ -33,7 +33,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
     ...options,
     identities: identities && { ...identities, onRemade },
   });
-  // Each by itself: however long the past of meters takes to count, corrections and changes reach the log.
+  // Separate loops: corrections and changes reach the log even if the back-fill of a meter takes long.
   const relay = new PipelineBatchLoop(() => relayControlMessages(stores, options.clock().getTime()), options.logger);
   const backfills = new PipelineBatchLoop(
     () => backfillMeters(stores, { events_max: options.slice_events_max }),
@@ -47,7 +47,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
   };
 }
 
-/** Work that is done again and again with a pause between, one round at a time; a failed round is logged and tried again. */
+/** Repeats work with a pause between rounds, one round at a time; a failed round is logged and retried. */
 class PipelineBatchLoop {
   #stopping = false;
   #wake: () => void = () => {};

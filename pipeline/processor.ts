@@ -1,7 +1,6 @@
 /**
- * The one loop of the pipeline: for each partition that the log gives us, cut its records into slices and give each its
- * effect. A store that is away is waited for; a partition that was taken from us is dropped; one of which a record is missing
- * stands still (storage/log/continuity.ts).
+ * Main loop of the pipeline: for each assigned partition of the log, it cuts the records into slices and applies them. It waits for an
+ * unavailable store, drops a partition that was revoked, and halts one with a missing record (storage/log/continuity.ts).
  */
 import type { Logger } from 'pino';
 import { isUnavailable } from '../storage/failure.ts';
@@ -27,7 +26,7 @@ export type ProcessorOptions = {
   owner: string;
   slice_events_max: number;
   logger: Logger;
-  /** Everything is kept exactly and in memory when absent. */
+  /** If absent, all ids are in memory, exactly. */
   identities?: IdentityOptions | undefined;
 };
 
@@ -39,7 +38,7 @@ class Processor implements PartitionHandler {
   readonly #stores: Stores;
   readonly #options: ProcessorOptions;
   readonly #partitions = new Map<number, { partition: Partition; held: LogRecord[] }>();
-  /** Why they stand still: each reason is told once. */
+  /** Reason why a partition is halted; each reason is logged once. */
   readonly #stopped = new Map<number, string>();
 
   constructor(stores: Stores, options: ProcessorOptions) {
@@ -101,7 +100,7 @@ class Processor implements PartitionHandler {
     checkContinues(batch.partition, next_offset + BigInt(held.length), batch.records);
     const records = [...held, ...batch.records];
     const read_from = next_offset + BigInt(records.length);
-    // The slice that a crash left is run again whole: what is here of it waits for the rest, and nothing of it is stored.
+    // The slice that a crash left runs again as a whole. Its records wait for the missing ones, and none of them is stored yet.
     entry.held = unfinished && read_from < unfinished.to ? records : [];
     if (entry.held.length > 0 || records.length === 0) return { stored_until: next_offset, read_from };
     const bounds = { events_max: this.#options.slice_events_max, computeWork: partition.computeWork };
@@ -143,7 +142,7 @@ class Processor implements PartitionHandler {
     await this.#untilDone(batch, () => partition.write(prepared));
   }
 
-  /** Tries again while a store is away and the partition is ours; the log hears that we are alive. */
+  /** Retries while a store is unavailable and this worker owns the partition; heartbeats go to the log meanwhile. */
   async #untilDone<T>(batch: PartitionBatch, work: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       if (!batch.isOwner()) throw new FencedError(batch.partition);
@@ -160,21 +159,21 @@ class Processor implements PartitionHandler {
   }
 }
 
-/** A slice is in memory several times over: as bytes, as text, as rows on their way. */
+/** A slice is in memory several times: as bytes, as text, as rows in transit. */
 const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Corrections of one slice, which are one rebuild. */
+/** Corrections per slice; they form one rebuild. */
 const CORRECTIONS_MAX = 1_000;
 
 export type SliceBounds = {
   readonly events_max: number;
-  /** What a record may cost at worst; asked when its turn comes, because a control message before it may change it. */
+  /** Worst-case work of a record. Evaluated when the record is next, because a control message before it may change the meters. */
   readonly computeWork: (record: LogRecord) => number;
 };
 
 /**
- * Slices in order, one by one as they are taken: first what a crash left, with its own bounds. Corrections are in one slice with the
- * events around them, so that those that wait together are one rebuild; every other control message stands alone.
+ * Yields slices in order, lazily: first the slice that a crash left, with its own bounds. Corrections share a slice with the events around
+ * them, so that waiting corrections form one rebuild. Every other control message is a slice of its own.
  */
 export function* cut(
   records: readonly LogRecord[],
@@ -214,7 +213,7 @@ function belongsToSlices(record: LogRecord): boolean {
   return record.kind === 'events' || isCorrection(record);
 }
 
-/** No event is to blame for these. */
+/** Errors that no event causes. */
 function isNoEvents(error: unknown): boolean {
   return error instanceof FencedError || error instanceof SliceOrderError;
 }

@@ -1,4 +1,4 @@
-/** Which version runs, and as what, in the metrics of every process. */
+/** Version and roles of the process, for the metrics of every process. */
 import { Gauge } from 'prom-client';
 import { VERSION } from './version.ts';
 
@@ -9,7 +9,7 @@ const buildInfo = new Gauge({
 });
 buildInfo.set({ version: VERSION, node: process.versions.node }, 1);
 
-/** What there has to be at least one process of; `npm start` is all in one. */
+/** Each role needs at least one process; `npm start` has all of them. */
 export type ProcessRole = 'api' | 'pipeline' | 'scheduler';
 
 const roles = new Gauge({

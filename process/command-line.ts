@@ -1,4 +1,4 @@
-/** What was typed behind the name of a command. What is wrong with it is one line and the exit code 2, before anything is opened. */
+/** Arguments of a command. A wrong argument prints one line and exits with code 2, before anything is opened. */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 type CommandOptions = NonNullable<ParseArgsConfig['options']>;

@@ -1,4 +1,4 @@
-/** Settings that no test of this repository runs on the real thing: whoever sets one reads that at every start. */
+/** Settings that no test of this repository runs against a real system. The log warns of them at every start. */
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 

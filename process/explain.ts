@@ -1,7 +1,7 @@
-/** Errors as the last words of a process: what a person can do something about is one line, anything else keeps its stack. */
+/** Formats the error that ends a process. An error that an operator can fix is one line; any other error includes its stack. */
 import { FarthingError } from '../core/error.ts';
 
-/** How config.ts and storage/embedded begin what they have to say. */
+/** First words of the messages of config.ts and storage/embedded. */
 const FOR_PEOPLE =
   /^(configuration|((A|The) )?(built-in|data directory|file system of|stores of an earlier run|ClickHouse|Postgres|package) )/;
 

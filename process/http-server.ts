@@ -1,7 +1,6 @@
 /**
- * A server of HTTP that answers with our error record also where no handler is reached: headers that are too large, a
- * request that does not come to its end or does not say for which host it is, bytes that are no HTTP. What is sent on one connection without waiting for the
- * answers is done in turn (docs/decisions/0021-fairness.md).
+ * An HTTP server that answers with the error record also if no handler is reached: headers that are too large, an incomplete request, a
+ * missing host, bytes that are not HTTP. Requests pipelined on one connection run one after another (docs/decisions/0021-fairness.md).
  */
 import { AsyncResource } from 'node:async_hooks';
 import {
@@ -25,13 +24,13 @@ const NO_HOST = 'the header Host is missing';
 const UNEXPECTED = 'the header Expect may ask for 100-continue alone';
 
 /**
- * For longer than balancers keep a connection for the next request (60 s to 10 min): one that we close in the moment in which it is used
- * again takes a request with it, of which nobody knows whether it had its effect, and which may not be sent again for that.
+ * Longer than balancers reuse an idle connection (60 s to 10 min). If the server closes a connection at the moment of reuse, that request
+ * is lost. Its effect is unknown, so the client may not repeat it.
  */
 const IDLE_CONNECTION_MS = 620_000;
 
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
-  /** Of each connection the answer that was begun last. Most wait for it before they ask again, and for them nothing else is made. */
+  /** Response begun last on each connection. Most clients wait for it before the next request, and then need no further state. */
   const inHand = new WeakMap<Socket, ServerResponse>();
   const queues = new WeakMap<Socket, ConnectionQueue>();
   const begin = (request: IncomingMessage, response: ServerResponse, handle: RequestListener) => {
@@ -47,19 +46,19 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
     const { socket } = request;
     const before = inHand.get(socket);
     if (before === undefined || before.closed) return begin(request, response, handle);
-    // As if it had come by itself: on behalf of nobody yet, and not of whom the answer before it was for.
+    // Binds the context of this request, which has no caller yet, so it does not inherit the caller of the previous response.
     waitBehind(
       before,
       socket,
       AsyncResource.bind(() => begin(request, response, handle)),
     );
   };
-  // Node would refuse a request without Host by itself, with no word of ours.
+  // Node would reject a request without Host by itself, without the error record.
   const ours = { keepAliveTimeout: IDLE_CONNECTION_MS, requireHostHeader: false };
   const server = createServer({ ...ours, ...options }, (request, response) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
   );
-  // Emitted in the place of `request`, and not for `100-continue`, which Node answers.
+  // Node emits this event in place of `request`, except for `100-continue`, which Node answers itself.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : createRejection(417, UNEXPECTED)),
   );
@@ -68,19 +67,19 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy(error);
     const refuse = () => void socket.end(buildErrorResponse(error.code));
     if (begun === undefined || begun.closed) return refuse();
-    // What is at fault came behind a request that is whole, and the first answer is that one's.
+    // The fault came after a complete request, which gets its response first.
     if (begun.req.complete) return waitBehind(begun, socket, refuse);
-    // Half of the answer is on the line already: only breaking it off tells the caller that it is not whole.
+    // Half of the response is already sent; only closing the connection shows the client that it is incomplete.
     if (begun.headersSent) return socket.destroy(error);
     refuse();
   });
   return server;
 }
 
-/** So many wait before no more is read of a connection; Node makes requests of all that it has read, 64 KiB at a time. */
+/** Queued requests after which no more is read from a connection. Node parses all that it has read, 64 KiB at a time. */
 const WAITING_MAX = 100;
 
-/** What came on a connection while an answer was in hand. */
+/** Requests that arrive on a connection while a response is in progress. */
 class ConnectionQueue {
   private readonly waiting: (() => void)[] = [];
   private readonly socket: Socket;
@@ -90,7 +89,7 @@ class ConnectionQueue {
   constructor(socket: Socket, answerInHand: () => ServerResponse) {
     this.socket = socket;
     this.answerInHand = answerInHand;
-    // Node reads on by itself behind each request, and when a body is asked for.
+    // Node resumes reading after each request, and when a body is read.
     socket.on('resume', () => {
       if (this.isFull) socket.pause();
     });
@@ -104,7 +103,7 @@ class ConnectionQueue {
   }
 
   private readonly next = (): void => {
-    // Nobody is there to read an answer.
+    // The client is gone and reads no answer.
     if (!this.socket.writable) this.waiting.length = 0;
     this.waiting.shift()?.();
     if (this.waiting.length > 0) this.answerInHand().once('close', this.next);
@@ -115,12 +114,12 @@ class ConnectionQueue {
   };
 }
 
-/** Of HTTP/1.0 it need not be stated. */
+/** HTTP/1.0 does not require it. */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return httpVersion === '1.1' && headers.host === undefined;
 }
 
-/** A body is not waited for: whoever asked whether to send it may not do so now, and what comes next would be read as one. */
+/** The server does not wait for a body. A client that sent `Expect` may now skip its body, and its next request would be read as one. */
 function createRejection(status: number, why: string): RequestListener {
   return ({ headers }, response) => {
     const body = buildErrorBody(status, why);

@@ -1,7 +1,7 @@
 /**
- * The log: one JSON object a line on the standard output, of one shape in every process, so that whoever collects it needs one
- * rule. `level` is a name, `time` an instant in UTC, `service` and `version` say who speaks. What belongs to a tenant has its
- * `tenant_id`, what belongs to a request its `request_id`, what is traced its `trace_id`, each once.
+ * The log: one JSON object per line on standard output. All processes share one format, so a collector needs one rule. `level` is a name,
+ * `time` an instant in UTC; `service` and `version` name the source. A line has `tenant_id` if it concerns a tenant, `request_id` if a
+ * request, `trace_id` if it is traced; each occurs once.
  */
 import { format } from 'node:util';
 import { type DestinationStream, type Logger, pino } from 'pino';
@@ -30,8 +30,8 @@ function findTraceId(): { trace_id?: string } {
 }
 
 /**
- * For the first and the last words of a process, which are said at any LOG_LEVEL. What libraries write to the console comes out
- * here as well: between lines of JSON it could not be read.
+ * Logger for the first and last lines of a process, which appear at any LOG_LEVEL. It also takes over the console output of libraries,
+ * which would be unreadable between lines of JSON.
  */
 export function makeAnnouncer(service: string): Logger {
   const announcer = makeLogger({ LOG_LEVEL: 'info' }, service);

@@ -1,6 +1,6 @@
 /**
- * The HTTP port of a process. It is held from the start and answers 503 until the process is ready. A process without an
- * interface of its own (pipeline, scheduler) shows its health, its readiness and its metrics here.
+ * The HTTP port of a process. It is bound from the start and answers 503 until the process is ready. A process without an API of its own
+ * (pipeline, scheduler) serves health, readiness and metrics here.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
@@ -17,10 +17,10 @@ import { ALIVE } from './version.ts';
 export type Door = {
   /** `http://host:port` */
   readonly url: string;
-  /** The same for INTERNAL_PORT, where there is one. */
+  /** URL of INTERNAL_PORT (`http://host:port`), if it is set. */
   readonly internal_url: string | undefined;
   open(listener: RequestListener): void;
-  /** No new connections; requests in hand are answered. */
+  /** Accepts no new connections; requests in progress are answered. */
   close(): Promise<void>;
 };
 
@@ -28,7 +28,7 @@ const DRAIN_MS = 10_000;
 
 const NO_ADDRESS = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA', 'EINVAL']);
 
-/** What came in by the port that is not for the world. */
+/** Requests received on INTERNAL_PORT, which is not public. */
 const internal = new WeakSet<IncomingMessage>();
 
 export function canShowMetrics(where: Config['METRICS'], request: IncomingMessage): boolean {
@@ -86,7 +86,7 @@ function formatUrl(server: Server, host: string): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
 }
 
-/** A connection is closed as soon as nothing is asked on it any more; after the bound, those that still hold on as well. */
+/** Closes each connection as soon as it is idle; after DRAIN_MS, all remaining ones. */
 function drain(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
@@ -107,7 +107,7 @@ export function createHealthListener(stores: Stores & { readonly config: Config 
     const shown = PATHS.has(path) && (path !== '/metrics' || canShowMetrics(stores.config.METRICS, request));
     if (!shown) return sendError(response, new FarthingError('not_found', SHOWN_HERE));
     if (!READING.has(request.method ?? '')) return rejectMethod(request, response, path);
-    // What it needs of the stores is one thing, and so is what it answers: there is nothing to ask for.
+    // These operations take no parameters: their needs of the stores and their answers are fixed.
     const [unknown] = parameters;
     if (unknown !== undefined) return sendError(response, invalid(unknown, 'is no query parameter of this operation'));
     if (path === '/health') return send(response, 200, ALIVE);
@@ -120,14 +120,14 @@ const SHOWN_HERE = 'this process has /health, /ready and, where METRICS says so,
 const PATHS = new Set(['/health', '/ready', '/metrics']);
 const READING = new Set(['GET', 'HEAD']);
 
-/** Whoever asks writes the target: nothing of it may be taken for a URL that it need not be. */
+/** The client controls the target, so it is parsed as a URL only if it must be one. */
 function parseTarget(target: string): { path: string; parameters: string[] } {
   const own = target.startsWith('/') || !URL.canParse(target) ? target : toPath(new URL(target));
   const [path = '', ...rest] = own.split('?');
   return { path, parameters: [...new URLSearchParams(rest.join('?')).keys()] };
 }
 
-/** A proxy may ask for `http://host/path`. */
+/** A proxy may send `http://host/path`. */
 function toPath({ pathname, search }: URL): string {
   return `${pathname}${search}`;
 }

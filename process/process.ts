@@ -1,7 +1,6 @@
 /**
- * One process of several: opens the stores that the settings name, waits for them at the start, brings them to the schema of
- * this version (one process does it, the others wait), and ends in order when it is told to: requests first, then what
- * takes events out of the log, then what is still on its way into it, then the stores.
+ * One process of several. It opens the configured stores and waits for them at the start. One process migrates them to the schema of this
+ * version; the others wait. Shutdown runs in order: requests, consumers of the event log, producers of the event log, stores.
  */
 import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
@@ -27,25 +26,25 @@ export type ProcessServices = Stores & {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: () => Date;
-  /** Who this process is, in leases and fences. */
+  /** Identity of this process in leases and fences. */
   readonly owner: string;
 };
 
 export type ProcessPart = {
-  /** Answers requests; health and metrics alone when absent. */
+  /** Handles requests; if absent, the process serves only health and metrics. */
   readonly listener?: RequestListener;
-  /** Ends the work of this process; requests have been answered before. */
+  /** Ends the work of this process; all requests are answered before. */
   stop?(): Promise<void>;
 };
 
-/** Stores that start at the same time as we do are waited for. */
+/** How long the start waits for stores that start at the same time. */
 const STORES_WITHIN_MS = 60_000;
 /** Below the grace period of docker-compose.yml, after which the process is killed. */
 const STOP_WITHIN_MS = 25_000;
 
 type StopFunctions = (() => Promise<unknown>)[];
 
-/** The whole life of the process `name`. */
+/** Runs the process `name` from start to exit. */
 export function runProcess(name: ProcessRole, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
   const stops: StopFunctions = [];
   const announcer = makeAnnouncer(`farthing-${name}`);
@@ -118,7 +117,7 @@ async function startAll(
   return door.url;
 }
 
-/** In the opposite order of the start; what fails does not keep the others from being stopped. */
+/** In reverse order of the start; a failure does not prevent the other stops. */
 async function stopAll(stops: StopFunctions): Promise<unknown[]> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) await stop().catch((error: unknown) => failures.push(error));

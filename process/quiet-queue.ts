@@ -1,6 +1,6 @@
 /**
- * graphile-worker traces on the console what it then tells its logger, which has a level and a shape: where it was cut off while it was
- * told to stop, a hundred lines would stand around the one that says why the service ends.
+ * Removes graphile-worker's console traces, because its logger reports each of them with a level and a format. If a connection fails during
+ * shutdown, a hundred such lines would hide the one that explains why the service ends.
  */
 export function silenceQueueTraces(console: Pick<Console, 'trace'> = globalThis.console): void {
   const trace = console.trace.bind(console);

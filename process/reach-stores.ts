@@ -1,19 +1,19 @@
-/** That the stores can be used, asked before anything else: one that cannot is told by the setting that names it. */
+/** Checks first that the stores can be used; an error names the setting of the store that fails. */
 import type { Logger } from 'pino';
 import { isUnavailable } from '../storage/failure.ts';
 import { pingPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 
-/** Waits so long for a store that starts at the same time as we do. */
+/** How long to wait for a store that starts at the same time. */
 export type Patience = { readonly within_ms: number; readonly logger: Logger };
 
-/** Throws `configuration: DATABASE_URL: …` or `configuration: CLICKHOUSE_URL: …`, with what the store or the network said. */
+/** Throws `configuration: DATABASE_URL: …` or `configuration: CLICKHOUSE_URL: …`, with the message of the store or the network. */
 export async function reachStores(
   { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
   patience: Patience,
 ): Promise<void> {
   await reachStore('DATABASE_URL', () => pingPostgres(postgres), patience);
-  // A ping asks for no password.
+  // A ping does not check the password.
   await reachStore('CLICKHOUSE_URL', () => clickhouse.command({ query: 'select 1 format Null' }), patience);
 }
 
@@ -25,7 +25,7 @@ async function reachStore(setting: string, ping: () => Promise<unknown>, patienc
   }
 }
 
-/** A store that is away is asked again. */
+/** Retries while the store is unavailable. */
 export async function retryUntilReachable<Answer>(
   attempt: () => Promise<Answer>,
   { within_ms, logger }: Patience,
@@ -42,7 +42,10 @@ export async function retryUntilReachable<Answer>(
   }
 }
 
-/** In one line. Of a name with several addresses each has failed, and the first is as good as any; knex puts the statement in front. */
+/**
+ * Formats an error as one line. If a name has several addresses, each one failed, and the first error stands for all. knex puts the
+ * statement before the message.
+ */
 function formatError(error: unknown): string {
   const { message, errors } = error as Error & { errors?: Error[] };
   const [line = ''] = (message || errors?.[0]?.message || String(error)).split('\n');

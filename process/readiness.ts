@@ -1,7 +1,6 @@
 /**
- * Whether a process can do its work: each store is asked, with bounded patience. Every `/ready` answers this. What the work
- * needs decides: an API that can accept events is ready, whether ClickHouse is there or not, for a balancer that took it
- * out would lose its callers' events.
+ * Whether a process can do its work: it pings each store with a timeout. Every `/ready` returns this. Only the stores that the work needs
+ * decide. An API that can accept events is ready without ClickHouse, because a balancer that removed it would lose its callers' events.
  */
 import { runWithTimeout } from '../storage/in-time.ts';
 import { pingPostgres } from '../storage/postgres/postgres.ts';
@@ -21,7 +20,7 @@ export type Readiness = {
 export const NEEDED_FOR = {
   /** Events, and the records of the catalogue. */
   accepting: ['postgres', 'log'],
-  /** Questions about usage, and the work of the pipeline and of the scheduler. */
+  /** Usage queries, and the work of the pipeline and of the scheduler. */
   queries: ['postgres', 'clickhouse', 'log'],
 } satisfies Record<string, readonly ReadinessPart[]>;
 

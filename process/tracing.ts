@@ -1,10 +1,12 @@
-/** Traces, where the settings name a collector. Without one nothing is loaded. */
+/** Traces, if the settings name a collector. Otherwise no library is loaded. */
 import type { Config } from '../config.ts';
 import { useTracer } from '../tracing/spans.ts';
 import { makeLogger } from './logger.ts';
 import { VERSION } from './version.ts';
 
-/** Before the stores are opened: what is traced is wrapped then. Answers what ends it, last of all. */
+/**
+ * Runs before the stores are opened, because they are wrapped for tracing then. Returns the function that stops tracing, to be called last.
+ */
 export async function startTracing(config: Config, service: string): Promise<() => Promise<void>> {
   const url = getCollectorUrl(config);
   if (url === undefined) return async () => {};
@@ -30,7 +32,7 @@ export async function startTracing(config: Config, service: string): Promise<() 
   };
 }
 
-/** The one for traces is taken as it is, and the one for everything is continued, as the standard says. */
+/** The standard uses the endpoint for traces unchanged and appends a path to the general endpoint. */
 function getCollectorUrl(config: Config): string | undefined {
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = config;
   return traces ?? (all === undefined ? undefined : `${all.replace(/\/$/, '')}/v1/traces`);

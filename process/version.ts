@@ -1,4 +1,4 @@
-/** Which version runs, as package.json says it: at /health, in the metrics and in the OpenAPI document. */
+/** The running version, from package.json: for /health, the metrics and the OpenAPI document. */
 import { readFileSync } from 'node:fs';
 
 export const VERSION: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;

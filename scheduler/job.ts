@@ -1,56 +1,60 @@
 import type { DueWorkReport } from '../actions/billing/due-work.ts';
 
 /**
- * A job of the scheduler: a name, how often, and a verb. `run` gets the instant as an argument, may run twice at once in
- * any number of processes, and answers what it did in one line for the log.
+ * A scheduled job: a name, an interval, and a function. `run` gets the instant as an argument and may run twice at once in any number of
+ * processes. It returns a report, which is one line in the log.
  */
 export type ScheduledJob = {
   readonly name: string;
   readonly every_seconds: number;
-  /** `onDone` gets what was done so far, as counts, while a long run goes on. */
+  /** `onDone` gets the counts so far while a long run is in progress. */
   run(now: Date, onDone?: (done: JobReport['done']) => void): Promise<JobReport>;
-  /** Where runs leave something on its way to the next: nothing more is begun, and resolves when all that is has ended. */
+  /** For jobs whose runs leave work in flight for the next run: begins nothing more, and resolves when all of it has ended. */
   end?(): Promise<void>;
 };
 
-/** What a run of it has come to. */
+/** Result of one run. */
 export type JobReport = DueWorkReport;
 
 /**
- * Long work that a request has put into the queue, with a payload of its own. It may run twice, at once or one after the
- * other, when a worker dies; what it throws is tried again later.
+ * Long work that a request has put into the queue, with a payload of its own. If a worker dies, it may run twice, at once or one after the
+ * other. An error that it throws is retried later.
  */
 export type QueuedWork = {
   readonly name: string;
-  /** Among what it has its places; `soon` when absent. */
+  /** Lane whose slots it uses; `soon` if absent. */
   readonly lane?: WorkerLane;
-  /** Those of a tenant are done in the order in which they were asked for, each to its end: none gives its place to its own next. */
+  /** The jobs of a tenant run in the order of their requests, each to its end: none yields its slot to the tenant's next one. */
   readonly in_order?: true;
-  /** Whoever goes on first reads again what is done: its turn is no shorter than that took. */
+  /** A resumed run rereads the input that is done already; its time slice is at least as long as that takes. */
   readonly rereads_input?: true;
   run(payload: unknown, attempt: WorkAttempt): Promise<TaskOutcome>;
 };
 
 /**
- * Each has places of its own, so that nothing waits for what takes longer by its nature: what the clock asks for, and what is done in minutes;
- * what goes through all that an environment has; copies of environments, which give no place up before they end; imports of files that are here; of such as are fetched, and files of exports, which are as slow as
- * whoever sends or takes them; and of these such as have had their turn and are not done.
+ * Each lane has its own slots, so that quick work does not wait for slow work:
+ * - `soon`: scheduled jobs, and work of minutes
+ * - `long`: work on all records of an environment
+ * - `copies`: copies of environments, which yield no slot before they end
+ * - `imports`: imports of files that are already here
+ * - `fetched-imports`, `files`: imports of fetched files, and files of exports, as slow as their sender or receiver
+ * - `slow-files`: exports that were not done after their time slice
  */
 export const LANES = ['soon', 'long', 'copies', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
 export type WorkerLane = (typeof LANES)[number];
 
-/** Of these a place is held for minutes or hours, and whoever waits for one does so as is meant, as long as any of them is at work. */
+/** Jobs of these lanes hold a slot for minutes or hours. Waiting for a slot is by design while any job of the lane runs. */
 export const PATIENT_LANES: readonly WorkerLane[] = ['copies', 'fetched-imports', 'files', 'slow-files'];
 
 export type WorkAttempt = {
   /** 1 for the first. */
   readonly attempt: number;
   readonly is_last: boolean;
-  /** Given when the process is about to end and has waited for some seconds. */
+  /** Aborted when the process is about to end and has waited for some seconds. */
   readonly signal: AbortSignal;
-  /** False when its turn is over and another waits for a place of its lane; for what can be gone on with by another job. */
+  /** False if its time slice is over and another job waits for a slot of its lane; for work that another job can resume. */
   readonly mayGoOn: () => Promise<boolean>;
 };
 
-/** `failed`: it has ended without success and is not tried again. `overtaken`: a later tick does its work. */
+/** `failed`: it ended without success and is not retried. `overtaken`: a later tick does its work. */
 export type TaskOutcome = 'completed' | 'failed' | 'overtaken';

@@ -1,7 +1,7 @@
 /**
- * The clock's entrance: the table of jobs, the table of long work, and what runs them. The ticks only put into the queue
- * that it is time; what is due is decided by the database and the instant that is passed in, so that tests and the demo can
- * move time with `runOnce`. Any number of processes may run this.
+ * Entry point of the scheduler: the table of jobs, the table of queued work, and their runners. A tick only enqueues a job. The database
+ * and the instant passed in decide which records are due, so tests and the demo can move time with `runOnce`. Any number of processes may
+ * run this.
  */
 import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
@@ -82,9 +82,9 @@ export type SchedulerServices = Stores & {
 };
 
 export type Scheduler = {
-  /** No more ticks and no more jobs; resolves when what runs has ended. */
+  /** Ends ticks and jobs; resolves when all running work has ended. */
   stop(): Promise<void>;
-  /** Every job once, in the order of the table, at this instant, past the queue. */
+  /** Runs every job once, in the order of the table, at this instant, bypassing the queue. */
   runOnce(now: Date): Promise<Record<string, JobReport>>;
 };
 
@@ -93,7 +93,7 @@ const FIVE_MINUTES = 300;
 const MINUTE = 60;
 const TWO_SECONDS = 2;
 
-/** The table of jobs: one file to add, one line to list it. */
+/** The table of jobs: a new job needs one file and one line here. */
 export function createJobs(services: SchedulerServices): ScheduledJob[] {
   const {
     DAY_ROWS_AFTER_DAYS,
@@ -118,7 +118,7 @@ export function createJobs(services: SchedulerServices): ScheduledJob[] {
   ];
 }
 
-/** What tells system events on. */
+/** Jobs that deliver system events. */
 function createEventJobs(services: SchedulerServices): ScheduledJob[] {
   const { config, logger, log } = services;
   const sending = {
@@ -155,7 +155,7 @@ function createEventJobs(services: SchedulerServices): ScheduledJob[] {
   ];
 }
 
-/** The table of work that requests, and usage that arrives, put into the queue: one file to add, one line to list it. */
+/** The table of work that requests and arriving usage enqueue: new work needs one file and one line here. */
 export function createWork(
   services: SchedulerServices,
   clock: () => Date,
@@ -201,7 +201,7 @@ export function startScheduler(
   return {
     async stop() {
       await ticks.stop();
-      // A run that goes on ends with what it has on its way, and one that is over has left it here.
+      // A running job ends together with its deliveries in flight; a finished run has left its own here.
       const end = () => jobs.flatMap((job) => job.end?.() ?? []);
       await Promise.all([...end(), ...workers.map((worker) => worker.stop())]);
       await Promise.all(end());
@@ -214,7 +214,7 @@ export function startScheduler(
   };
 }
 
-/** What the queue may ask for, by name. */
+/** All tasks that the queue can run, by name. */
 export function createTasks(
   services: SchedulerServices,
   { jobs, work, clock }: { jobs: readonly ScheduledJob[]; work: readonly QueuedWork[]; clock: () => Date },
@@ -224,7 +224,7 @@ export function createTasks(
     ...work.map((each) => [each.name, workTask(each, services, listLaneNames(each, work))] as const),
   ];
   const tasks = Object.fromEntries(all);
-  // Of two with one name the queue would do one alone.
+  // With two tasks of one name the queue would run only one of them.
   if (Object.keys(tasks).length < all.length)
     throw new Error(
       `two jobs have one name: ${all
@@ -235,7 +235,7 @@ export function createTasks(
   return tasks;
 }
 
-/** Those of one lane; a worker takes none but those that it is given. */
+/** Tasks of one lane; a worker takes only the tasks that it is given. */
 function listLaneTasks(tasks: TaskList, work: readonly QueuedWork[], lane: WorkerLane): TaskList {
   const getLane = mapLanes(work);
   return Object.fromEntries(Object.entries(tasks).filter(([name]) => getLane(name) === lane));
@@ -271,7 +271,7 @@ function listLaneNames({ lane }: QueuedWork, work: readonly QueuedWork[]): strin
   return work.filter((other) => other.lane === lane).map(({ name }) => name);
 }
 
-/** `lane`: the names of all that have its places. */
+/** `lane`: names of all work that shares its slots. */
 function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
   const { logger, postgres } = services;
   return async (payload, { job, abortSignal: signal }) => {
@@ -291,7 +291,7 @@ function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly 
   };
 }
 
-/** Where tenants wait for each other, the job says in which line it stood (storage/fair-jobs.ts). */
+/** If tenants wait for each other, the payload names the job's line (storage/fair-jobs.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function runInQueue<Done>(
@@ -310,7 +310,7 @@ async function runInQueue<Done>(
   }
 }
 
-/** A request that is traced puts it beside what the work wants to know (storage/jobs.ts). */
+/** A traced request adds its `traceparent` to the payload of the work (storage/jobs.ts). */
 function traceparentIn(payload: unknown): string | undefined {
   return Traced.safeParse(payload).data?.traceparent;
 }
@@ -341,7 +341,7 @@ async function runAndReport(job: ScheduledJob, now: Date, logger: Logger): Promi
   }
 }
 
-/** `npm run scheduler`: the scheduler as a process of its own, any number of times. */
+/** `npm run scheduler`: the scheduler as a process of its own; any number may run. */
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   runProcess('scheduler', async (services) => startScheduler(services, { clock: services.clock }));
 }

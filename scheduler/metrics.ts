@@ -1,4 +1,4 @@
-/** What the scheduler tells Prometheus: never a label by tenant or record. */
+/** Prometheus metrics of the scheduler. No label names a tenant or a record. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
 import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
 import type { DeliveryResult } from '../actions/webhooks/send-delivery.ts';
@@ -39,14 +39,14 @@ const ticksFailed = new Counter({
 });
 
 export const jobMetrics = {
-  /** A series that begins with its first failure would have no increase that an alert could see. */
+  /** A series that starts at its first failure shows an alert no increase, so each starts at 0. */
   known(tasks: readonly string[]): void {
     for (const task of tasks) {
       jobs.inc({ task, outcome: 'thrown' }, 0);
       records.inc({ task, done: 'failed' }, 0);
     }
   },
-  /** Runs it, and counts how it ended. */
+  /** Runs the task, and counts its outcome. */
   async measure<Outcome extends TaskOutcome>(task: string, run: () => Promise<Outcome>): Promise<Outcome> {
     const end = seconds.startTimer({ task });
     try {
@@ -63,7 +63,7 @@ export const jobMetrics = {
   records(task: string, done: Readonly<Record<string, number>>): void {
     for (const [what, count] of Object.entries(done)) records.inc({ task, done: what }, count);
   },
-  /** Of one run: what was done so far, each time that is told, counted once. */
+  /** Returns a callback for one run. It receives cumulative counts and adds each increase once. */
   growing(task: string): (done: Readonly<Record<string, number>>) => void {
     const counted = new Map<string, number>();
     return (done) => {
@@ -83,7 +83,10 @@ export const jobMetrics = {
 
 const WAIT = 'farthing_job_wait_seconds';
 
-/** Of the queue, which all schedulers share: each tells the same. While Postgres is away there is no number, and no 0 in its place. */
+/**
+ * Measures the queue, which all schedulers share, so each reports equal values. While Postgres is unavailable there is no value, rather
+ * than 0.
+ */
 export function measureJobWaits({ postgres }: Pick<Stores, 'postgres'>, tasks: readonly WaitingTask[]): void {
   register.removeSingleMetric(WAIT);
   new Gauge({
@@ -121,7 +124,7 @@ export const webhookMetrics = {
 
 const WAITING = 'farthing_webhooks_waiting';
 
-/** While Postgres is away there is no number, and no 0 in its place. */
+/** While Postgres is unavailable there is no value, rather than 0. */
 export function measureWebhooks({ postgres }: Pick<Stores, 'postgres'>): void {
   register.removeSingleMetric(WAITING);
   new Gauge({
@@ -156,7 +159,7 @@ const auditDifferences = new Counter({
   labelNames: ['check'] as const,
   registers: [register],
 });
-// A series that begins with its first fault would have no increase that an alert could see.
+// A series that starts at its first fault shows an alert no increase, so each starts at 0.
 for (const check of CHECKS) auditDifferences.inc({ check }, 0);
 const auditedAt = new Gauge({
   name: 'farthing_audit_last_sample_seconds',

@@ -1,6 +1,4 @@
-/**
- * The clock. A tick runs nothing: it puts a job into the queue when a slot of it begins, once however many schedulers tick.
- */
+/** The clock. A tick runs nothing: it enqueues a job at the start of each slot, once for any number of schedulers. */
 import cron, { type Logger as CronLogger } from 'node-cron';
 import type { Logger } from 'pino';
 import { addTick } from '../storage/jobs.ts';
@@ -11,12 +9,12 @@ import { jobMetrics } from './metrics.ts';
 type TickServices = { readonly postgres: Database; readonly logger: Logger };
 
 export function startTicks(jobs: readonly ScheduledJob[], services: TickServices): { stop(): Promise<void> } {
-  /** By the steady clock of this process; when a slot begins is said by the database. */
+  /** Next tick of each job, by the monotonic clock of this process; the database decides when a slot begins. */
   const nextAt = new Map<string, number>();
   let adding = Promise.resolve();
   let busy = false;
 
-  // One tick a second for all jobs: an interval may be any number of seconds, which cron's own fields cannot say.
+  // One tick a second for all jobs: an interval may be any number of seconds, which cron fields cannot express.
   const tick = () => {
     if (busy) return;
     busy = true;
@@ -24,7 +22,7 @@ export function startTicks(jobs: readonly ScheduledJob[], services: TickServices
       busy = false;
     });
   };
-  // A second in which nothing was begun is made up for by the next: nobody can do anything about it, or needs to know.
+  // The next second makes up for a missed one, so an operator needs no warning.
   const ticks = cron.schedule('* * * * * *', tick, {
     suppressMissedWarning: true,
     logger: cronLogger(services.logger),
@@ -37,7 +35,7 @@ export function startTicks(jobs: readonly ScheduledJob[], services: TickServices
   };
 }
 
-/** Lines of ours, in place of coloured ones of its own. */
+/** Replaces the library's coloured lines with log lines of the service. */
 function cronLogger(logger: Logger): CronLogger {
   return {
     info: (message) => logger.debug({ part: 'ticks' }, message),

@@ -1,4 +1,4 @@
-/** How long a job has its place where others wait for it (docs/decisions/0021-fairness.md). */
+/** How long a job holds its slot while others wait for it (docs/decisions/0021-fairness.md). */
 import { hasWaiters, type JobLane } from '../storage/fair-jobs.ts';
 import type { Database } from '../storage/stores.ts';
 
@@ -6,7 +6,7 @@ const SLICE_MS = 5_000;
 
 type TimeSliceInput = {
   readonly line: JobLane;
-  /** The names of all that have its places. */
+  /** Names of all work that shares its slots. */
   readonly lane: readonly string[];
   readonly in_order?: boolean;
   readonly rereads_input?: boolean;
@@ -16,8 +16,9 @@ type TimeSliceInput = {
 };
 
 /**
- * Answers whether the job may go on. Its turn begins when it asks first: whatever it has waited for before is not its own work. When it is over and
- * nobody waits, another begins. Where what is done was read anew before, at most half of all work is that.
+ * Returns a function that answers whether the job may continue. The slice begins at the first call, because earlier waiting is not the
+ * job's own work. If it is over and no job waits, another slice begins. For work that rereads its input, at most half of all work is
+ * rereading.
  */
 export function createTimeSlice(
   database: Database,

@@ -1,7 +1,6 @@
 /**
- * Runs what is in the queue (graphile-worker). Says every few seconds that it lives, and takes the jobs of workers that
- * have stopped saying so: by itself graphile-worker would believe the lock of a killed process for four hours
- * (docs/decisions/0020-jobs.md).
+ * Runs the jobs of the queue (graphile-worker). It sends a heartbeat every few seconds and takes the jobs of workers without one. By itself
+ * graphile-worker would honour the lock of a killed process for four hours (docs/decisions/0020-jobs.md).
  */
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
@@ -14,23 +13,24 @@ import { jobMetrics } from './metrics.ts';
 
 export type Liveness = {
   readonly beat_ms: number;
-  /** A worker that was not seen for so long is dead; together with the beat this is below 15 seconds. */
+  /** A worker without a heartbeat for so long is dead; together with `beat_ms` this is below 15 seconds. */
   readonly dead_after_ms: number;
 };
 const LIVENESS: Liveness = { beat_ms: 2_500, dead_after_ms: 10_000 };
 
-/** So many jobs at once in a lane of a process; of one tenant at most one of each kind. Most of a job is waiting for the stores. */
+/** Concurrent jobs per lane of a process; per tenant at most one of each kind. A job mostly waits for the stores. */
 const JOBS_AT_ONCE = 4;
 /**
- * One listens for new jobs; on the others jobs are taken, given back and the beat is said, a statement each. A job does its work on the
- * connections of the process. With two more the lanes of two schedulers took nearly all hundred that a Postgres has by default.
+ * One connection listens for new jobs. The others take jobs, return them and send the heartbeat, one statement each. Jobs do their work on
+ * the connections of the process. With two more, the lanes of two schedulers used nearly all of the 100 connections that Postgres has by
+ * default.
  */
 const CONNECTIONS = JOBS_AT_ONCE;
 const RESTART_AFTER_MS = 1_000;
 
 export type WorkerServices = Pick<Stores, 'postgres'> & { readonly logger: Logger };
 
-/** Goes on until it is stopped: when the queue's connection is lost, it starts anew. */
+/** Runs until it is stopped: if the queue's connection is lost, it restarts. */
 export function startWorker(
   tasks: TaskList,
   { postgres, logger }: WorkerServices,
@@ -39,7 +39,7 @@ export function startWorker(
   const stopping = new AbortController();
   let runner: Runner | undefined;
   const start = async () => {
-    // Connections of its own: what an end that does not end has in hand would be missing to the next.
+    // A pool of its own: the connections of a shutdown that hangs would be missing for the next start.
     const pool = connectJobs(postgres, {
       max: CONNECTIONS,
       log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
@@ -89,7 +89,7 @@ export function startWorker(
   };
 }
 
-/** A queue that lost its database in the middle of something may wait for ever to end: nobody waits longer than this for it. */
+/** A queue that lost its database during an operation may never end; this is the longest wait for it. */
 const END_MS = 20_000;
 
 class WorkerEnding {
@@ -112,12 +112,12 @@ class WorkerEnding {
   }
 }
 
-/** So many signs of life one after the other, each of which reached the database, while no try to take a job did: each worker tries every two seconds. */
+/** Consecutive heartbeats that reached the database while every attempt to take a job failed. Each worker tries every two seconds. */
 const STUCK_BEATS = 3;
 
 /**
- * Whether jobs can be taken. graphile-worker remembers what it learns of its tasks when it begins, also that this has failed: cut off in that
- * moment it would never take a job again.
+ * Whether jobs can be taken. graphile-worker caches the result of loading its tasks at its start, also a failure. If the connection broke
+ * at that moment, it would never take a job again.
  */
 class JobFetches {
   #isFailing = false;
@@ -132,7 +132,7 @@ class JobFetches {
     this.#beats = 0;
   }
 
-  /** To be told of each sign of life; answers whether it is the one at which jobs are known to be taken no more. */
+  /** Must be called at each heartbeat; true at the one that shows that the worker is stuck. */
   isStuckSinceBeat(): boolean {
     return this.#isFailing && ++this.#beats === STUCK_BEATS;
   }
@@ -148,7 +148,7 @@ type RunOptions = {
 
 function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown, fetches }: RunOptions): Promise<Runner> {
   const events = new EventEmitter();
-  // Under this name the jobs are locked.
+  // The pool's id is the name under which the jobs are locked.
   events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => onPool(workerPool.id));
   events.on('pool:gracefulShutdown', onShutdown);
   events.on('worker:getJob:error', () => fetches.failed());
@@ -158,16 +158,16 @@ function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown, fetche
     taskList,
     parsedCronItems: [],
     concurrency: JOBS_AT_ONCE,
-    // The process drains in its own order.
+    // The process has its own order of shutdown.
     noHandleSignals: true,
     events,
     logger: queueLogger(logger),
-    // Without a delay, a job that is given back while the database is away would end the process: nobody awaits it there.
+    // Without a delay, a job that is returned while the database is unavailable would end the process, because nothing awaits that promise.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   });
 }
 
-/** What the queue says about itself. Failures of jobs are logged by the jobs, with what they were about. */
+/** Messages of the queue itself. The jobs log their own failures, with the records concerned. */
 function queueLogger(logger: Logger): QueueLogger {
   return new QueueLogger(() => (level, message, meta) => {
     if (meta?.failure) return;
@@ -176,7 +176,7 @@ function queueLogger(logger: Logger): QueueLogger {
   });
 }
 
-/** The worker's sign of life, and its look after the others. */
+/** Sends the worker's heartbeat and checks the heartbeats of the others. */
 function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: Liveness, onBeat: () => void) {
   let id: string | undefined;
   let beating = Promise.resolve();
@@ -205,7 +205,7 @@ function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: 
     async stop() {
       clearInterval(timer);
       await beating;
-      if (id !== undefined) await deleteWorker(pool, id).catch(() => undefined); // Seen or not, it is dead soon.
+      if (id !== undefined) await deleteWorker(pool, id).catch(() => undefined); // Deleted or not, the worker soon counts as dead.
     },
   };
 }

@@ -1,29 +1,35 @@
-/** In which state each alert is (docs/rules/alerts.md, "Told once"): the database says who has changed it. */
+/** The current state of each alert (docs/rules/alerts.md, "Told once"). The database decides which transaction changed a state. */
 import type { AlertType } from '../core/alert/record.ts';
 import type { AlertState } from '../core/alert/state.ts';
 import type { Scope } from '../core/scope.ts';
 import type { Milliseconds } from '../core/time/instant.ts';
 import type { Database, Transaction } from './stores.ts';
 
-/** Of what: a feature is alerted for each wallet, a group for each subscription. */
+/** A feature is alerted for each wallet, a group for each subscription. */
 export type AlertSubject = {
   readonly alert_type: AlertType;
   readonly entity_id: string;
   readonly parent_entity_id: string | null;
 };
 
-/** Advisory locks of this kind, told from those of others by this number. */
+/** First key of the advisory locks for alerts, distinct from other kinds of locks. */
 const ALERTS = 14_101;
 
-/** Until the transaction ends nobody else compares what is alerted of this: a value that was read before does not win later. */
+/** Serializes the comparisons for this id until the transaction ends, so that a value that was read earlier does not win later. */
 export async function lockAlerts(transaction: Transaction, id: string): Promise<void> {
   await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
 }
 
-/** When it is told, behind what was told before: the instant of its entry in the log, and the milliseconds of the id, which no other entry of it has. */
+/**
+ * Position of a change in the alert log: the instant of its entry, and the milliseconds of the id. `at` is never before those of
+ * the alert's earlier entries, and `ms` is always greater.
+ */
 export type AlertLogPosition = { readonly at: Date; readonly ms: Milliseconds };
 
-/** Null where it was the same before. What was never in a state was ok. `spent_from`: of spending, when the latest of the periods began that were compared. */
+/**
+ * Null if the state did not change. An alert without a row is ok. `spent_from`: for spending alerts, the latest start of the
+ * compared periods.
+ */
 export async function moveAlertState(
   transaction: Transaction,
   scope: Scope,
@@ -59,7 +65,7 @@ export async function moveAlertState(
 
 export type ReachedSpend = { readonly state: AlertState; readonly spent_from: Milliseconds };
 
-/** Of spending what has been reached, and in which periods: in those that had begun by then. Null where nothing has. */
+/** The spending level reached, with `spent_from`: the level holds for the periods that had begun by then. Null if no level is reached. */
 export async function findReachedSpend(
   database: Database,
   scope: Scope,
@@ -79,7 +85,7 @@ function toAlertStateKey(
   return { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
 }
 
-/** The states in which this is, and none of its parts: what is never mentioned is ok. */
+/** States of the alerts of this entity itself, without those of its parts. An alert without a row is ok and not listed. */
 export async function listAlertStates(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -91,12 +97,12 @@ export async function listAlertStates(
   return found.map(({ alert_status }) => alert_status);
 }
 
-/** Who begins to be watched anew begins with ok. */
+/** Without a row the alert starts as ok if it is watched again. */
 export async function deleteAlertState(transaction: Transaction, scope: Scope, alerted: AlertSubject): Promise<void> {
   await transaction('alert_states').where(toAlertStateKey(scope, alerted)).delete();
 }
 
-/** The same of many that nobody watches now, whatever they belong to. */
+/** Deletes the states of many alerts that are no longer watched, for all their parents. */
 export async function deleteAlertStates(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,

@@ -1,6 +1,6 @@
 /**
- * API keys: `sk_` or `pk_` and 26 characters of base 32, all of them random. A key is shown once and kept as its SHA-256:
- * with 128 bits of entropy a slow hash would buy nothing.
+ * API keys: `sk_` or `pk_` and 26 random characters in base 32. A key is shown once and stored as its SHA-256: with 128 bits of
+ * entropy a slow hash would add nothing.
  */
 import { hash, randomBytes } from 'node:crypto';
 import type { ApiKeyType } from '../core/access/role.ts';
@@ -22,7 +22,7 @@ export function hashApiKey(key: string): string {
   return hash('sha256', key, 'hex');
 }
 
-/** What may be shown of a key: the first 5 characters and the last 2. */
+/** Shows the first 5 characters and the last 2. */
 export function maskApiKey(key: string): string {
   return key.length < 12 ? '***' : `${key.slice(0, 5)}***${key.slice(-2)}`;
 }

@@ -1,8 +1,8 @@
 /**
- * Those who ask the same store at one time are answered by one question. Nobody waits for others to come: a question goes out
- * with all who have asked by then, and whoever asks while it is out is answered by the next one. So every answer was begun
- * after it was asked for, and the busier the service is, the fewer questions there are to a request: while some wait, the store
- * rests as long as it has worked for the others, and more come together. A slow one holds up the next of its kind, and no other.
+ * Concurrent queries of one store are batched. A query never waits for others to arrive: each batch contains all queries queued by
+ * then, and later ones go into the next batch. So every answer is read after its query was made.
+ * While queries wait, the store rests as long as it has just worked, so that batches grow with the load. A slow batch delays only
+ * its own kind.
  */
 
 import { runUnrecorded } from './cache/dependency-recorder.ts';
@@ -19,8 +19,8 @@ type QueuedQuery<Asked, Answer> = {
 const REST_MAX_MS = 60;
 
 /**
- * How many are answered by one question at most, how long what they send to the store may be together (`lengthOf` each, and one alone
- * whatever it is), and how long the store rests after one while others wait.
+ * Limits of a batch: number of queries; total length sent to the store (`measureLength` of each; a single query may exceed it); and
+ * the rest after a batch while other queries wait.
  */
 export type BatchLimits<Asked> = {
   readonly batchMax?: number;
@@ -29,7 +29,7 @@ export type BatchLimits<Asked> = {
   readonly restMax_ms?: number;
 };
 type BatchLoaderOptions<Asked> = BatchLimits<Asked> & {
-  /** All who have asked are answered, or about to be. */
+  /** Called when the queue is empty. */
   readonly onIdle?: () => void;
 };
 
@@ -43,7 +43,7 @@ export class BatchLoader<Asked, Answer> {
   #waiting: QueuedQuery<Asked, Answer>[] = [];
   #isOut = false;
 
-  /** `answerAll` answers in the order of what was asked. */
+  /** `answerAll` returns the answers in the order of the queries. */
   constructor(answerAll: LoadBatch<Asked, Answer>, options: BatchLoaderOptions<Asked> = {}) {
     const { batchMax: atOnceMax, lengthMax, measureLength: lengthOf, restMax_ms, onIdle } = options;
     this.#answerAll = answerAll;
@@ -61,7 +61,7 @@ export class BatchLoader<Asked, Answer> {
   load(queries: Asked): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query: queries, resolve, reject });
-      // Whoever asks first asks for the others, too.
+      // The first query starts the loop, which also answers the others.
       if (!this.#isOut) void runUnrecorded(() => runAsSystem(() => this.#answerWaiting()));
     });
   }
@@ -69,7 +69,7 @@ export class BatchLoader<Asked, Answer> {
   async #answerWaiting(): Promise<void> {
     this.#isOut = true;
     while (this.#waiting.length > 0) {
-      // Who is about to ask in this round of the event loop is taken along.
+      // Queries made in this tick of the event loop join the batch.
       await new Promise((resolve) => setImmediate(resolve));
       const began = performance.now();
       await this.#answerSome(this.#waiting.splice(0, this.#fitting()));
@@ -82,7 +82,7 @@ export class BatchLoader<Asked, Answer> {
     this.#onIdle?.();
   }
 
-  /** So many of those who wait go into one question. */
+  /** Number of waiting queries that fit into one batch. */
   #fitting(): number {
     let length = 0;
     const most = Math.min(this.#waiting.length, this.#batchMax);
@@ -103,7 +103,7 @@ export class BatchLoader<Asked, Answer> {
   }
 }
 
-/** One for each store, and for each key where what is asked must be alike. */
+/** One loader per store and key; queries of one batch have the same key. */
 export class KeyedBatchLoader<Store extends object, Asked, Answer> {
   readonly #answerAll: (store: Store, queries: readonly Asked[]) => Promise<readonly Answer[]>;
   readonly #limits: BatchLimits<Asked>;
@@ -121,7 +121,7 @@ export class KeyedBatchLoader<Store extends object, Asked, Answer> {
     const open = this.#getOpen(store);
     let loader = open.get(key);
     if (!loader) {
-      // Keys are many, and none is kept for long.
+      // There are many keys, so an idle loader is removed.
       const onIdle = () => void open.delete(key);
       loader = new BatchLoader((some) => this.#answerAll(store, some), { ...this.#limits, onIdle });
       open.set(key, loader);
@@ -137,17 +137,17 @@ export class KeyedBatchLoader<Store extends object, Asked, Answer> {
 }
 
 /**
- * Of what one answer is made of, so many are asked for at one time. What is asked together goes to the stores as one; an answer of
- * a thousand lines that asked for a few of them after the other took a hundred rounds of all that a question takes.
+ * Number of items that one answer requests concurrently. Concurrent requests reach the stores as one batch; an answer of a thousand
+ * lines that requested a few at a time needed a hundred round trips.
  */
 export const BATCH_SIZE_MAX = 500;
 
-/** A few read their raw events each for itself: to look first whether all of them together are few is a statement, too. */
+/** A few queries read their raw events one by one: the check whether all of them are few is a statement, too. */
 export function hasMany(questions: number): boolean {
   return questions > 16;
 }
 
-/** What `work` makes of each, so many at a time, in the order of the items; the first failure is thrown. */
+/** Runs `work` for the items, `count` at a time, and returns the results in their order. Throws the first failure. */
 export async function mapConcurrently<Item, Made>(
   count: number,
   items: readonly Item[],
@@ -164,7 +164,7 @@ export async function mapConcurrently<Item, Made>(
   try {
     await Promise.all(Array.from({ length: Math.min(count, items.length) }, worker));
   } catch (error) {
-    next = items.length; // The others begin nothing more.
+    next = items.length; // The other workers start nothing more.
     throw error;
   }
   return made;

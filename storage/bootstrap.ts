@@ -1,6 +1,6 @@
 /**
- * The first start: a tenant, an environment, a user and a key, so that the first request can be made. Every process calls
- * it at every start; a lock lets one of them do the work.
+ * First start: creates a tenant, an environment, a user and a key, so that the first request can be made. Every process calls this
+ * at every start; a lock lets one of them do the work.
  */
 import { hashApiKey, makeApiKey, maskApiKey } from './api-key.ts';
 import { EnvironmentModel } from './models/environment.ts';
@@ -15,11 +15,11 @@ export type BootstrapResult = {
   readonly tenant: TenantModel;
   readonly environment: EnvironmentModel;
   readonly user: UserModel;
-  /** The key given, or the one made at random on the first start; null when it was shown before. */
+  /** The configured key, or the random one made on the first start; null if it was shown before. */
   readonly api_key: string | null;
 };
 
-/** Any number, the same in every process. */
+/** Arbitrary, but equal in every process. */
 const LOCK = 7_155_018;
 
 export async function bootstrap(database: Database, input: { api_key?: string; now: Date }): Promise<BootstrapResult> {
@@ -35,7 +35,7 @@ export async function bootstrap(database: Database, input: { api_key?: string; n
 
 type First = Omit<BootstrapResult, 'api_key'>;
 
-/** What the first start made: the oldest of each. */
+/** The records of the first start: the oldest of each kind. */
 async function findFirst(database: Database): Promise<First | undefined> {
   const oldest = await database.raw('select id from tenants order by created_at, id limit 1');
   const id = oldest.rows[0]?.id;
@@ -57,7 +57,7 @@ async function makeFirst(database: Database, now: Date): Promise<First> {
   return { tenant, environment: environments[0]!, user };
 }
 
-/** A key that was revoked stays revoked: the setting is not a way to bring it back. */
+/** A revoked key stays revoked: the setting cannot restore it. */
 async function allowKey(database: Database, given: First & { api_key: string; now: Date }): Promise<void> {
   const { tenant, environment, user, api_key, now } = given;
   const key_hash = hashApiKey(api_key);

@@ -1,16 +1,16 @@
 /**
- * Work in a transaction that ends when its signal says so. Without this a statement that waits for a lock, or a process
- * that has been frozen, would hold the transaction's locks for as long as it likes.
+ * Work in a transaction that ends when its signal aborts. Without this, a statement that waits for a lock, or a frozen process,
+ * would hold the transaction's locks without limit.
  */
 import type { Database } from './stores.ts';
 
 export type TransactionLimit = {
   readonly signal: AbortSignal;
-  /** How long the signal gives at most: the server ends the transaction by itself when this process cannot. */
+  /** Longest time until the signal aborts. The server ends the transaction itself after that, if this process cannot. */
   readonly timeout_ms: number;
 };
 
-/** Rejects with the signal's reason; what `work` still does then finds its transaction closed. */
+/** Rejects with the signal's reason. If `work` continues after that, its transaction is closed. */
 export async function runBounded<Result>(
   { postgres, transaction }: { postgres: Database; transaction: Database },
   { signal, timeout_ms }: TransactionLimit,
@@ -26,8 +26,8 @@ export async function runBounded<Result>(
   try {
     return await Promise.race([work(), over.promise]);
   } catch (error) {
-    // Still inside of the transaction, so the connection is ours: end the statement that the rollback would wait for. If
-    // this fails too, the timeout of the statement ends it.
+    // Inside the transaction the connection is still ours: cancel the statement that the rollback would wait for. If this fails
+    // too, the statement timeout ends it.
     if (signal.aborted) await postgres.raw('select pg_cancel_backend(?)', [rows[0].pid]).catch(() => undefined);
     throw error;
   } finally {

@@ -1,10 +1,10 @@
-/** Whose alerts the clock looks at: every customer of whom something is watched (docs/rules/alerts.md, "When it is looked"). */
+/** Customers whose alerts the clock checks: those with anything watched (docs/rules/alerts.md, "When it is looked"). */
 import type { Scope } from '../core/scope.ts';
 import { type DueQuery, type DueRecord, type Instant, listRoundRobin, narrowToEnvironments } from './due-billing.ts';
 import { isSelfFilling } from './due-wallets.ts';
 import type { Database } from './stores.ts';
 
-/** Of an active wallet `w`: by its own settings, by a feature, or, where it has none of its own, by the setting of its environment. */
+/** An active wallet `w` is watched by its own settings, by a feature, or, without own settings, by the setting of its environment. */
 export const IS_WALLET_WATCHED = `
   w.wallet_status = 'active' and w.status = 'published'
   and ((w.alert_settings ->> 'alert_enabled') = 'true'
@@ -17,7 +17,7 @@ export const IS_WALLET_WATCHED = `
             and g.key = 'wallet_balance_alert_config' and g.status = 'published'
             and (g.value ->> 'alert_enabled') = 'true'))`;
 
-/** Of a subscription: that something grants it bit by bit what it has. */
+/** Whether the subscription in `row` has entitlement grants with a quota. */
 export const hasGrants = (row: string) => `exists (
   select from subscriptions granted join entitlements grants using (tenant_id, environment_id)
    where granted.tenant_id = ${row}.tenant_id and granted.environment_id = ${row}.environment_id and granted.id = ${row}.id
@@ -41,7 +41,7 @@ const WATCHED = `(
                 and w.customer_id = customers.id
                 and ${IS_WALLET_WATCHED}))`;
 
-/** Whether anything is watched in an environment: grants, spending, or the balances of wallets by a setting, a wallet's or a feature's. */
+/** Whether an environment watches anything: grants, spending, or wallet balances by a setting, a wallet or a feature. */
 const IS_WATCHED = `
   exists (select from entitlements g where g.tenant_id = e.tenant_id and g.environment_id = e.environment_id
              and g.status = 'published' and g.grant_quota is not null)
@@ -54,11 +54,11 @@ const IS_WATCHED = `
   or exists (select from settings s where s.tenant_id = e.tenant_id and s.environment_id = e.environment_id
                 and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
 
-/** A wallet fills itself: its balance is looked at, too, though nobody is told. */
+/** The balance of a wallet with automatic top-up is checked, too, though no alert is sent. */
 const OR_FILLS = `
   or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id and ${isSelfFilling('w')})`;
 
-/** The instant that is given, where anything is watched in this environment. */
+/** Returns `from` if anything is watched in this environment. */
 export function nextAlertCheck(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -70,7 +70,10 @@ export function nextAlertCheck(
   );
 }
 
-/** Those of these environments in which anything is, each as `tenant environment`: a look at four indexes, or five. `or_fills`: or a wallet fills itself. */
+/**
+ * The watched environments among `scopes`, each as `tenant environment`: four index lookups, or five. `or_fills` includes
+ * environments with wallets that top up automatically.
+ */
 export async function listWatchedScopes(
   database: Database,
   scopes: readonly Scope[],
@@ -85,7 +88,7 @@ export async function listWatchedScopes(
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
 }
 
-/** When the next period begins, after `from`, of those of this environment of whose spending something has been reached: it is spent no more then. */
+/** Earliest end after `from` of a current period whose spending reached a level. The next period begins there, with nothing spent. */
 export async function findNextPeriodAfterReached(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -110,20 +113,23 @@ export async function listCustomersToAlert(database: Database, filter: DueQuery)
   return listRoundRobin(database, narrowToEnvironments(due, 'customers', filter), { by: ['created_at'], ...filter });
 }
 
-/** The external ids of those of this environment, and of those who take part in their subscriptions or whose usage they pay. */
+/**
+ * External ids of all customers of the environment if anything is watched in it: members of a subscription and customers whose
+ * usage another pays count, too.
+ */
 export async function listExternalIdsToAlert(
   database: Database,
   { tenant_id, environment_id }: Scope,
 ): Promise<readonly string[]> {
   if ((await listWatchedScopes(database, [{ tenant_id, environment_id }])).size === 0) return [];
-  // In an environment that is lived through by a clock anybody's usage may be somebody's spending.
+  // If a test clock drives the environment, usage of any customer can be spending of another.
   const all: { external_id: string }[] = await database('customers')
     .where({ tenant_id, environment_id, status: 'published' })
     .select('external_id');
   return all.map(({ external_id }) => external_id);
 }
 
-/** Who watches balances in the environment of a wallet beside its own settings: its setting, and features. */
+/** Whether the environment watches wallet balances, besides the wallets' own settings: by its setting, and by features. */
 export async function loadBalanceWatchers(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -140,7 +146,7 @@ export async function loadBalanceWatchers(
   return rows[0];
 }
 
-/** The features with levels that whoever has this wallet pays for: those that a line of a living subscription measures. */
+/** Features with alert levels that the customer of this wallet pays for: measured by a line of an active or trialing subscription. */
 export async function listWatchedFeatures(
   database: Database,
   { tenant_id, environment_id, customer_id, currency }: Scope & { customer_id: string; currency: string },

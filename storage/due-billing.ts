@@ -1,8 +1,8 @@
 /**
- * What is due by the clock: subscriptions with a period that is over or an opening that has come, drafts that have rested. The
- * scheduler asks across all tenants, but for environments that have a clock of their own; whoever advances such a clock asks of
- * that environment alone, and when the next is due there. The answers are only candidates; whoever acts on one takes its lock and
- * looks again.
+ * Billing work that is due by the clock: subscriptions with a period that is over or an opening that has come, and drafts after
+ * their delay. The scheduler queries all tenants, except environments with a test clock. The advance of a clock queries its
+ * environment alone, and the next due instant there.
+ * The results are only candidates: the worker locks a record and checks it again.
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
@@ -10,21 +10,24 @@ import type { Database } from './stores.ts';
 
 export type DueRecord = Scope & { readonly id: string };
 
-/** Of which environments: of one that has a clock, or, without a word, of all that have none. */
+/** The environment with a clock that is being advanced; without `only`, all environments that have no clock. */
 export type DueEnvironments = { readonly only?: Scope | undefined };
 
-/** So many at most are answered before it is asked anew who is due: that long whoever falls due meanwhile waits for the others. */
+/** Maximum number of records per query. A record that becomes due meanwhile waits for that many. */
 const ROUND = 100;
-/** Of drafts, which become final by the hundred: each answer sorts all that are due, which of twenty thousand takes as long as what is done of it. */
+/**
+ * For drafts, which are finalized by the hundred: each query sorts all that are due, and for twenty thousand that takes as long as
+ * the work itself.
+ */
 const DRAFT_BATCH_SIZE = 1000;
 
-/** Of what is due, what this run has not left: it goes on with the next. */
+/** Excludes `left`: the records that this run could not finish. The run continues with the others. */
 export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
-/** They have no invoices of their own: their period moves on with that of their parent. */
+/** These have no invoices of their own; their period advances with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
-/** What ends before their parent moves them on: only the own end of who takes part, for the rest is the parent's. */
+/** Columns that end them before their parent advances them: for a member only its own end; the other instants are the parent's. */
 const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
   ['INHERITED', ['end_date']],
   ['grouped_invoicing', ['cancel_at', 'end_date']],
@@ -32,7 +35,7 @@ const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])
 const UNPAID = { subscription_status: 'incomplete', status: 'published' };
 const DRAFT = { invoice_status: 'DRAFT', status: 'published' };
 
-/** The next to be billed, those first whose period ended first. */
+/** Next subscriptions to bill, earliest period end first. */
 export async function listDueSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -57,7 +60,7 @@ export async function listDueSubscriptions(
   });
 }
 
-/** What broke at the end of their period is tried again when its time has come; an advance of a clock, which has its own tries, does it with each. */
+/** A failed period end is retried when its retry is due. The advance of a clock has its own retries and tries it each time. */
 function triedLater(database: Database, now: Date): Knex.QueryBuilder {
   return database('subscription_schedules as schedule')
     .whereRaw('schedule.subscription_id = subscriptions.id')
@@ -65,7 +68,7 @@ function triedLater(database: Database, now: Date): Knex.QueryBuilder {
     .where('schedule.next_attempt_at', '>', now);
 }
 
-/** Whose running period may have reached its threshold: all that have one. */
+/** Subscriptions with a threshold: the current period of each may have reached it. */
 export async function listThresholdSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -80,7 +83,7 @@ export async function listThresholdSubscriptions(
   });
 }
 
-/** The customers, by their external ids, of those of this environment that may reach one. */
+/** External ids of the customers of this environment whose subscriptions have a threshold. */
 export async function listThresholdCustomers(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -98,7 +101,7 @@ export async function listThresholdCustomers(
   return found.map(({ external_id }) => external_id);
 }
 
-/** When the first of this environment begins, ends a period, or ends itself. */
+/** Earliest instant in this environment at which a subscription opens, ends a period, or ends itself. */
 export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
   const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
@@ -111,7 +114,7 @@ export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   ]);
 }
 
-/** The next that were never paid for, and whose end has come. */
+/** Next subscriptions that were never paid for and whose end has come. */
 export async function listDueUnpaidSubscriptions(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -128,13 +131,13 @@ export async function listDueUnpaidSubscriptions(
   });
 }
 
-/** When the first of this environment that was never paid for ends. */
+/** Earliest end of a subscription of this environment that was never paid for. */
 export function nextUnpaidEnd(database: Database, scope: Scope): Instant {
   const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
   return buildEarliestQuery(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
 }
 
-/** The instant that is given, where somebody of this environment may reach a threshold. */
+/** Returns `from` if a subscription of this environment can reach a threshold. */
 export function nextThresholdCheck(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -148,8 +151,8 @@ export function nextThresholdCheck(
 }
 
 /**
- * The next drafts to become final, those first that have rested longest; of what was computed at one instant in an order that is
- * the same whenever the same has happened, for invoices get their numbers in it.
+ * Next drafts to finalize, longest waiting first. Drafts computed at one instant come in a reproducible order, because invoices get
+ * their numbers in it.
  */
 export async function listDueDrafts(
   database: Database,
@@ -164,7 +167,7 @@ export async function listDueDrafts(
   });
 }
 
-/** Which of these are to become final still, for who holds them. */
+/** Which of these drafts are still due; the caller holds their locks. */
 export async function findDueDrafts(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
@@ -181,7 +184,7 @@ export async function findDueDrafts(
 
 type DueDraftsQuery = { readonly now: Date; readonly delay_seconds: number; readonly environments: DueEnvironments };
 
-/** In an object, for a query that is awaited is asked. */
+/** Wrapped in an object, because an awaited query builder runs. */
 async function buildDueDraftsQuery(
   database: Database,
   { now, delay_seconds, environments: whom }: DueDraftsQuery,
@@ -209,7 +212,7 @@ async function buildDueDraftsQuery(
   return { drafts: due };
 }
 
-/** When the draft of this environment has rested that has done so longest. */
+/** When the first draft of this environment has waited for its delay. */
 export function nextDraftRested(
   database: Database,
   scope: Scope,
@@ -230,13 +233,13 @@ export function nextDraftRested(
   return database.raw('least(? + ?, ?)', [computed, delay, early as never]);
 }
 
-/** A draft that somebody wrote for a period that was not over: it rests until that is, for what it is computed from comes until then. */
+/** A draft written on request before its period was over: it waits until the period ends, because its usage arrives until then. */
 const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
   and last_computed_at is not null and last_computed_at < period_end`;
 
 const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
 
-/** Of the environments whose setting says how long their drafts rest. */
+/** Environments whose setting defines their own finalization delay. */
 function ownDelays(database: Database, environments: DueEnvironments): Promise<(Scope & { seconds: number })[]> {
   const seconds = database.raw(`${OWN_DELAY} as seconds`);
   return withOwnDelay(database, environments).select('tenant_id', 'environment_id', seconds) as never;
@@ -249,7 +252,7 @@ function withOwnDelay(database: Database, { only }: DueEnvironments): Knex.Query
   return only ? set.where({ tenant_id: only.tenant_id, environment_id: only.environment_id }) : set;
 }
 
-/** Narrows a question about a table to the environments that are meant. */
+/** Narrows a query of `table` to the environments of `only`, or to all without a clock. */
 export function narrowToEnvironments(
   query: Knex.QueryBuilder,
   table: string,
@@ -265,7 +268,7 @@ export function narrowToEnvironments(
   });
 }
 
-/** Tenants take turns, so that however much is due of one the others have their invoices. */
+/** Tenants alternate, so that a tenant with much due work does not delay the others. */
 export async function listRoundRobin(
   database: Database,
   due: Knex.QueryBuilder,
@@ -281,10 +284,10 @@ export async function listRoundRobin(
     .select('id', 'tenant_id', 'environment_id');
 }
 
-/** When something is due next: a value of a statement that may ask for several; null where nothing is. */
+/** Next due instant: an expression that one statement can combine with others; null if nothing is due. */
 export type Instant = Knex.Raw<unknown>;
 
-/** These, in one statement. */
+/** Loads these instants in one statement. */
 export async function loadInstants(database: Database, filter: readonly Instant[]): Promise<(Date | null)[]> {
   const columns = filter.map((instant, index) => database.raw('? as ??', [instant, `due_${index}`]));
   const [row = {}]: Record<string, string | null>[] = await database.select(columns);
@@ -296,7 +299,7 @@ export async function loadInstants(database: Database, filter: readonly Instant[
 
 type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
 
-/** The earliest instant of an environment in any of these columns, each found by an index of its own. */
+/** Earliest instant of an environment in any of these columns, each found by its own index. */
 export function buildEarliestQuery(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -306,7 +309,7 @@ export function buildEarliestQuery(
   return buildLeast(database, firsts);
 }
 
-/** Postgres' least passes over what is null. */
+/** `least` of Postgres ignores nulls. */
 function buildLeast(database: Database, instants: readonly (Instant | Knex.QueryBuilder)[]): Instant {
   return database.raw(`least(${instants.map(() => '?').join(', ')})`, instants as never);
 }

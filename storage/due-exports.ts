@@ -1,4 +1,7 @@
-/** Files of schedules whose time is over, and those that an advance of a clock waits for (docs/rules/exports.md, "By the clock of an environment"). */
+/**
+ * Files of export schedules that are due, and those that the advance of a clock waits for (docs/rules/exports.md, "By the clock of
+ * an environment").
+ */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
 import {
@@ -13,7 +16,10 @@ import type { Database } from './stores.ts';
 
 const ENABLED = { enabled: true, status: 'published' };
 
-/** Those whose next range was over at this instant: of each tenant in turn, so that none waits for who has many to catch up; of one, who waits longest comes first. */
+/**
+ * Schedules whose next range was over at this instant. Tenants alternate, so that none waits for one with many files to catch up;
+ * within a tenant the longest waiting comes first.
+ */
 export async function listDueScheduledTasks(
   database: Database,
   { over_at, limit, ...filter }: DueQuery & { over_at: Date; limit: number },
@@ -26,7 +32,7 @@ export async function listDueScheduledTasks(
   });
 }
 
-/** When the next file of this environment is due; or now, where one is being written. */
+/** When the next file of this environment is due; `from` if one is being written. */
 export function nextExportDue(
   database: Database,
   scope: Scope,
@@ -42,27 +48,30 @@ export function nextExportDue(
 
 const EXPORT = 'ExecuteExportWorkflow';
 
-/** Files of which something is still to be done, with the runs that do it. */
+/** Unfinished files with the runs that write them. */
 const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_runs ${run}
      on ${run}.tenant_id = ${task}.tenant_id and ${run}.environment_id = ${task}.environment_id and ${run}.id = ${task}.workflow_id
         and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
 const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
 
-/** By the machine, from when it was put into the queue. */
+/** By the machine's clock, since the job was enqueued. */
 const PATIENCE = `interval '10 minutes'`;
 
 /**
- * What three tries could not write, seconds apart, or one not in its turn, may take as long as its store likes; and so may what has had no
- * turn for long, for tenants wait for each other's stores.
+ * The advance does not wait for a file after three failed tries, seconds apart, or after it moved to the slow queue: its store may
+ * take any time. A file that has waited long for its turn is excluded, too, because tenants wait for each other's stores.
  */
 const PUT_OFF = (run: string) =>
   `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'
     or exists (select from graphile_worker.jobs job where job.key = ${run}.run_id and job.created_at < now() - ${PATIENCE}))`;
 
-/** Of a schedule, and which records it has is not decided: it would have what comes while the clock goes on. */
+/** A file of a schedule whose records are not fixed yet: it would include records that arrive while the clock advances. */
 const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is null)`;
 
-/** Whether a file is being written; of a schedule that has one that is put off none is waited for, once it is decided what they have. */
+/**
+ * Whether a file is being written. If a schedule has a file that is put off, none of its files is waited for after their records
+ * are fixed.
+ */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(
     `exists (select from ${UNFINISHED('t', 'w')}
@@ -76,7 +85,7 @@ function isWriting(database: Database, { tenant_id, environment_id }: Scope): Kn
   );
 }
 
-/** What is to end before the clock advances. */
+/** A running workflow that must end before the clock advances. */
 export async function findRunningWorkflow(
   database: Database,
   scope: Scope,

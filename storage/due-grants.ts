@@ -1,4 +1,4 @@
-/** Which credit grants are due by the clock, and which are to come. */
+/** Credit grants that are due by the clock, and upcoming ones. */
 import { OPEN_APPLICATIONS } from '../core/credit-grant/application.ts';
 import type { Scope } from '../core/scope.ts';
 import {
@@ -13,12 +13,13 @@ import { CreditGrantApplicationModel } from './models/credit-grant-application.t
 import { SubscriptionModel } from './models/subscription.ts';
 import type { Database } from './stores.ts';
 
-// As literals: the indexes of what is due have the same words, and a parameter would not be known to be one of them.
+// As literals: the partial indexes contain the same text, and the planner would not match a parameter with it.
 const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
 
 /**
- * What a subscription will be in a period is not known while it is to end before, is to begin, or to get another plan: the bill decides it, which may wait
- * for usage. What is neither active nor in its trial waits for nothing, and what is the subscription's own not for another plan: that may fail for long.
+ * While a subscription is to end, to begin or to change its plan before a period, its state in the period is not known: the bill
+ * decides it, which may wait for usage. A subscription that is neither active nor trialing waits for nothing. The subscription's
+ * own grants do not wait for a plan change, which may fail for long.
  */
 const DECIDED = `exists (select from subscriptions s
    where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id
@@ -34,7 +35,7 @@ const DECIDED = `exists (select from subscriptions s
                                    where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = s.tenant_id
                                      and g.environment_id = s.environment_id and g.scope <> 'SUBSCRIPTION')))))`;
 
-/** The next applications, those first that have waited longest. */
+/** Next applications, longest waiting first. */
 export async function listDueGrants(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -46,7 +47,7 @@ export async function listDueGrants(
   });
 }
 
-/** The next of a subscription that this transaction holds; it is held, too. */
+/** Locks and returns the next due application of a subscription that this transaction has locked. */
 export async function lockDueGrant(
   transaction: Database,
   scope: Scope,
@@ -62,7 +63,7 @@ export async function lockDueGrant(
   return due;
 }
 
-/** When the first of this environment is. */
+/** Earliest instant at which an application of this environment is due. */
 export function nextGrantDue(database: Database, scope: Scope): Instant {
   return buildEarliestQuery(database, scope, {
     of: () => database('credit_grant_applications').whereRaw(OPEN),
@@ -70,7 +71,7 @@ export function nextGrantDue(database: Database, scope: Scope): Instant {
   });
 }
 
-/** What a plan grants for a period that begins with another plan, or behind it, is not given. */
+/** A plan's grant is not applied to a period that begins with or after a change to another plan. */
 const IS_GRANTED_BY_ENDING_PLAN = `exists (select from credit_grants g join subscription_schedules x
      on x.tenant_id = g.tenant_id and x.environment_id = g.environment_id
    where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = credit_grant_applications.tenant_id
@@ -79,7 +80,7 @@ const IS_GRANTED_BY_ENDING_PLAN = `exists (select from credit_grants g join subs
      and x.configuration ->> 'target_plan_id' <> g.plan_id
      and x.scheduled_at <= credit_grant_applications.period_start)`;
 
-/** Those of the subscription, or of the customer's, that are to come before it ends, or gets another plan; the next first. */
+/** Upcoming applications of the subscription, or of the customer's subscriptions, before it ends or changes its plan; earliest first. */
 export function buildUpcomingGrantsQuery(
   scope: Scope,
   of: { readonly subscription_id: string } | { readonly customer_id: string },

@@ -1,4 +1,4 @@
-/** Subscriptions that have ended, and whose late usage is to be looked at (storage/progress/late-usage.ts). */
+/** Ended subscriptions whose late usage is to be checked (storage/progress/late-usage.ts). */
 import type { Scope } from '../core/scope.ts';
 import {
   buildEarliestQuery,
@@ -10,7 +10,7 @@ import {
 } from './due-billing.ts';
 import type { Database } from './stores.ts';
 
-/** Those first that have waited longest. */
+/** Longest waiting first. */
 export async function listDueLateUsage(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -19,12 +19,15 @@ export async function listDueLateUsage(
   return listRoundRobin(database, narrowToEnvironments(due, 'late', filter), { by: ['due_at'], ...filter });
 }
 
-/** When the first of this environment is to be looked at. */
+/** Earliest instant at which late usage of this environment is to be checked. */
 export function nextLateUsage(database: Database, scope: Scope): Instant {
   return buildEarliestQuery(database, scope, { of: () => buildDueQuery(database), columns: ['due_at'] });
 }
 
-/** A draft takes in what has come by itself: who has one, or stands on one of its parent, waits until it is final. */
+/**
+ * A draft includes late usage by itself: a subscription with a draft, or with a line on a draft of its parent, waits until that is
+ * final.
+ */
 function buildDueQuery(database: Database) {
   const late_usage = database('late_usage as told')
     .join('subscriptions as ended', {

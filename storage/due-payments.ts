@@ -1,6 +1,6 @@
 /**
- * What is due of payments by the clock: those to be tried, or asked after; invoices that are overdue; and those that have waited for
- * their money longer than the setting of the environment has patience (docs/rules/payments.md).
+ * Payment work that is due by the clock: payments to process or to query again, overdue invoices, and invoices that are past the
+ * grace period of their environment (docs/rules/payments.md).
  */
 import type { Knex } from 'knex';
 import { OPEN_SUBSCRIPTIONS } from '../core/payment/schedule.ts';
@@ -17,7 +17,7 @@ import {
 import { joinBatch } from './models/batched.ts';
 import type { Database } from './stores.ts';
 
-/** The next that are to be tried, or asked after. */
+/** Next payments to process or to query at the provider. */
 export async function listDuePayments(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -29,7 +29,7 @@ export async function listDuePayments(
   });
 }
 
-/** When the first of this environment is. */
+/** Earliest instant at which a payment of this environment is due. */
 export function nextPaymentDue(database: Database, scope: Scope): Instant {
   const open = () => database('payments').where('status', 'published');
   return buildEarliestQuery(database, scope, { of: open, columns: ['next_attempt_at'] });
@@ -41,7 +41,7 @@ function buildUnpublishedOverdueQuery(database: Database): Knex.QueryBuilder {
   return database('invoices').where(UNPAID).where('amount_remaining', '>', 0).whereNull('overdue_told_at');
 }
 
-/** Those whose due date has passed, and of which that was not told. */
+/** Invoices whose due date has passed and for which no overdue event was published. */
 export async function listOverdueInvoices(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -50,7 +50,7 @@ export async function listOverdueInvoices(
   return listRoundRobin(database, narrowToEnvironments(due, 'invoices', filter), { by: ['due_date'], ...filter });
 }
 
-/** The instant behind the first due date of this environment. */
+/** One millisecond after the earliest due date of this environment. */
 export function nextOverdue(database: Database, scope: Scope): Instant {
   const due = buildEarliestQuery(database, scope, {
     of: () => buildUnpublishedOverdueQuery(database),
@@ -60,8 +60,8 @@ export function nextOverdue(database: Database, scope: Scope): Instant {
 }
 
 /**
- * That it was told is no change of the invoice, so it has no new version. False where it was told before. Of several who ask side by side
- * in one statement.
+ * Publishing is no change of the invoice, so its version stays. False if it was published before. Concurrent calls of a transaction
+ * run as one statement.
  */
 export function markOverduePublished(
   transaction: Database,
@@ -80,13 +80,13 @@ export function markOverduePublished(
   });
 }
 
-/** Of a subscription that goes on. */
+/** Unpaid invoices of open subscriptions. */
 function buildUnpaidQuery(database: Database): Knex.QueryBuilder {
   return (
     database('invoices')
       .where(UNPAID)
       .where('amount_remaining', '>', 0)
-      // A charge that is on its way may pay it.
+      // A charge in process may pay it.
       .whereNot('payment_status', 'PROCESSING')
       .whereExists((subscription) => {
         void subscription
@@ -101,7 +101,7 @@ function buildUnpaidQuery(database: Database): Knex.QueryBuilder {
   );
 }
 
-/** Until when patience lasts, where a row of `settings` says that it ends. */
+/** Grace period from a row of `settings` that ends it. */
 const PATIENCE = `make_interval(days => coalesce((settings.value ->> 'grace_period_days')::int, ?))`;
 const DEFAULT_DAYS = SETTINGS.subscription_config.default.grace_period_days;
 
@@ -112,7 +112,7 @@ function buildAutoCancellationQuery(settings: Knex.QueryBuilder): Knex.QueryBuil
     .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`);
 }
 
-/** Since when an invoice waits for its money: nobody can pay one before it is final, whose due date may have passed by then. */
+/** Start of the grace period: an invoice cannot be paid before it is final, and its due date may have passed by then. */
 const WAITS_SINCE = 'greatest(invoices.due_date, invoices.finalized_at)';
 
 function buildPastGracePeriodQuery(database: Database, now: Date): Knex.QueryBuilder {
@@ -126,7 +126,7 @@ function buildPastGracePeriodQuery(database: Database, now: Date): Knex.QueryBui
     });
 }
 
-/** Invoices that have waited for their money longer than the setting of their environment allows, where that is on. */
+/** Invoices that are unpaid for longer than the grace period, if the setting of their environment cancels automatically. */
 export async function listInvoicesPastGracePeriod(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -135,7 +135,7 @@ export async function listInvoicesPastGracePeriod(
   return listRoundRobin(database, narrowToEnvironments(due, 'invoices', filter), { by: ['due_date'], ...filter });
 }
 
-/** Whether this one still has, for who holds it and its subscription. */
+/** Whether this invoice still is past its grace period; the caller has locked it and its subscription. */
 export async function isPastGracePeriod(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
@@ -146,7 +146,7 @@ export async function isPastGracePeriod(
   return still !== undefined;
 }
 
-/** When the first of this environment will have. */
+/** Earliest end of a grace period in this environment. */
 export function nextGracePeriodEnd(database: Database, scope: Scope): Instant {
   const { tenant_id, environment_id } = scope;
   const first = buildUnpaidQuery(database)

@@ -1,4 +1,4 @@
-/** Reservations whose time is over, and those that were committed by who has ended before the log had their events. */
+/** Expired reservations, and committed ones whose process ended before the log had their events. */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
 import {
@@ -15,7 +15,7 @@ function buildHeldReservationsQuery(database: Database): Knex.QueryBuilder {
   return database('reservations').where({ reservation_status: 'held' });
 }
 
-/** Those that expired first. */
+/** Earliest expiry first. */
 export async function listExpiredReservations(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -30,7 +30,7 @@ export async function listUnsentReservations(database: Database, filter: DueQuer
   return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['ended_at'], ...filter });
 }
 
-/** When the first of this environment expires, or now, where events are to be sent. */
+/** Earliest expiry in this environment, or `from` if events are still to be sent. */
 export function nextReservationDue(database: Database, scope: Scope, { from }: { from: Date }): Instant {
   const { tenant_id, environment_id } = scope;
   const expiry = buildEarliestQuery(database, scope, {

@@ -1,6 +1,6 @@
 /**
- * What is due of wallets by the clock: credits that have expired, and wallets that fill themselves. Credits that an invoice may still use are
- * not due (docs/rules/wallets.md, "Expiry").
+ * Wallet work that is due by the clock: expired credits, and automatic top-ups. Credits that an invoice may still use are not due
+ * (docs/rules/wallets.md, "Expiry").
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
@@ -15,8 +15,8 @@ import {
 import type { Database } from './stores.ts';
 
 /**
- * The invoice of a period that ended before they did uses them, at whatever instant it is made, or a postpaid wallet pays it with them; and so does a
- * reservation that is charged at an expiry before theirs.
+ * Credits that nothing can still use. An invoice of a period that ended before their expiry uses them, whenever it is created. A
+ * postpaid wallet pays such an invoice with them. A reservation that is charged at an earlier expiry uses them, too.
  */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id
@@ -46,14 +46,16 @@ function unused(database: Database): Knex.QueryBuilder {
     );
 }
 
-/** A void invoice may be billed again, with the credits that it has given back: they wait for it until the period in which it was voided is over. */
+/**
+ * A void invoice may be billed again with the credits that it returned. They stay available until the end of the period in which it
+ * was voided.
+ */
 const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid_credits_applied > 0
   and exists (select from subscriptions s where s.id = i.subscription_id and s.tenant_id = i.tenant_id
                  and s.environment_id = i.environment_id and s.status = 'published'
                  and s.subscription_status in ('active', 'trialing') and s.current_period_end > i.voided_at
                  and s.current_period_start <= i.voided_at)`;
 
-/** The next lots that have expired. */
 export async function listExpiredLots(
   database: Database,
   { now, ...filter }: DueQuery & { now: Date },
@@ -65,7 +67,7 @@ export async function listExpiredLots(
   });
 }
 
-/** Whether this one is still: for who holds its wallet, and takes it. */
+/** Whether this lot is still expired; the caller has locked its wallet. */
 export async function isExpiredLot(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -78,13 +80,13 @@ export async function isExpiredLot(
   return found.length > 0;
 }
 
-/** The instant behind the first expiry of this environment. */
+/** One millisecond after the earliest expiry of this environment. */
 export function nextExpiry(database: Database, scope: Scope): Instant {
   const due = buildEarliestQuery(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
   return database.raw(`? + interval '1 millisecond'`, [due]);
 }
 
-/** Of a wallet of this name in a statement. */
+/** `wallet` is the name of the wallet's row in the statement. */
 export const isSelfFilling = (wallet: string) =>
   `${wallet}.status = 'published' and ${wallet}.wallet_status = 'active'
    and ${wallet}.auto_topup is not null and (${wallet}.auto_topup ->> 'enabled')::boolean`;
@@ -93,7 +95,6 @@ function filling(database: Database): Knex.QueryBuilder {
   return database('wallets').whereRaw(isSelfFilling('wallets'));
 }
 
-/** Those of one customer. */
 export async function listCustomerWalletsWithAutoTopUp(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -103,7 +104,6 @@ export async function listCustomerWalletsWithAutoTopUp(
   return (await found.select('id')).map(({ id }: { id: string }) => id);
 }
 
-/** The wallets that may have to be filled. */
 export async function listWalletsWithAutoTopUp(database: Database, filter: DueQuery): Promise<DueRecord[]> {
   return listRoundRobin(database, narrowToEnvironments(filling(database), 'wallets', filter), {
     by: ['id'],
@@ -111,7 +111,7 @@ export async function listWalletsWithAutoTopUp(database: Database, filter: DueQu
   });
 }
 
-/** By a clock they are looked at when a day begins. */
+/** By a clock, wallets are checked at midnight UTC. */
 export function nextSelfFilling(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -123,7 +123,7 @@ export function nextSelfFilling(
   return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }
 
-/** When credits of this environment moved first, at this instant or behind it. */
+/** First creation of a wallet transaction of this environment at or after `since`. */
 export async function nextMovement(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -1,7 +1,7 @@
 /**
- * The clock of an environment that has one (docs/rules/clock.md). Nearly none has: that there is none is remembered for a while,
- * and forgotten when a process is told that one was made (docs/decisions/0010-test-clocks.md). A clock itself is read each time,
- * so that who has seen where it stands finds every process there.
+ * The test clock of an environment, if it has one (docs/rules/clock.md). Few environments have one, so its absence is cached for a
+ * while. The entry is dropped when a process is notified that a clock was created (docs/decisions/0010-test-clocks.md). The clock
+ * itself is read each time, so that all processes use its latest instant.
  */
 import { LRUCache } from 'lru-cache';
 import type { Scope } from '../core/scope.ts';
@@ -12,30 +12,30 @@ import { TestClockModel } from './models/test-clock.ts';
 import type { Database } from './stores.ts';
 
 export type EnvironmentClock = Pick<TestClockModel, 'id' | 'test_clock_status' | 'target_time'> & {
-  /** The instant that it is there. */
+  /** Current instant of the clock. */
   readonly now: Date;
   readonly advanced_from_ms: Milliseconds;
   /** By the machine's clock. */
   readonly advanced_at_ms: Milliseconds;
 };
 
-/** Where the process does not hear that one was made. */
+/** Limits the age of an entry, in case the process misses the notification that a clock was created. */
 const FRESH_MS = 5_000;
-/** Of what is asked for all the time: it is read again before it is not known any more. */
+/** Age at which an entry in use is read again, before it is stale. */
 const RENEWED_MS = 2_500;
 
 type KnownClock = {
   readonly clock: EnvironmentClock | null;
   readonly seen_ms: Milliseconds;
-  /** It is being read again. */
+  /** A refresh is in progress. */
   is_loading?: boolean;
 };
 
 const memories = new WeakMap<Database, LRUCache<string, KnownClock>>();
-/** How often something was forgotten. */
+/** Number of invalidations. */
 let changes = 0;
 
-/** Null where the environment goes by the machine's clock, by which it is remembered. `database` is the pool of the process. */
+/** Null if the environment uses the machine's clock, which also ages the entry. `database` is the pool of the process. */
 export async function loadClock(
   database: Database,
   scope: Scope,
@@ -47,7 +47,7 @@ export async function loadClock(
   try {
     return await read(database, scope, machine_ms);
   } catch (error) {
-    // Who is known goes on sending events while Postgres is away.
+    // Known environments continue to send events while Postgres is unavailable.
     if (known && isUnavailable(error)) return known.clock;
     throw error;
   }
@@ -57,18 +57,18 @@ async function read(database: Database, scope: Scope, machine_ms: Milliseconds):
   const key = toScopeName(scope);
   const seen_changes = changes;
   const clock = await READ.load(database, scope, key);
-  // What was read before a change is not kept behind it.
+  // A value that was read before an invalidation is not cached after it.
   if (changes === seen_changes) getClockCache(database).set(key, { clock, seen_ms: machine_ms });
   return clock;
 }
 
-/** Whether it is known, without a question, that the environment goes by the machine's clock. It is asked again in time. */
+/** Whether a fresh entry shows, without a query, that the environment uses the machine's clock. Refreshes the entry before it is stale. */
 export function isByTheMachine(database: Database, scope: Scope, machine_ms: Milliseconds): boolean {
   const known = memories.get(database)?.get(toScopeName(scope));
   if (known?.clock !== null || machine_ms - known.seen_ms >= FRESH_MS) return false;
   if (machine_ms - known.seen_ms >= RENEWED_MS && !known.is_loading) {
     known.is_loading = true;
-    // Where it fails, whoever asks when this is not known any more is told why.
+    // If the refresh fails, the next read after the entry is stale reports the error.
     read(database, scope, machine_ms).catch(() => undefined);
   }
   return true;
@@ -78,19 +78,19 @@ function toScopeName({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
-/** After a clock was made, somewhere. */
+/** Called after a process created a clock. */
 export function clearClocks(database: Database): void {
   changes++;
   memories.get(database)?.clear();
 }
 
-/** Where work that goes on beside requests has its instants from: the clock of the environment, or that of the machine. */
+/** Source of instants for background work: the clock of the environment, or that of the machine. */
 export async function loadNow(database: Database, scope: Scope, machine: () => Date): Promise<() => Date> {
   const clock = await loadClock(database, scope);
   return clock ? () => clock.now : machine;
 }
 
-/** Whoever asks at one time, for one environment, is answered together: each usage of many invoices goes by the clock. */
+/** Concurrent reads for one environment are batched: the usage of each of many invoices needs the clock. */
 const READ = new KeyedBatchLoader<Database, Scope, EnvironmentClock | null>(async (database, scopes) => {
   const clock = await readClock(database, scopes[0]!);
   return scopes.map(() => clock);

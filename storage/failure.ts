@@ -1,17 +1,17 @@
 /**
- * What the failure of a store means, decided here for the API, the pipeline and the start alike.
+ * Meaning of a store failure, classified once for the API, the pipeline and the start.
  *
- * - `away`: it was not reached, was too busy or is stopping; the same may succeed later.
+ * - `away`: the store was not reached, was too busy or is stopping; the operation may succeed later.
  * - `conflict`: the database decided between two writers, and this one came second.
- * - `refused`: it does not take a value or a reference that was sent; it never will.
- * - `ours`: anything else that a store says is wrong: the statement is, or the store is damaged.
+ * - `refused`: the store does not accept a value or a reference that was sent; it never will.
+ * - `ours`: any other error of a store: the statement is wrong, or the store is damaged.
  */
 import { ClickHouseError } from '@clickhouse/client';
 import { FarthingError } from '../core/error.ts';
 
 export type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
 
-/** Undefined where it is no failure of a store. */
+/** Undefined if the error is no failure of a store. */
 export function classifyFailure(error: unknown): StoreFailure | undefined {
   if (error instanceof FarthingError) return FAILURE_BY_ERROR_CODE[error.code];
   const code = readPostgresCode(error);
@@ -25,21 +25,21 @@ export function isUnavailable(error: unknown): boolean {
   return classifyFailure(error) === 'away';
 }
 
-/** The five characters with which Postgres itself says what is wrong; undefined where it did not say anything. */
+/** SQLSTATE (five characters) that Postgres reported; undefined if the error is not from Postgres. */
 export function readPostgresCode(error: unknown): string | undefined {
   const { code, severity } = toNativeError(error);
   return severity !== undefined && typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Two transactions waited for each other, and this one was undone: begun anew it comes behind the other. */
+/** Postgres aborted this transaction to resolve a deadlock; a retry comes after the other one. */
 export const isDeadlock = (error: unknown): boolean => readPostgresCode(error) === '40P01';
 
-/** What was referred to is not there. */
+/** The referenced row does not exist. */
 export const isMissingReference = (error: unknown): boolean => readPostgresCode(error) === '23503';
 
 /**
- * A connection that is kept for the next statement may be closed, by the server or when its time is over, in the moment in which it
- * is used again: then nothing was answered, and a question can be asked once more.
+ * The server or a timeout may close an idle connection in the moment in which it is reused. Nothing was answered then, and a query
+ * can be repeated.
  */
 export function isHungUp(error: unknown): boolean {
   return (
@@ -54,26 +54,26 @@ const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], StoreFailure>
   database_error: 'ours',
 };
 
-/** 22… that no column can hold: a NUL in a text, a number or a date beyond its range. 23503: a reference to nothing. */
+/** 22… are values that no column can hold: a NUL in a text, a number or a date beyond its range. 23503 is a missing reference. */
 const REJECTED_CODES = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05', '23503']);
 
 function classifyPostgresFailure(code: string, severity: unknown): StoreFailure {
   if (code === '23505') return 'conflict';
   if (REJECTED_CODES.has(code)) return 'refused';
-  // What Postgres cannot read is as wrong the next time; a pool before it says so of a server that it cannot reach.
+  // A protocol error repeats on each try; but a connection pooler reports it, as FATAL, for a server that it cannot reach.
   if (code === '08P01') return severity === 'FATAL' ? 'away' : 'ours';
-  // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
+  // 08 connection, 40 rolled back in favor of another transaction, 53 out of resources, 57 shut down or timed out.
   return /^(08|40|53|57)/.test(code) ? 'away' : 'ours';
 }
 
 type Native = { name?: string; code?: unknown; message?: string; severity?: unknown; type?: unknown };
 
-/** What the driver threw, which Objection wraps. */
+/** The driver's error, which Objection wraps. */
 function toNativeError(error: unknown): Native {
   return ((error as { nativeError?: unknown } | null)?.nativeError ?? error ?? {}) as Native;
 }
 
-/** An error of ClickHouse has a number for a code and a name for a type. */
+/** An error of ClickHouse has a numeric code and a type name. */
 function isClickHouseError(native: Native): boolean {
   const { code, type } = native;
   return native instanceof ClickHouseError || (/^\d+$/.test(String(code)) && typeof type === 'string');
@@ -97,8 +97,8 @@ const UNAVAILABLE_CLICKHOUSE_CODES = new Set([
   286, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
   289, // REPLICA_IS_NOT_IN_QUORUM
   319, // UNKNOWN_STATUS_OF_INSERT
-  341, // UNFINISHED: a replica that is away has a mutation before it
-  394, // QUERY_WAS_CANCELLED: by whoever writes instead of us
+  341, // UNFINISHED: the mutation waits for an unavailable replica
+  394, // QUERY_WAS_CANCELLED: by the process that took over the writes
   999, // KEEPER_EXCEPTION
 ]);
 
@@ -114,7 +114,7 @@ const UNREACHED = new Set([
   'ETIMEDOUT',
 ]);
 
-/** What clients say without a code. Knex writes the statement before what the driver said. */
+/** Messages of clients that have no code. Knex prefixes the driver's message with the statement. */
 const LOST =
   /(^| - )(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/;
 

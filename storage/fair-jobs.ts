@@ -1,30 +1,27 @@
 /**
- * Whose job is next where tenants wait for each other's files and other long work: the one whose last turn is longest ago, and of its jobs the oldest
- * (docs/decisions/0021-fairness.md). graphile-worker takes jobs by their priority and then by `run_at`, so each tenant has one job in
- * front, whose `run_at` is when the tenant had its last turn; its others stand behind those of all, and come forward one at a turn.
+ * Order of the jobs of tenants that share files and other long work: the tenant whose last turn is longest ago comes first, with
+ * its oldest job (docs/decisions/0021-fairness.md). graphile-worker takes jobs by priority and then by `run_at`. So each tenant has
+ * one job in front, whose `run_at` is the tenant's last turn; its other jobs have a lower priority and move up one per turn.
  */
 import { addJob, type JobPosition, type NewJob } from './jobs.ts';
 import type { Database } from './stores.ts';
 
-/** The jobs of one kind of a tenant, which wait for each other and stand in line with those of others. */
+/** Jobs of one kind of a tenant, which run one after another and compete with those of other tenants. */
 export type JobLane = { readonly task: string; readonly queue: string };
 
-/** One of each tenant. */
+/** One job per tenant. */
 const IN_FRONT = 0;
-/** Done where nobody is in front: what was not brought forward, whatever the reason, is late, and not lost. */
+/** Runs if no job is in front: a job that was not moved up for any reason is late, but not lost. */
 const BACK_PRIORITY = 1;
 
-/**
- * Longer ago counts no more, nor does having had no turn: else tenants that are made one after another would each go before all who wait,
- * and keep them waiting for ever.
- */
+/** A longer wait, or no turn yet, counts as one hour: else tenants created one after another would each go first and starve the others. */
 const LONGEST_AGO = `interval '1 hour'`;
 
 const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and attempts < max_attempts`;
 
 /**
- * Adds it in the transaction that makes it necessary, in front where none of its tenant's waits there. Of two that are added at one time both
- * may be: the first that has its turn sets the other back.
+ * Adds the job in the transaction that makes it necessary, in front if none of its tenant's jobs waits there. Two concurrent calls
+ * may both add in front: the first turn moves the other back.
  */
 export async function addJobFairly(transaction: Database, job: NewJob): Promise<void> {
   const { task, queue } = job;
@@ -42,15 +39,15 @@ export async function addJobFairly(transaction: Database, job: NewJob): Promise<
   );
 }
 
-/** The job says in which line it stands. */
+/** The payload names the job's lane. */
 async function addAtPriority(transaction: Database, job: NewJob, place: JobPosition): Promise<void> {
   const line: JobLane = { task: job.task, queue: job.queue };
   await addJob(transaction, { ...job, payload: { ...job.payload, line } }, place);
 }
 
 /**
- * Adds what has had its turn and goes on, in the transaction that says how far it is: before all of its line, which are done in order. Where it is among
- * those of other tenants, the end of its turn says (`noteTurn`).
+ * Adds the continuation of a job after its turn, in the transaction that records its progress. It precedes the other jobs of its
+ * lane, which run in order. Its position among other tenants is set at the end of the turn (`recordTurn`).
  */
 export async function addContinuation(transaction: Database, job: NewJob): Promise<void> {
   const { task, queue } = job;
@@ -62,8 +59,8 @@ export async function addContinuation(transaction: Database, job: NewJob): Promi
 }
 
 /**
- * Whether a job of these waits for a place, and not for another of its own line, of which one is done at a time; unless that is the line of who asks,
- * and not one whose jobs go in order.
+ * Whether a job of these tasks waits for a slot, and not for another job of its own queue, of which one runs at a time. Jobs of the
+ * caller's own queue count unless they run in order.
  */
 export async function hasWaiters(
   database: Database,
@@ -84,9 +81,9 @@ export async function hasWaiters(
 }
 
 /**
- * A job of the line has its turn, or has had it: its tenant goes behind all who wait, with one of its jobs in front: that which is there already, else the one that
- * has waited longest, or where all are to be tried later the first of these. Said at the beginning, so that it is said whatever happens
- * then, and at the end, so that a turn that was long is not long ago.
+ * Records a turn: the tenant moves behind all that wait, with one of its jobs in front. That is the one already there, else the
+ * longest waiting, or, if all are to be retried later, the first of these. Called at the beginning, so that it is recorded whatever
+ * happens, and at the end, so that a long turn is recent.
  */
 export async function recordTurn(database: Database, { task, queue }: JobLane): Promise<void> {
   await database.transaction(async (transaction) => {

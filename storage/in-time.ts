@@ -1,7 +1,7 @@
-/** No answer within this time is an answer, too, and better than one that never comes: so long waits whoever watches, a scrape or a balancer. */
+/** A timeout is an answer, too, and better than none. A scrape or a load balancer waits at most this long. */
 const PATIENCE_MS = 2_000;
 
-/** Null when the question fails, or is not answered in time. */
+/** Null if the query fails or times out. */
 export async function runWithTimeout<Answer>(
   query: () => Promise<Answer>,
   patience_ms = PATIENCE_MS,

@@ -1,4 +1,7 @@
-/** Table `installation`: one row, made with the schema; tells these stores from any others, and signs what they sign. */
+/**
+ * Table `installation`: one row, created with the schema. It distinguishes these stores from any others and holds the key that
+ * signs tokens.
+ */
 import type { Database } from './stores.ts';
 
 export async function loadInstallationId(database: Database): Promise<string> {
@@ -6,7 +9,7 @@ export async function loadInstallationId(database: Database): Promise<string> {
   return rows[0].id;
 }
 
-/** The same for all processes, and for as long as the stores live. */
+/** Equal in all processes, for the lifetime of the stores. */
 export async function loadTokenKey(database: Database): Promise<Uint8Array> {
   const { rows } = await database.raw(`select token_key from installation`);
   return rows[0].token_key;

@@ -1,13 +1,16 @@
-/** How long jobs wait that could be done: what is told of a queue that stands, and of more work than its places do (docs/operations.md, "What to watch"). */
+/** How long runnable jobs wait: reveals a halted queue, and more work than its slots can do (docs/operations.md, "What to watch"). */
 import type { Database } from './stores.ts';
 
-/** `patient_lane`: among what it waits for a place as long as another of them is at work, and that is meant; null of what waits for nobody so long. */
+/**
+ * `patient_lane`: jobs of this lane wait for each other's slot by design, so such waiting is not reported. Null for tasks that
+ * never wait so long.
+ */
 export type WaitingTask = { readonly task: string; readonly patient_lane: string | null };
 
 /**
- * Of each task the seconds for which the job has waited that could have been begun first; 0 where none waits. Of a queue that is its first, and
- * none while another of the queue is at work: they are done one after another. Who stands in line has a `run_at` that may be an hour before it came (storage/fair-jobs.ts),
- * so none has waited since before it was added.
+ * Seconds per task since its first runnable job could have begun; 0 if none waits. A queue runs its jobs one after another, so only
+ * its first job counts, and none while another of the queue runs. `run_at` of a job in line may be an hour before it was added
+ * (storage/fair-jobs.ts), so the wait starts no earlier than that.
  */
 export async function loadJobWaits(
   database: Database,

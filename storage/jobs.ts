@@ -1,7 +1,7 @@
 /**
- * The queue of jobs: graphile-worker's tables in the schema `graphile_worker` of the same Postgres, so that a job is added
- * in the transaction that makes it necessary. scheduler/worker.ts runs what is in it. Everything about time is decided by
- * the clock of the database, which all processes share (docs/decisions/0020-jobs.md).
+ * The job queue: graphile-worker's tables in the schema `graphile_worker` of our Postgres, so that a job is added in the
+ * transaction that makes it necessary. scheduler/worker.ts runs the jobs. All times are by the clock of the database, which all
+ * processes share (docs/decisions/0020-jobs.md).
  */
 import { runMigrations } from 'graphile-worker';
 import type { Knex } from 'knex';
@@ -14,20 +14,19 @@ import { END_BROKEN_ADVANCES } from './test-clocks.ts';
 export type JobsPool = pg.Pool;
 
 export type NewJob = {
-  /** The name of the task that runs it. */
   readonly task: string;
   readonly payload: Record<string, unknown>;
-  /** A second job with this key takes the place of the first while that has not begun. */
+  /** A second job with this key replaces the first until that has begun. */
   readonly key: string;
   /** Jobs of one queue run one after another. */
   readonly queue: string;
   readonly max_attempts: number;
 };
 
-/** Where among others: those of a lower priority first, of these who has been due longest; as soon as may be where no instant is given. */
+/** Position in the queue: lower priority values first, then the earliest `run_at`; null is as soon as possible. */
 export type JobPosition = { readonly priority: number; readonly run_at: string | null };
 
-/** With the transaction's effects or not at all. The job continues the trace of who adds it. */
+/** Commits with the transaction's effects or not at all. The job continues the caller's trace. */
 export async function addJob(
   transaction: Database,
   job: NewJob,
@@ -42,14 +41,14 @@ export async function addJob(
   );
 }
 
-/** Before jobs that were asked for by requests, which may be many. */
+/** Before jobs of requests, which may be many. */
 const TICK_PRIORITY = -10;
-/** The next tick does the same work, so a tick is not tried for long. */
+/** The next tick does the same work, so a tick has few retries. */
 const TICK_ATTEMPTS = 3;
 
 /**
- * Puts the slot of now into the queue, unless some scheduler did: slots are whole multiples of the interval since 1970,
- * and a slot is taken once, also when its job has long run. Answers whether it was ours, and when the next slot begins.
+ * Enqueues the current slot, unless another scheduler did. Slots are whole multiples of the interval since 1970. A slot is taken
+ * once, even long after its job has run. Returns whether this call added it, and when the next slot begins.
  */
 export async function addTick(
   database: Database,
@@ -76,7 +75,7 @@ export async function addTick(
   return rows[0];
 }
 
-/** Whether a later slot of the job is in the queue: it finds the same work, so this one need not run. */
+/** Whether a later slot of the job is enqueued: it finds the same work, so this one need not run. */
 export async function isOvertaken(database: Database, { name, slot }: { name: string; slot: number }) {
   const { rows } = await database.raw('select from job_ticks where name = ? and slot_start > to_timestamp(?)', [
     name,
@@ -85,7 +84,6 @@ export async function isOvertaken(database: Database, { name, slot }: { name: st
   return rows.length > 0;
 }
 
-/** Says that the worker lives. */
 export async function sendHeartbeat(pool: JobsPool, worker: { id: string; host: string; pid: number }): Promise<void> {
   await pool.query(
     `insert into job_workers (id, host, pid, seen_at) values ($1, $2, $3, now())
@@ -99,8 +97,8 @@ export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<v
 }
 
 /**
- * Takes the jobs of workers that have not been seen for so long, and gives them to whoever asks next. A lock that is
- * younger than that is left alone: its worker may have come back a moment ago. Answers how many jobs were freed.
+ * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is left alone:
+ * its worker may have returned a moment ago. Returns the number of unlocked jobs.
  */
 export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promise<number> {
   await pool.query(`delete from job_workers where seen_at < now() - $1 * interval '1 millisecond'`, [dead_after_ms]);
@@ -116,10 +114,7 @@ export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promi
   return rows[0]?.jobs ?? 0;
 }
 
-/**
- * Ends the runs whose job cannot be tried again and has not said so itself: its worker died in the last try. Answers their
- * ids.
- */
+/** Fails the runs whose job has no tries left and has not reported it: its worker died in the last try. Returns their ids. */
 export async function endLostRuns(pool: JobsPool): Promise<string[]> {
   const { rows } = await pool.query(
     `update workflow_runs as run
@@ -134,7 +129,7 @@ export async function endLostRuns(pool: JobsPool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Jobs that were given up so long ago. graphile-worker keeps them for whoever wants to look. */
+/** Deletes jobs that failed for good so long ago; graphile-worker retains them for inspection. */
 export async function purgeGivenUpJobs(database: Database, retention_days: number): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::integer as count from graphile_worker.complete_jobs(array(
@@ -146,8 +141,8 @@ export async function purgeGivenUpJobs(database: Database, retention_days: numbe
 }
 
 /**
- * Brings graphile-worker's schema to its version. Two processes that do so at once would be in each other's way: the caller
- * holds a lock (sql/migrate.ts).
+ * Migrates graphile-worker's schema to its version. The caller holds a lock (sql/migrate.ts), because two concurrent migrations
+ * would collide.
  */
 export async function migrateJobs(postgres: Knex): Promise<void> {
   const pool = connectJobs(postgres, { max: 1, log: () => undefined });
@@ -158,7 +153,7 @@ export async function migrateJobs(postgres: Knex): Promise<void> {
   }
 }
 
-/** A job must be taken and given back also while all other connections are busy with billing. */
+/** A pool of its own, so that jobs can be locked and released while all other connections are busy with billing. */
 export function connectJobs(postgres: Knex, { max, log }: { max: number; log: (message: string) => void }): JobsPool {
   const { connectionString } = postgres.client.config.connection as { connectionString: string };
   const pool = new pg.Pool({
@@ -168,7 +163,7 @@ export function connectJobs(postgres: Knex, { max, log }: { max: number; log: (m
     connectionTimeoutMillis: 10_000,
     allowExitOnIdle: true,
   });
-  // A connection that is lost says so by an event, which ends the process when nobody listens.
+  // A lost connection emits an event, which ends the process if there is no listener.
   const lost = (error: Error) => log(error.message);
   pool.on('error', lost);
   pool.on('connect', (client) => client.on('error', lost));

@@ -1,6 +1,6 @@
 /**
- * A directory with those above it, part by part: where nothing can be made, though what is above is there (below /proc), Node's own
- * `recursive` tries again for ever, and the process takes no signal meanwhile.
+ * Creates a directory with its parents, one by one. Node's own `recursive` retries for ever if a parent exists but nothing can be
+ * created in it (below /proc). The process handles no signal meanwhile.
  */
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,7 +11,7 @@ export function makeDirectory(path: string, mode: number): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    // Also made by somebody else in this moment.
+    // Another process may have created it in this moment.
     if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * New ids for the edges: the clock and the randomness that `core/id.ts` must not know. Ids of one kind that are made here for
- * one instant sort in the order in which they were made: the entropy of the next is that of the last plus a random step. That holds for each of the
- * clocks that stand at instants of their own, whatever others do meanwhile.
+ * New ids for the edges: the clock and the randomness that `core/id.ts` must not know. Ids of one kind that are made in this
+ * process for one instant sort in the order of their creation: the entropy of the next is that of the last plus a random step. This
+ * holds for each test clock, too, independently of the others.
  */
 import { randomFillSync, randomInt } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -12,11 +12,11 @@ const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
 
 type GeneratedId = { ms: number; entropy: Uint8Array };
-/** By kind, because what happens in between has an instant of its own. */
+/** By kind, because records created in between may have another instant. */
 const last = new Map<IdKind, GeneratedId>();
-/** Of clocks that stand, each at its own instant for as long as nobody moves it: by kind and instant. */
+/** For test clocks, each of which stays at its own instant until it is advanced: by kind and instant. */
 const standing = new LRUCache<string, GeneratedId>({ max: 50_000 });
-/** An instant so far from the machine's is one of such a clock. */
+/** An instant this far from the machine's belongs to a test clock. */
 const CLOCK_DISTANCE_MS = 60_000;
 
 export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
@@ -25,7 +25,7 @@ export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
   else {
     made.ms = nowMs;
     made.entropy.set(drawn());
-    // Room to count up without running over within an instant.
+    // Leaves room to count up within an instant without an overflow.
     made.entropy[0] = made.entropy[0]! & 0x7f;
   }
   return formatId(kind, nowMs, made.entropy);
@@ -45,7 +45,7 @@ function known<Key>(
   return made;
 }
 
-/** Bytes that nobody knows, drawn for many at one time: each request has an id, and to ask for ten bytes costs what a thousand cost. */
+/** Random bytes, drawn for many ids at a time: each request has an id, and drawing ten bytes costs as much as drawing a thousand. */
 const pool = new Uint8Array(ENTROPY_BYTES * 200);
 let taken = pool.length;
 
@@ -59,7 +59,7 @@ function drawn(): Uint8Array {
   return bytes;
 }
 
-/** A step that nobody knows, so that an id is not guessed from the one before it. */
+/** A random step, so that an id cannot be guessed from the previous one. */
 function stepUp(entropy: Uint8Array): void {
   let carry = randomInt(1, STEP_MAX);
   for (let at = ENTROPY_BYTES - 1; at >= 0 && carry > 0; at--) {

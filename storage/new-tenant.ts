@@ -1,4 +1,4 @@
-/** A tenant with its environments and the user who may do everything in it: made at the first start, by sign-up, by the operator. */
+/** A tenant with its environments and its super admin: created at the first start, by sign-up, and by the operator. */
 import { type ENVIRONMENT_TYPES, EnvironmentModel } from './models/environment.ts';
 import { TenantModel } from './models/tenant.ts';
 import { UserModel } from './models/user.ts';
@@ -18,7 +18,7 @@ export type WantedTenant = {
 
 export type NewTenant = { tenant: TenantModel; environments: EnvironmentModel[]; user: UserModel };
 
-/** All of it or nothing where the caller has a transaction open. */
+/** Atomic if the caller has a transaction open. */
 export async function makeTenant(
   database: Database,
   { name, environments, user, now }: WantedTenant,

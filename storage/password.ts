@@ -1,7 +1,7 @@
 /**
- * Passwords, kept as scrypt hashes: `scrypt$N$r$p$salt$hash`. A hash takes a tenth of a second of one core and 32 MiB on
- * purpose, so one is made at a time, and whoever would wait behind too many is told to come again: guessing at sign-in
- * must not take the machine from those who send events.
+ * Passwords, stored as scrypt hashes: `scrypt$N$r$p$salt$hash`. A hash takes a tenth of a second of one core and 32 MiB on purpose.
+ * So one is computed at a time, and a request is rejected if too many wait: guessing at sign-in must not slow down the ingestion of
+ * events.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { FarthingError } from '../core/error.ts';
@@ -18,7 +18,7 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64'), hash.toString('base64')].join('$');
 }
 
-/** Nobody's password takes as long to refuse as a wrong one: the time does not tell which emails are known. */
+/** An unknown email takes as long to reject as a wrong password, so the time does not reveal which emails exist. */
 export async function isPassword(password: string, stored: string | undefined): Promise<boolean> {
   const [, N, r, p, salt = '', hash = ''] = (stored ?? NOBODYS).split('$');
   const expected = Buffer.from(hash, 'base64');
@@ -36,7 +36,7 @@ export function makePassword(): string {
 }
 
 function derive(password: string, salt: Buffer, cost: ScryptOptions): Promise<Buffer> {
-  // One spelling of each character, whatever keyboard it came from.
+  // NFKC: one encoding of each character, independent of the keyboard.
   const text = password.normalize('NFKC');
   return new Promise((resolve, reject) => {
     scrypt(text, salt, HASH_BYTES, { ...cost, maxmem: MEMORY_MAX }, (error, hash) =>

@@ -1,8 +1,8 @@
 /**
- * On whose behalf the process works at this moment, wherever the call stands: a request sets it once (api/http/mount.ts), a job
- * that works for one tenant too. The wall before Postgres holds every statement against its scope (postgres/wall/wall.ts), and
- * the audit log writes down who it is (models/tell-changes.ts). Where nobody is set, the process works for all tenants: the
- * pipeline, the clock, the look-up of a key.
+ * The caller on whose behalf the process works, along the whole call chain. A request sets it once (api/http/mount.ts), and so does
+ * a job that works for one tenant. The tenant guard of Postgres checks every statement against its scope
+ * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/record-changes.ts). Without a context the
+ * process works for all tenants: the pipeline, the clock, the lookup of a key.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Scope } from '../core/scope.ts';
@@ -10,24 +10,24 @@ import type { Scope } from '../core/scope.ts';
 export type RequestContext = {
   readonly scope: Scope;
   readonly user_id: string;
-  /** The API key, where it came with one. */
+  /** Null if the request came without an API key. */
   readonly secret_id: string | null;
   readonly request_id: string | null;
-  /** Of the environment, where it has one, and where it stood when the request came. */
+  /** Clock of the environment, if it has one, with its instant when the request came. */
   readonly clock?: { readonly id: string; readonly target_time?: string | null; readonly now: Date } | null;
-  /** Of a request with an Idempotency-Key whose effects are noted (models/request-effects.ts). */
+  /** Set for a request with an Idempotency-Key whose effects are recorded (models/request-effects.ts). */
   readonly key?: RequestKey;
 };
 
-/** The key as its row has it, whose scope is that of the request wherever it writes. */
+/** The key as its row has it. Its scope is that of the request, wherever the request writes. */
 export type RequestKey = Scope & {
   readonly id: string;
   readonly holder: string;
-  /** Something was noted, whether or not its transaction has committed. */
+  /** An effect was recorded, whether or not its transaction has committed. */
   has_effects: boolean;
-  /** Something was committed by who held the key before: what is left of it is done, and no more is noted. */
+  /** An earlier holder of the key has committed something: the rest is done, and no further effects are recorded. */
   readonly goes_on: boolean;
-  /** What is kept of what a transaction has made, where nobody can read it again. */
+  /** The answer stored for a transaction, if it cannot be read again later. */
   shows?: (made: never) => unknown;
 };
 
@@ -41,18 +41,18 @@ export function currentRequestContext(): RequestContext | undefined {
   return requestContexts.getStore();
 }
 
-/** What the caller does under the key of its request. */
+/** Runs the caller's work under the Idempotency-Key of its request. */
 export function runUnderKey<Result>(key: RequestKey, work: () => Result): Result {
   const context = requestContexts.getStore();
   return context ? requestContexts.run({ ...context, key }, work) : work();
 }
 
-/** What serves several callers at one time is begun by one of them and is no work of his. */
+/** For work that serves several callers at once and belongs to none of them, though one of them starts it. */
 export function runAsSystem<Result>(work: () => Result): Result {
   return requestContexts.exit(work);
 }
 
-/** The caller in another environment of its tenant, for what it may do there: whoever calls this has checked that. */
+/** Runs the caller's work in another environment of its tenant. The calling code has checked its permission. */
 export function runInEnvironment<Result>(environment_id: string, work: () => Result): Result {
   const context = requestContexts.getStore();
   if (!context) return work();

@@ -1,16 +1,17 @@
 /**
- * Secrets that must be read again, so that they cannot be kept as a hash: with a key of the settings they are in Postgres sealed
- * (AES-256-GCM), so that a backup of it holds none (docs/decisions/0022-tenant-isolation.md). Without one they are there as they are.
+ * Secrets that must be read again, so that a hash is not enough. With a key in the settings they are sealed in Postgres
+ * (AES-256-GCM), so that a backup contains none in clear text (docs/decisions/0022-tenant-isolation.md). Without a key they are
+ * stored in clear text.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { FarthingError } from '../core/error.ts';
 
 export type SecretSealer = {
-  /** The same where it is sealed already, or where there is no key. */
+  /** Returns the input if it is already sealed, or if there is no key. */
   seal(secret: string): string;
-  /** With the first key, unless it is that already. */
+  /** Seals with the first key, unless it already is. */
   reseal(sealed_text: string): string;
-  /** Of what was never sealed, itself. */
+  /** Returns the input if it was never sealed. */
   open(sealed_text: string): string;
 };
 
@@ -18,7 +19,7 @@ const SEALED = 'sealed:';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The first of the keys seals; what another of them has sealed can be opened. */
+/** The first key seals; secrets sealed with any of the keys can be opened. */
 export function createSealer(keys: readonly string[]): SecretSealer {
   const ciphers = keys.map((key) => createHash('sha256').update(key).digest());
   const [first] = ciphers;

@@ -1,4 +1,4 @@
-/** So many may be at work at once; the others wait, and come in the order in which they asked. */
+/** At most `count` run at once; the others wait in first-come order. */
 export class Semaphore {
   readonly #waiting: (() => void)[] = [];
   #free: number;
@@ -13,7 +13,7 @@ export class Semaphore {
     try {
       return await work();
     } finally {
-      // The place goes to the next in line; only when nobody waits is it free.
+      // The slot passes to the next waiter; it is free only if none waits.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#free += 1;

@@ -1,6 +1,6 @@
 /**
- * What Prometheus hears of the stores: whether each answers, how busy the connections to Postgres are, and how full the disks
- * are that can be seen from here. A number that cannot be had is left out, and is never a 0.
+ * Prometheus metrics of the stores: whether each answers, how busy the connections to Postgres are, and how full the visible disks
+ * are. A number that is not available is left out; it is never reported as 0.
  */
 import { statfs } from 'node:fs/promises';
 import { Gauge, register } from 'prom-client';
@@ -93,20 +93,20 @@ function measureDisks(measured: MeasuredStores): void {
   }
 }
 
-/** A process without files of its own has no such directory, and then no such number. */
+/** A process without files of its own has no such directory, and no such metric. */
 async function dataDisk({ data_dir }: MeasuredStores): Promise<Disk[]> {
   const { bavail, bsize, blocks } = await statfs(data_dir);
   return [{ disk: 'data', free: bavail * bsize, size: blocks * bsize }];
 }
 
-/** Where the user may not read system.disks, the server's own metrics have to tell it. */
+/** If the user may not read system.disks, only the server's own metrics show its disks. */
 async function clickhouseDisks({ clickhouse }: MeasuredStores): Promise<Disk[]> {
   const query = 'select name, toFloat64(unreserved_space) as free, toFloat64(total_space) as size from system.disks';
   const rows = await loadRows<{ name: string; free: number; size: number }>(clickhouse, 'disks', { query });
   return rows.map(({ name, free, size }) => ({ disk: `clickhouse:${name}`, free, size }));
 }
 
-/** In place of the one of an earlier start in this process. */
+/** Replaces the metric of an earlier start in this process. */
 function gauge(configuration: ConstructorParameters<typeof Gauge<string>>[0]): void {
   register.removeSingleMetric(configuration.name);
   new Gauge(configuration);

@@ -1,4 +1,4 @@
-/** The open connections that every entrance hands to actions and models. */
+/** The open connections that every entrance passes to actions and models. */
 import type { ClickHouseClient } from '@clickhouse/client';
 import type { Knex } from 'knex';
 import type { EventLog } from './log/log.ts';
@@ -8,10 +8,10 @@ export type Stores = {
   readonly postgres: Knex;
   readonly clickhouse: ClickHouseClient;
   readonly log: EventLog;
-  /** Where the pipeline runs in the same process. */
+  /** Usage cache, if this process runs the pipeline or receives its slice notifications. */
   readonly usage_memory?: UsageCache | undefined;
 };
 
-/** A pool or an open transaction: whatever a query may run on. */
+/** A pool or an open transaction: anything that can run a query. */
 export type Database = Knex;
 export type Transaction = Knex.Transaction;

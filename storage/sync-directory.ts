@@ -1,4 +1,4 @@
-/** A new or renamed file is found after a power loss when its directory is on the disk. */
+/** A new or renamed file survives a power loss only after its directory is synced to the disk. */
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
 export function syncDirectory(path: string): void {

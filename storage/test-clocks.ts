@@ -1,8 +1,8 @@
-/** Clocks whose advance has ended without having arrived: its run was given up, or its worker died in the last try. */
+/** Clocks whose advance ended before its target: its run was given up, or its worker died in the last try. */
 import type { Scope } from '../core/scope.ts';
 import type { Database, Transaction } from './stores.ts';
 
-/** Where the clock stands, and why it went no further, is for people to read; it may be advanced again from there. */
+/** The clock's instant and the failure remain for people to read; the clock can be advanced again from there. */
 export const END_BROKEN_ADVANCES = `
   update test_clocks as clock
      set test_clock_status = 'failed', target_time = null, updated_at = now(),
@@ -18,7 +18,10 @@ export async function endBrokenAdvance(database: Database, { tenant_id, environm
 
 type ClockAdvance = Scope & { readonly workflow_id: string };
 
-/** The first worker of an advance is noted by its name; any other makes it known, before it does anything, that they are several. */
+/**
+ * The first worker of an advance is recorded by its name. Any other worker first replaces it with '', so that it is known that
+ * there were several.
+ */
 export async function beginAdvance(
   database: Database,
   { tenant_id, environment_id, workflow_id }: ClockAdvance,
@@ -29,7 +32,7 @@ export async function beginAdvance(
   await database.raw(text, [worker, tenant_id, environment_id, workflow_id]);
 }
 
-/** The worker has ended what it does of the advance: whoever goes on is the first again, unless others have been at it, too. */
+/** The worker has finished its part of the advance. The next worker counts as the first again, unless several have worked on it. */
 export async function finishAdvance(
   transaction: Transaction,
   { tenant_id, environment_id, workflow_id }: ClockAdvance,
@@ -39,8 +42,8 @@ export async function finishAdvance(
 }
 
 /**
- * Whether the advance goes on, and nobody but this worker ever did anything of it: then nobody else has written in the environment since
- * it was asked for. It stays so until the transaction ends: whoever stops the clock, or takes the advance over, waits for it.
+ * Whether the advance continues and only this worker has worked on it: then no other process has written in the environment since
+ * the request. The lock preserves this until the transaction ends: stopping the clock or taking over the advance waits for it.
  */
 export async function lockAdvance(
   transaction: Transaction,
@@ -55,8 +58,8 @@ export async function lockAdvance(
 }
 
 /**
- * Behind which instant all is looked at anew in the advance of this environment, or was in the last: where it began, or just before that
- * where the one before it had failed there; null where there was none.
+ * Everything after this instant is checked again in the current advance, or was in the last one: the start of the advance, or just
+ * before it if the previous advance failed there. Null if there was none.
  */
 export async function findAdvanceStart(
   database: Database,

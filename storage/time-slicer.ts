@@ -1,18 +1,17 @@
 /**
- * Long work lets others have their turn: requests, renewed leases, the rows of other slices. Whoever goes through many
- * events or windows counts what it has done, and waits for a turn when some milliseconds are over. However many wait, one
- * round of the event loop takes one stretch of the pipeline's work and one of all questions together, those of different
- * tenants one after the other: so neither an accept nor a slice waits longer the more is asked.
+ * Long work yields to other work: requests, renewed leases, the rows of other slices. Code that processes many events or windows
+ * counts them, and yields after some milliseconds. Each tick of the event loop runs at most one time slice of pipeline work and one
+ * of query work, tenants round-robin. So neither an accept nor a slice slows down with the number of queries.
  *
- *   if (turns.isOver()) await turns.next();
+ * if (slicer.isOver()) await slicer.next();
  *
- * The clock decides about nothing but whose turn it is, so that what comes out is the same on any machine.
+ * The clock decides only the order of work, so results are the same on any machine.
  */
 const QUANTUM_MS = 5;
-/** The clock is looked at when so many things were done: each of them may take a tenth of a millisecond. */
+/** Number of items between two reads of the clock: each item may take a tenth of a millisecond. */
 const CLOCK_CHECK_INTERVAL = 32;
 
-/** For whom a question is worked on; the pipeline works for all. */
+/** The tenant of a query; the pipeline works for all tenants and has none. */
 export type Asker = string;
 
 export class TimeSlicer {
@@ -24,7 +23,7 @@ export class TimeSlicer {
     this.#asker = asker;
   }
 
-  /** After a thing was done, or several. */
+  /** Called after `done` items. */
   isOver(done = 1): boolean {
     this.#done += done;
     if (this.#done < CLOCK_CHECK_INTERVAL) return false;
@@ -32,7 +31,7 @@ export class TimeSlicer {
     return performance.now() - this.#began > QUANTUM_MS;
   }
 
-  /** Others go first. Throws when the work was called off meanwhile. */
+  /** Yields to other work. Throws if the work was aborted meanwhile. */
   async next(signal?: AbortSignal): Promise<void> {
     await waitInLine(this.#asker);
     signal?.throwIfAborted();
@@ -40,7 +39,7 @@ export class TimeSlicer {
   }
 }
 
-/** What the steps come to; between them others have their turn when it is time to. */
+/** Runs the steps to their result and yields between them when the time slice is over. */
 export async function runYielding<Result>(
   steps: Iterator<unknown, Result, undefined>,
   { asker, signal }: { asker?: Asker; signal?: AbortSignal } = {},
@@ -53,7 +52,6 @@ export async function runYielding<Result>(
   }
 }
 
-/** What `make` makes of each. */
 export async function mapYielding<From, To>(
   asker: Asker | undefined,
   items: readonly From[],
@@ -89,7 +87,7 @@ function waitInLine(asker: Asker | undefined): Promise<void> {
   });
 }
 
-/** One of each kind in a round of the event loop. */
+/** Resumes one of each kind per tick of the event loop. */
 function release(): void {
   pipeline.shift()?.();
   nextQuestion()?.();
@@ -97,7 +95,7 @@ function release(): void {
   if (isReleasing) setImmediate(release);
 }
 
-/** Whose turn it was goes behind the others. */
+/** The asker that had its turn moves to the end. */
 function nextQuestion(): Resume | undefined {
   for (const [asker, waiting] of questions) {
     questions.delete(asker);

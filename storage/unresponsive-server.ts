@@ -1,23 +1,22 @@
 /**
- * A server that hangs answers nothing and breaks nothing off, and how long a statement may take says little about it. So after
- * some seconds, and again and again, it is asked whether it lives. If it does not say so twice in a row, what waits for it
- * is broken off.
+ * A hung server neither answers nor disconnects, and the duration of a statement says little about it. So the server is probed
+ * every few seconds. After two failed probes in a row, the statements that wait for it are aborted.
  */
 const PROBE_INTERVAL_MS = 5_000;
-/** How long a look may take: whoever looks keeps to it. */
+/** Timeout of one probe; the callers enforce it. */
 export const PROBE_TIMEOUT_MS = 3_000;
 const PROBES_MAX = 2;
 
-/** What a hung server does not answer is broken off within this time. */
+/** Statements to a hung server are aborted within this time. */
 export const SILENT_WITHIN_MS = PROBES_MAX * (PROBE_INTERVAL_MS + PROBE_TIMEOUT_MS);
 
 /**
- * What was found of a server. Once it was silent, whoever asks next does not wait as long again: it is looked at once, and a request
- * that asks one question after the other, or tries again, is answered about when the first of them would have been.
+ * Latest result for a server. After it was silent, the next statement is probed at once: a request that sends several statements,
+ * or retries, fails about when its first statement would have.
  */
 export type ResponsivenessState = { is_silent: boolean };
 
-/** Answers how to end the watch, when the statement was answered. */
+/** Returns a function that ends the watch after the statement was answered. */
 export function watchUntilAnswered(
   isAlive: () => Promise<boolean>,
   breakOff: () => void,
@@ -28,7 +27,7 @@ export function watchUntilAnswered(
   return () => watch.end();
 }
 
-/** Of one statement: each has one, so nothing is made for it that it does not need. */
+/** Created for each statement, so it allocates nothing that it does not need. */
 class Watch {
   readonly #isAlive: () => Promise<boolean>;
   readonly #breakOff: () => void;

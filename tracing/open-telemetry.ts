@@ -1,7 +1,6 @@
 /**
- * The tracer of OpenTelemetry. It sends spans in batches and beside everything else, as OTLP over HTTP in JSON; what a
- * collector does not take is dropped, and that is told once until it takes them again. Nothing is registered globally: no
- * library of ours is traced by itself.
+ * The OpenTelemetry tracer. It sends spans asynchronously in batches, as OTLP over HTTP in JSON. Spans that a collector does not accept are
+ * dropped; this is logged once until it accepts them again. No global registration: no library of the service is traced automatically.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
@@ -31,15 +30,15 @@ import {
 import type { Attributes, Span, SpanStart, Tracer } from './spans.ts';
 
 export type OpenTelemetryOptions = {
-  /** Where spans are posted to. */
+  /** URL that receives the spans. */
   readonly url: string;
-  /** `name=value,…`, percent-encoded, as the standard writes them. */
+  /** `name=value,…`, percent-encoded, as in the standard. */
   readonly headers: string | undefined;
   readonly resource_attributes: string | undefined;
   readonly service: { readonly name: string; readonly is_default: boolean; readonly version: string };
   readonly sampler: SamplerName;
   readonly ratio: number;
-  /** Spans are lost, or are taken again. */
+  /** Reports that spans are lost, or accepted again. */
   readonly notify: (what: string, error?: unknown) => void;
 };
 
@@ -54,12 +53,12 @@ const SAMPLERS = {
   parentbased_traceidratio: (ratio: number) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
 } satisfies Record<string, (ratio: number) => Sampler>;
 
-/** A collector that hangs does not keep a process from ending. */
+/** A collector that hangs does not prevent a process from ending. */
 const STOP_WITHIN_MS = 3_000;
 
 export type RunningTelemetry = {
   readonly tracer: Tracer;
-  /** Sends what has ended. */
+  /** Sends the spans that have ended. */
   stop(): Promise<void>;
 };
 
@@ -67,7 +66,7 @@ export function openTelemetry(options: OpenTelemetryOptions): RunningTelemetry {
   const { service, notify } = options;
   const ignore = () => undefined;
   diag.setLogger(
-    // What fails to be sent is told by the exporter; this is what does not get that far.
+    // The exporter reports spans that it fails to send; this reports spans that do not reach it.
     { error: ignore, warn: (what) => notify(what), info: ignore, debug: ignore, verbose: ignore },
     { suppressOverrideMessage: true },
   );
@@ -91,14 +90,14 @@ function createExporter({ url, headers }: OpenTelemetryOptions): SpanExporter {
   return new OTLPTraceExporter({ url, headers: parseKeyPairsIntoRecord(headers) });
 }
 
-/** The name that somebody chose goes before what the attributes say, and these before the name that we have by default. */
+/** Precedence: a configured service name, then the resource attributes, then the default name. */
 function buildResource({ service, resource_attributes }: OpenTelemetryOptions): Record<string, string> {
   const given = parseKeyPairsIntoRecord(resource_attributes);
   const name = service.is_default ? (given['service.name'] ?? service.name) : service.name;
   return { 'service.version': service.version, ...given, 'service.name': name };
 }
 
-/** Says when spans begin to be lost and when they are taken again, and not every five seconds. */
+/** Reports when spans begin to be lost and when they are accepted again, instead of every five seconds. */
 function reportLosses(exporter: SpanExporter, notify: OpenTelemetryOptions['notify']): SpanExporter {
   let isLosing = false;
   return {
@@ -143,7 +142,7 @@ class OpenTelemetryTracer implements Tracer {
     return this.#open.run(span as OpenTelemetrySpan | undefined, work);
   }
 
-  /** What came from outside and cannot be read begins a trace of its own, as the standard wants it. */
+  /** An unreadable parent from outside starts a new trace, as the standard requires. */
   #resolveContext(parent: string | undefined): Context {
     if (parent === undefined) return this.#open.getStore()?.context ?? ROOT_CONTEXT;
     const remote = parseTraceParent(parent);
@@ -192,7 +191,7 @@ class OpenTelemetrySpan implements Span {
     this.#span.updateName(name);
   }
 
-  /** Its kind alone: messages of the stores quote what they were given. */
+  /** Only the kind of the error: messages of the stores quote values. */
   fail(error: unknown): void {
     const { name, code } = error as { name?: string; code?: string | number };
     this.#span.setStatus({ code: SpanStatusCode.ERROR });

@@ -1,7 +1,7 @@
 /**
- * Spans at the edges of the service, named by its nouns (docs/operations.md, "Traces"). Who traces is decided once, when the
- * process starts: without the setting there is no tracer, and everything here is a comparison with undefined. The library
- * behind it is loaded by `tracing/open-telemetry.ts` alone, which is imported only when the setting is there.
+ * Spans at the edges of the service, named by its nouns (docs/operations.md, "Traces"). The start of the process decides whether tracing is
+ * on. Without the setting there is no tracer, and every function here is a comparison with undefined. Only `tracing/open-telemetry.ts`
+ * loads the library; it is imported only if the setting is present.
  */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -11,18 +11,18 @@ export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer
 export type SpanStart = {
   readonly kind?: SpanKind;
   readonly attributes?: Attributes;
-  /** The `traceparent` of W3C Trace Context that came from outside; the open span when absent. */
+  /** The `traceparent` of W3C Trace Context that came from outside; the open span if absent. */
   readonly parent?: string | undefined;
-  /** What it belongs to beside its parent, each as a `traceparent`. */
+  /** Related spans besides the parent, each as a `traceparent`. */
   readonly links?: readonly string[];
 };
 
 export interface Span {
   readonly trace_id: string;
   readonly span_id: string;
-  /** What is handed on, so that others may continue the trace; nothing when it is not sampled. */
+  /** Value to propagate so that others can continue the trace; undefined if the span is not sampled. */
   readonly traceparent: string | undefined;
-  /** It is sampled, and has not ended. */
+  /** Sampled and not ended. */
   readonly is_recording: boolean;
   set(attributes: Attributes): void;
   rename(name: string): void;
@@ -32,19 +32,19 @@ export interface Span {
 
 export interface Tracer {
   start(name: string, how: SpanStart): Span;
-  /** The span in which this is called, across everything that is awaited. */
+  /** The current span, across everything that is awaited. */
   open(): Span | undefined;
   within<Result>(span: Span | undefined, work: () => Result): Result;
 }
 
 let tracer: Tracer | undefined;
 
-/** Before anything is opened that would be traced; `undefined` turns it off. */
+/** Must run before anything that is traced is opened; `undefined` turns tracing off. */
 export function useTracer(next: Tracer | undefined): void {
   tracer = next;
 }
 
-/** What is wrapped for it is wrapped only then: whatever takes events in has no part of it otherwise. */
+/** Callers wrap functions for tracing only if this is true, so event ingestion has no overhead without tracing. */
 export function isTracing(): boolean {
   return tracer !== undefined;
 }
@@ -53,7 +53,7 @@ export function openSpan(): Span | undefined {
   return tracer?.open();
 }
 
-/** What begins at an entrance: a request, a slice, a job. It has no parent in this process. */
+/** Starts a root span of this process: for a request, a slice, a job. */
 export function inTrace<Result>(
   name: string,
   how: SpanStart,
@@ -64,7 +64,7 @@ export function inTrace<Result>(
   return tracer.within(span, () => untilEnd(span, () => work(span)));
 }
 
-/** Part of what is traced. Where no span is open, which is so for everything that a process does by itself, it is none. */
+/** Runs `work` in a child span of the open span. Without an open span, as in background work of the process, it creates none. */
 export function inSpan<Result>(
   name: string,
   how: SpanStart,
@@ -74,7 +74,7 @@ export function inSpan<Result>(
   return span === undefined ? work(undefined) : tracer!.within(span, () => untilEnd(span, () => work(span)));
 }
 
-/** The same for what does not wait. */
+/** Variant of `inSpan` for synchronous work. */
 export function inSyncSpan<Result>(name: string, work: () => Result): Result {
   const span = startSpan(name, {});
   if (span === undefined) return work();
@@ -88,12 +88,12 @@ export function inSyncSpan<Result>(name: string, work: () => Result): Result {
   }
 }
 
-/** For who ends it by hand. */
+/** The caller ends the span. */
 export function startSpan(name: string, how: SpanStart): Span | undefined {
   return tracer?.open()?.is_recording ? tracer.start(name, how) : undefined;
 }
 
-/** For an entrance that ends it by hand. */
+/** A root span that the caller ends. */
 export function startTrace(name: string, how: SpanStart): Span | undefined {
   return tracer?.within(undefined, () => tracer!.start(name, how));
 }

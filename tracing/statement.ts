@@ -1,4 +1,4 @@
-/** A statement to a store as a span: what it does and to which table, and never its text, which may hold values of customers. */
+/** A statement to a store as a span: its verb and its table, never its text, which may contain values of customers. */
 import { type Span, startSpan } from './spans.ts';
 
 export function startStatement(system: 'postgresql' | 'clickhouse', text: string): Span | undefined {
@@ -6,7 +6,7 @@ export function startStatement(system: 'postgresql' | 'clickhouse', text: string
   return startSpan(name, { kind: 'client', attributes: { 'db.system.name': system, 'db.query.summary': name } });
 }
 
-/** `SELECT usage_buckets`: the verb, and the first table that is named; of one that begins with WITH, what it writes. */
+/** `SELECT usage_buckets`: the verb and the first table. For a statement that begins with WITH, the verb and table of its write. */
 export function summarizeStatement(text: string): string {
   const written = /^\s*with\b/i.test(text) ? text.search(WRITES) : -1;
   const relevant = written < 0 ? text.replace(/^\s*with\b/i, 'select') : text.slice(written);
@@ -16,7 +16,7 @@ export function summarizeStatement(text: string): string {
 }
 
 const VERB = /[a-z]+/i;
-// FOR UPDATE locks what is read.
+// FOR UPDATE only locks rows that are read.
 const WRITES = /\b(?:insert\s+into|(?<!\bfor\s+(?:no\s+key\s+)?)update|delete\s+from)\b/i;
-// What is unnested are parameters.
+// `unnest` reads parameters, not a table.
 const TABLE = /\b(?:from|into|update|table)\s+(?!unnest\b)(["`\w.]+)/i;

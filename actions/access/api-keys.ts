@@ -1,4 +1,4 @@
-/** API keys: made for the caller or, by a super_admin, for a service account; revoked by their owner or a super_admin. */
+/** API keys: created for the caller or, by a super_admin, for a service account; revoked by their owner or a super_admin. */
 import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -18,7 +18,7 @@ type ApiKeyInput = {
   readonly type: ApiKeyType;
   readonly expires_at?: string | null;
   readonly service_account_id?: string | null;
-  /** Where the key acts: in the environment of the request unless another is asked for. */
+  /** Environment of the key. Default: that of the request. */
   readonly environment_id?: string | null;
 };
 
@@ -79,7 +79,7 @@ async function lockKeyOwner(
   return account.id;
 }
 
-/** A key that leaks must not open other environments: only a super_admin's makes keys for them. */
+/** A leaked key must not open other environments, so only a super_admin's key creates keys for them. */
 async function environmentFor(
   transaction: Database,
   principal: ApiKeyCreator,

@@ -1,4 +1,4 @@
-/** A user's own password: whoever changes it knows the one before. Tokens from before are no longer taken. */
+/** Changes a user's own password, which requires the current one. Earlier tokens become invalid. */
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import { findPassword, replacePassword } from '../../storage/models/user-password.ts';
 import { hashPassword, isPassword } from '../../storage/password.ts';
@@ -7,7 +7,7 @@ import type { Database, Stores } from '../../storage/stores.ts';
 type PasswordOwner = { readonly user_id: string; readonly tenant_id: string };
 type ChangePasswordInput = { readonly password: string; readonly current_password?: string | null | undefined };
 
-/** Checked, and hashed, before the transaction that changes it: it takes long. */
+/** Checks and hashes before the transaction that stores the password, because both take long. */
 export async function preparePassword(
   { postgres }: Pick<Stores, 'postgres'>,
   owner: PasswordOwner,

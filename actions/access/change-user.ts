@@ -1,4 +1,4 @@
-/** Changes of a user: its profile, its roles, the end of a service account. */
+/** Updates a user's profile and roles, and archives service accounts. */
 import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
 import { FarthingError, notAllowed } from '../../core/error.ts';
 import { type Author } from '../../core/stamp.ts';
@@ -11,10 +11,10 @@ type UserProfileChanges = {
   readonly name?: string | undefined;
   readonly metadata?: Record<string, string> | undefined;
 };
-/** Writes what actions/access/change-password.ts has checked. */
+/** Writes the password that actions/access/change-password.ts has checked. */
 type WritePassword = (transaction: Database, now: Date) => Promise<void>;
 
-/** What was not sent stays as it is; a metadata map that was sent replaces the one before. */
+/** An omitted field keeps its value; `metadata` replaces the map. */
 export async function changeUser(
   { postgres }: Pick<Stores, 'postgres'>,
   {
@@ -32,7 +32,7 @@ export async function changeUser(
   });
 }
 
-/** Keys inherit the roles, so a user with active keys keeps them; and nobody changes its own. */
+/** Keys inherit the roles, so a user with active keys keeps them. Nobody changes their own roles. */
 export async function replaceRoles(
   { postgres }: Pick<Stores, 'postgres'>,
   {

@@ -1,4 +1,4 @@
-/** A new user or service account. Only a super_admin invites; a user has an email, a service account has roles. */
+/** Creates a user or service account; only a super_admin may. A user has an email, a service account has roles. */
 import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
 import { createdBy } from '../../core/stamp.ts';
@@ -18,7 +18,7 @@ export type CreateUserInput = {
 
 type Inviter = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
 
-/** A user gets a password, which is shown once and which the user changes; a service account signs in with its keys alone. */
+/** A user gets a password that is returned once and is to be changed; a service account signs in with its keys only. */
 export async function createUser(
   { postgres }: Pick<Stores, 'postgres'>,
   { inviter, wanted, now }: { inviter: Inviter; wanted: CreateUserInput; now: Date },

@@ -1,4 +1,4 @@
-/** How many environments and users a tenant may have: the setting tenant_config (docs/rules/records.md, "Settings"). */
+/** Limits the environments and users of a tenant by the setting tenant_config (docs/rules/records.md, "Settings"). */
 import { notAllowed } from '../../core/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
@@ -6,7 +6,7 @@ import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** Those that are added at one time wait for each other, or they would all fit. */
+/** The lock serializes concurrent additions; otherwise together they could exceed the limit. */
 async function loadTenantLimits(transaction: Database, tenant_id: string) {
   await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
   return loadSetting({ tenant_id, environment_id: '' }, 'tenant_config', transaction);
@@ -28,7 +28,7 @@ export async function checkEnvironmentLimit(
     });
 }
 
-/** People; programs are not counted. */
+/** Counts users of type `user`, not service accounts. */
 export async function checkUserLimit(transaction: Database, tenant_id: string): Promise<void> {
   const { max_users: limit } = await loadTenantLimits(transaction, tenant_id);
   const people = UserModel.ofTenant(tenant_id, transaction).where({ type: 'user', status: 'published' });

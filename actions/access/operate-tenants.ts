@@ -1,4 +1,4 @@
-/** What the operator does with tenants, from outside of them (docs/operations.md, "Tenants"). */
+/** Operator actions on tenants (docs/operations.md, "Tenants"). */
 import { notFound } from '../../core/error.ts';
 import { type TenantLine, TenantModel } from '../../storage/models/tenant.ts';
 import { findSignIn, replacePassword } from '../../storage/models/user-password.ts';
@@ -16,7 +16,7 @@ export type OpenedTenant = {
   readonly api_key: string;
 };
 
-/** As a sign-up, with a password and a first key for the operator to hand on. */
+/** Signs a tenant up and returns a password and a first key for the operator to hand on. */
 export async function openTenant(
   stores: Postgres,
   { name, email, now }: { name: string; email: string; now: Date },
@@ -31,7 +31,7 @@ export async function openTenant(
   return { tenant_id, environments, password, api_key };
 }
 
-/** A suspended tenant is read and not written; it says so itself (`GET /v1/tenants/{id}`). */
+/** A suspended tenant can be read but not written; `GET /v1/tenants/{id}` shows the suspension. */
 export async function suspendTenant(
   { postgres }: Postgres,
   { id, suspended, now }: { id: string; suspended: boolean; now: Date },
@@ -42,7 +42,7 @@ export async function suspendTenant(
   });
 }
 
-/** For a user who has lost it. */
+/** For a user who has lost the password. */
 export async function renewPassword(
   { postgres }: Postgres,
   { email, now }: { email: string; now: Date },

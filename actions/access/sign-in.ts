@@ -1,4 +1,4 @@
-/** Who is it that signs in with this email and password? A wrong email and a wrong password have one answer. */
+/** Signs a user in by email and password. A wrong email and a wrong password get the same answer. */
 import { FarthingError, invalid } from '../../core/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { findSignIn } from '../../storage/models/user-password.ts';
@@ -8,7 +8,7 @@ import type { Stores } from '../../storage/stores.ts';
 export type SignInInput = {
   readonly email: string;
   readonly password: string;
-  /** The token is to be for this environment alone. */
+  /** Restricts the token to this environment. */
   readonly environment_id?: string | null | undefined;
 };
 

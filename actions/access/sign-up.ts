@@ -1,6 +1,6 @@
 /**
- * A new tenant with its first user, who may do everything in it, and two environments: one to try things in and one that
- * counts (docs/permissions.md, "Signing in").
+ * Creates a tenant with its first user, who may do everything in it, and two environments, one for tests and one for production
+ * (docs/permissions.md, "Signing in").
  */
 
 import { addPassword } from '../../storage/models/user-password.ts';

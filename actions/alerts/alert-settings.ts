@@ -1,4 +1,4 @@
-/** Sets, changes and takes away what is watched of spending (docs/rules/alerts.md, "What is spent"). */
+/** Creates, changes and deletes spend alerts (docs/rules/alerts.md, "What is spent"). */
 import {
   defineSpendAlert,
   defineSpendLevels,
@@ -40,7 +40,7 @@ export async function createAlertSetting(
   });
 }
 
-/** What is watched must be there, and belong together. */
+/** The watched records must exist and belong to the same subscription. */
 async function checkWatched(
   transaction: Transaction,
   scope: Scope,
@@ -53,7 +53,7 @@ async function checkWatched(
     throw invalid(field, 'takes part in another subscription, which is charged for it: watch that');
   }
   if (alert.entity_type === 'group') {
-    // The row is held: who archives the group waits, and then finds this alert, too.
+    // The row is locked: an archival of the group waits and then finds this alert, too.
     const group = await GroupModel.fetch(scope, alert.entity_id, { database, lock: true });
     if (group.status !== 'published') throw notFound('group', group.id);
   }
@@ -96,7 +96,7 @@ async function deleteSpendAlertState(transaction: Transaction, setting: AlertSet
   await deleteAlertState(transaction, setting, toSpendAlertKey(setting));
 }
 
-/** What has been reached already is told without waiting for usage. */
+/** A threshold that is already reached is reported without further usage. */
 async function enqueueSpendAlertChecks(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
   if (!setting.enabled) return;
   const { customer_id } = await SubscriptionModel.fetch(setting, findWatchedSubscription(setting), {

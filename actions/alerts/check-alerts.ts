@@ -1,6 +1,6 @@
 /**
- * Looks at everything that is watched of a customer: what its subscriptions cost and grant bit by bit, and what its wallets hold (docs/rules/alerts.md, "When
- * it is looked").
+ * Checks all alerts of a customer: the spend and the usage-ordered grants of its subscriptions, and the balances of its wallets
+ * (docs/rules/alerts.md, "When it is looked").
  */
 import type { Scope } from '../../core/scope.ts';
 import { listCustomersToAlert } from '../../storage/due-alerts.ts';
@@ -12,7 +12,7 @@ import { checkGrants } from './grant-alerts.ts';
 import { checkSpend } from './spend-alerts.ts';
 import { checkWallets } from './wallet-alerts.ts';
 
-/** Answers how many have changed their state. */
+/** Returns the number of changed states. */
 export async function checkCustomer(
   stores: Stores,
   scope: Scope,
@@ -33,7 +33,7 @@ export type AlertCheckReport = { alerted: number; failed: { id: string; error: u
 
 const WORKERS = 2;
 
-/** What arrivals ask for, of all: what was lost in between is found here. */
+/** Checks all customers, and so makes up for alert checks that were lost. */
 export async function checkAlerts(
   stores: Stores,
   { now, only, onProgress }: { readonly now: Date } & DueEnvironments & WatchedRun<AlertCheckReport>,
@@ -43,13 +43,13 @@ export async function checkAlerts(
     next: (left) => listCustomersToAlert(stores.postgres, { left, only }),
     act: async ({ id, ...scope }: DueRecord) => {
       try {
-        // What the others count meanwhile is kept.
+        // Awaited before the sum is read: `report.alerted += await …` would lose concurrent additions.
         const changed = await checkCustomer(stores, scope, { customer_id: id, now });
         report.alerted += changed;
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // Each is looked at once in a run.
+      // A run checks each customer once.
       return false;
     },
     workers: only ? 1 : WORKERS,

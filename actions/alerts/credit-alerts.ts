@@ -1,6 +1,6 @@
 /**
- * What a movement of credits means for the alerts of its wallet: its credits are compared in the transaction that moves them, and
- * what is left of them in real time soon after it (docs/rules/alerts.md, "Balances of wallets").
+ * Compares the credits of a wallet with its alert thresholds in the transaction that moves them, and enqueues the check of its real-time
+ * balance (docs/rules/alerts.md, "Balances of wallets").
  */
 import { selectWorseState } from '../../core/alert/state.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -22,7 +22,7 @@ const EVENTS = {
   low_ongoing_balance: ['wallet.ongoing_balance.dropped', 'wallet.ongoing_balance.recovered'],
 } as const;
 
-/** `transaction` holds the wallet's row. Answers the wallet as it is then. What it has filled itself with asks for no look at whether it is filled. */
+/** `transaction` has locked the wallet. Returns the wallet after the check. An automatic top-up enqueues no further top-up check. */
 export async function checkCreditAlerts(
   transaction: Transaction,
   wallet: WalletModel,
@@ -41,7 +41,6 @@ export async function checkCreditAlerts(
   return (await recordCreditBalanceAlert(transaction, { wallet, settings, by })).wallet;
 }
 
-/** What is in the wallet. */
 export function recordCreditBalanceAlert(
   transaction: Transaction,
   { wallet, settings, by }: Pick<WalletAlertComparison, 'wallet' | 'settings' | 'by'>,
@@ -59,7 +58,7 @@ export function recordCreditBalanceAlert(
   });
 }
 
-/** Its own, or those of the environment for wallets that have none; null where nobody watches it. */
+/** The wallet's own settings or the environment's default; null if neither applies. */
 export async function loadWalletAlertSettings(
   transaction: Transaction,
   wallet: Wallet,
@@ -69,7 +68,7 @@ export async function loadWalletAlertSettings(
   return by_default ? loadSetting(wallet, 'wallet_balance_alert_config', transaction) : null;
 }
 
-/** Who is watched anew begins with ok, and so does nobody hear that a balance has recovered which has not. */
+/** A newly watched wallet begins with `ok`, so no recovery is reported that did not happen. */
 export async function clearWalletAlertState(
   transaction: Transaction,
   wallet: WalletModel,
@@ -80,7 +79,7 @@ export async function clearWalletAlertState(
   return WalletModel.change(wallet, { alert_state: 'ok' }, { by, database: transaction });
 }
 
-/** Nobody watches its balances any more. */
+/** Deletes the states of a wallet whose balances are no longer watched. */
 export async function deleteWalletAlertStates(transaction: Transaction, wallet: WalletModel): Promise<void> {
   for (const alert_type of Object.keys(EVENTS) as WalletAlert[])
     await deleteAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });

@@ -1,6 +1,6 @@
 /**
- * Looks how much of the grants of entitlements that last has been used, and whether anything is left (docs/rules/alerts.md, "Grants of entitlements"). Each is
- * told of by itself: it is named by what grants it and by when it began.
+ * Checks the used share of each current entitlement grant, and whether anything is left (docs/rules/alerts.md, "Grants of entitlements").
+ * Each grant has its own state, identified by its entitlement and its start.
  */
 import { createHash } from 'node:crypto';
 import { EXHAUSTED, findAlertSettings, usageRatio } from '../../core/alert/grant.ts';
@@ -25,7 +25,7 @@ import { gatherGrantedUsage, isGranted } from '../entitlements/granted-usage.ts'
 import { emit } from '../system-events/emit.ts';
 import { recordAlertState } from './record-alert-state.ts';
 
-/** Answers how many have changed their state. */
+/** Returns the number of changed states. */
 export async function checkGrants(
   stores: Stores,
   scope: Scope,
@@ -36,9 +36,9 @@ export async function checkGrants(
   const granted = async () => (await listEntitledFeatures(subscriptions, undefined, reading)).filter(isGranted);
   if ((await granted()).length === 0) return 0;
   return stores.postgres.transaction(async (transaction) => {
-    // Of a family all look at the same: by the subscription.
+    // Customers that share a subscription share its grants, so the lock is per subscription.
     for (const { id } of subscriptions) await lockAlerts(transaction, `grants ${id}`);
-    // Behind the look before it: levels that were changed meanwhile do not say once more what they said.
+    // Read under the lock, after the previous check, so that changed thresholds do not repeat an alert.
     const entitled = await granted();
     const usages = await gatherGrantedUsage(stores, { entitled, reading });
     const measured = usages.flatMap(listMeasuredGrants);
@@ -61,12 +61,12 @@ const EVENTS: Record<GrantAlert, readonly [reached: SystemEventName, recovered: 
   entitlement_grant_exhausted: ['entitlement.grant.exhausted', null],
 };
 
-/** A grant that lasts. */
+/** A grant that has not ended. */
 type MeasuredGrant = {
   readonly source: SubscriptionEntitlementSource;
   readonly entitlement_grant_id: string;
   readonly value: Decimal;
-  /** Those that somebody has set. */
+  /** Thresholds, if any are set. */
   readonly levels: AlertSettings | null;
 };
 
@@ -122,7 +122,7 @@ async function recordGrantAlert(
   return true;
 }
 
-/** A grant is no record: whoever looks at it names it the same. */
+/** A grant has no record, so its id is derived: every check computes the same one. */
 function formatGrantId({ subscription, entitlement_id }: SubscriptionEntitlementSource, start: number): string {
   const bytes = createHash('sha256')
     .update(JSON.stringify([subscription.id, entitlement_id]))

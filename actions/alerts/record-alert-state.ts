@@ -1,4 +1,4 @@
-/** Compares a value with the levels of an alert, and tells what has changed: one row of the log and one event for each change of state. */
+/** Compares a value with the thresholds of an alert. Each change of state adds one row to the alert log and emits one event. */
 import type { AlertEntityType } from '../../core/alert/record.ts';
 import {
   type AlertDirection,
@@ -22,22 +22,21 @@ export type AlertComparison = AlertSubject & {
   readonly parent_entity_type: AlertEntityType | null;
   readonly customer_id: string | null;
   readonly settings: AlertSettings;
-  /** In which direction levels look that do not say so. */
+  /** Direction of thresholds that name none. */
   readonly unless: AlertDirection;
   readonly value: Decimal;
-  /** Of spending: when the latest of the periods began that it was spent in. */
+  /** For spend: start of the latest period that the value contains. */
   readonly spent_from?: Date;
 };
 
-/** Of what has changed: what it is now, and which threshold says so. */
 export type AlertStateChange = {
   readonly state: AlertState;
   readonly threshold: string | null;
-  /** As they were gone by. */
+  /** The settings with their directions, as they were applied. */
   readonly settings: AlertSettings;
 };
 
-/** Null where nothing has changed. Who tells the event is the caller, in the same transaction. */
+/** Null if the state did not change. The caller emits the event in the same transaction. */
 export async function recordAlertState(
   transaction: Transaction,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Looks at what a subscription, its lines and groups of them cost in the running period, by the one rating of usage
- * (docs/rules/alerts.md, "What is spent"). One look at a time: a sum that was read earlier does not undo what a later one has told.
+ * Checks the spend of a subscription, its lines and groups of lines in the running period, by the rating of usage
+ * (docs/rules/alerts.md, "What is spent"). Checks are serialized, so an older sum does not override a newer one.
  */
 import { type SpendEntity, toSpendAlertKey } from '../../core/alert/record.ts';
 import { deriveAlertState, hasFallenBetween } from '../../core/alert/state.ts';
@@ -19,7 +19,7 @@ import { recordAlertState } from './record-alert-state.ts';
 
 const WATCHED: readonly SubscriptionModel['subscription_status'][] = ['active', 'trialing'];
 
-/** Answers how many have changed their state. */
+/** Returns the number of changed states. */
 export async function checkSpend(
   stores: Stores,
   scope: Scope,
@@ -48,7 +48,6 @@ export async function checkSpend(
   });
 }
 
-/** Of each group that is watched the meters whose features are its members. */
 async function loadGroupMeters(
   transaction: Transaction,
   scope: Scope,
@@ -62,7 +61,7 @@ async function loadGroupMeters(
   return new Map(ids.map((id) => [id, new Set(listMeters(id))]));
 }
 
-/** A line belongs to a group by its price, or by the feature that its meter measures. */
+/** A line belongs to a group by its price, or by the feature of its meter. */
 function sumSpend(
   { entity_type, entity_id }: AlertSettingModel,
   charges: readonly SubscriptionUsageCharge[],
@@ -89,15 +88,15 @@ type SpendAlertInput = {
   setting: AlertSettingModel;
   subscription: SubscriptionModel;
   value: Decimal;
-  /** When the latest of the periods began that it was spent in. */
+  /** Start of the latest period that the value contains. */
   spent_from: Date;
   now: Date;
 };
 
-/** What of it was spent in periods that had begun by then, and go on. */
+/** Part of the spend in periods that had begun by `since` and are still running. */
 type CarriedSpend = { carried(since: Milliseconds): Decimal };
 
-/** A period has begun since it was reached, and it is reached again before anybody has looked: that it was not in between is told first. */
+/** If a period began and its spend reached the threshold again before a check, the lower state in between is recorded first. */
 async function recordPeriodStartAlert(
   transaction: Transaction,
   { carried, ...spent }: SpendAlertInput & CarriedSpend,

@@ -1,6 +1,6 @@
 /**
- * Compares what is left of a customer's wallets in real time: with the levels of the wallet, and with those of the features that the
- * customer pays for (docs/rules/alerts.md, "Balances of wallets").
+ * Compares the real-time balances of a customer's wallets with the thresholds of the wallet and of the features that the customer pays for
+ * (docs/rules/alerts.md, "Balances of wallets").
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -20,7 +20,7 @@ import {
 } from './credit-alerts.ts';
 import { recordAlertState } from './record-alert-state.ts';
 
-/** Answers how many have changed their state. */
+/** Returns the number of changed states. */
 export async function checkWallets(
   stores: Stores,
   scope: Scope,
@@ -36,7 +36,10 @@ export async function checkWallets(
 
 const AT_A_TIME = 100;
 
-/** Some of those that have no levels of their own, behind this id. `last`: the last of them, null where there are no more. One that fails does not keep the others from theirs. */
+/**
+ * Checks a batch of wallets without their own settings, after the id `after`. `last` is the last of them, or null if there are no more. An
+ * error of one wallet does not stop the others.
+ */
 export async function checkWalletsWithDefaults(
   stores: Stores,
   scope: Scope,
@@ -53,7 +56,7 @@ export async function checkWalletsWithDefaults(
   return { last: wallets.length < AT_A_TIME ? null : wallets.at(-1)!.id, errors };
 }
 
-/** One look at a time: a balance that was read earlier does not undo what a later one has told. */
+/** Checks are serialized, so an older balance does not override a newer one. */
 function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
   return stores.postgres.transaction(async (transaction) => {
     await lockAlerts(transaction, id);
@@ -65,14 +68,14 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     const left = await loadRealTimeBalance(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
-    // The levels as they are now: those that were changed meanwhile were compared by who changed them.
+    // Current settings: a change of settings made meanwhile did its own comparison.
     const settings = await loadWalletAlertSettings(transaction, wallet, await loadBalanceWatchers(transaction, wallet));
     const features = await listAlertingFeatures(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;
     if (settings?.alert_enabled) {
       const compared = { settings, by: { now } };
-      // Levels of the environment, which may have changed; its own were compared by who changed them.
+      // The environment's default may have changed; the wallet's own settings were compared by their change.
       const credits = wallet.alert_settings
         ? { wallet, isTold: false }
         : await recordCreditBalanceAlert(transaction, { ...compared, wallet });

@@ -1,6 +1,6 @@
 /**
- * Corrected events say what was accepted: the corrections of Postgres, applied one by one to the events as they were sent. The audits
- * compare this content with ClickHouse and with the answers of readers.
+ * Contents of corrected events as accepted: the corrections from Postgres, applied one by one to the events as sent. The audits
+ * compare them with ClickHouse and with the answers of readers.
  */
 import { readEvent } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -9,12 +9,12 @@ import { listAcceptedCorrections, loadSentEvents, type SentEvent } from '../../s
 import type { Stores } from '../../storage/stores.ts';
 
 export type AcceptedContent = SentEvent & {
-  /** By which correction it says so; null as it was sent. */
+  /** The correction that gave it this content; null as sent. */
   readonly correction_id: string | null;
   readonly is_void: boolean;
 };
 
-/** By event: as it was sent, and as it was after each correction. */
+/** By event: its content as sent, and after each correction. */
 export async function applyCorrections(
   { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
   { tenant_id, environment_id }: Scope,
@@ -38,7 +38,7 @@ export async function applyCorrections(
   return contents;
 }
 
-/** A replacement without a time of its own keeps the event's. */
+/** A replacement without a time retains the event's time. */
 function replaceContent({ timestamp_us }: SentEvent, replacement: string) {
   const { timestamp, ...content } = parseReplacement(replacement);
   const at = timestamp ? parseEventTime(timestamp) : undefined;

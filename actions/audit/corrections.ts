@@ -1,7 +1,8 @@
 /**
- * Audit of the corrections: what Postgres calls applied stands in ClickHouse, with the same number, action, event and content, at
- * the same place of the log and at the event's own place; and nothing stands there that was not asked for or did not take effect. Only a correction that is in
- * progress is known to one of them alone. That the usage rows hold their effect is for the recount to say.
+ * Audit of corrections. Every correction that Postgres marks as applied is in ClickHouse, with equal number, action, event and
+ * content. Its own log position and that of its event are correct. ClickHouse contains no correction that was not requested or did
+ * not take effect. Only a correction in progress may be in one store alone. The recount checks the effect of corrections on the
+ * usage rows.
  */
 import { indexById } from '../../core/by-id.ts';
 import { hashIdentity } from '../../core/event/identity.ts';
@@ -26,11 +27,11 @@ import { type FindingKind, formatEventId, type OnFinding } from './findings.ts';
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 const PAGE = 2_000;
-/** Where there are more, most of them are nobody's. */
+/** More stored rows than this are mostly corrections that were never requested. */
 const STORED_MAX = 5 * PAGE;
 const LAST = (1n << 64n) - 1n;
 
-/** All of them; or, with `newest`, so many. */
+/** Audits all corrections, or the `newest` ones. */
 export async function auditCorrections(
   stores: AuditStores,
   found: OnFinding,
@@ -38,7 +39,7 @@ export async function auditCorrections(
 ): Promise<{ corrections: number }> {
   let after = newest === undefined ? 0n : await findSequenceBeforeNewest(stores.postgres, newest);
   for (let corrections = 0; ; ) {
-    // Read before the rows: what was planned by then is settled before anybody says that it has passed.
+    // Read before the rows, so that a slice planned by then is settled before its offset counts as passed.
     const progress = await readProgress(stores.postgres);
     const requested = await listRequestedCorrections(stores.postgres, { after, limit: PAGE });
     const isLast = requested.length < PAGE;
@@ -89,7 +90,7 @@ async function compareCorrections(
 
 type ReportCorrection = (kind: FindingKind, row: CorrectionRow, what: string) => void;
 
-/** By correction in effect, what its event says from it on. */
+/** By correction in effect: the content of its event after it. */
 async function acceptedContents(
   stores: AuditStores,
   requested: readonly RequestedCorrection[],
@@ -103,7 +104,7 @@ async function acceptedContents(
   return contents;
 }
 
-/** Why the stored correction is not the one that was accepted; undefined if it is, or if that cannot be said of it. */
+/** Difference between the stored and the accepted correction; undefined if there is none, or if it cannot be determined. */
 function whatDiffers(
   row: AuditedStoredCorrection,
   requested: RequestedCorrection | undefined,
@@ -118,7 +119,7 @@ function whatDiffers(
     (requested.log_partition !== row.partition || requested.log_offset !== row.offset)
   )
     return `it stands at ${row.partition}/${row.offset} of the log, and was met at ${requested.log_partition}/${requested.log_offset}`;
-  // No reader looks at the content of a void.
+  // Readers ignore the content of a void.
   if (content === undefined || row.action === 'void') return undefined;
   const fields = CONTENT_FIELDS.filter((field) => content[field] !== row[field]);
   if (content.timestamp_us !== Number(row.at_us)) return 'its timestamp is not the one that was accepted';
@@ -127,7 +128,7 @@ function whatDiffers(
 
 const CONTENT_FIELDS = ['external_customer_id', 'event_name', 'customer_id', 'source', 'properties'] as const;
 
-/** What stands in ClickHouse and was not applied when Postgres was read: perhaps it is by now, or is being applied. */
+/** Corrections in ClickHouse that Postgres had not applied when it was read: they may be applied by now, or in progress. */
 async function reportUnapplied(
   { postgres }: AuditStores,
   {
@@ -146,13 +147,13 @@ async function reportUnapplied(
   for (const row of open) {
     const state = states.get(row.id);
     if (state === 'applied') continue;
-    // Its message has not passed: its slice is in progress.
+    // Its message has not been passed: its slice is in progress.
     if (state === 'requested' && BigInt(row.offset) >= (passed.get(row.partition) ?? 0n)) continue;
     report('correction_extra', row, `a correction stands there that ${state ? `is ${state}` : 'nobody asked for'}`);
   }
 }
 
-/** Finds corrections that state another place than that of their event: readers compare that place. */
+/** Finds corrections with a wrong position of their event: readers compare that position. */
 async function findMisplaced(
   { clickhouse }: AuditStores,
   stored: readonly AuditedStoredCorrection[],

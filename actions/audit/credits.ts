@@ -1,4 +1,4 @@
-/** Audit of the ledger of credits: lots, wallets and their histories say what was posted (docs/decisions/0014-credit-ledger.md). */
+/** Audit of the credit ledger: lots, wallets and wallet transactions equal the postings (docs/decisions/0014-credit-ledger.md). */
 import {
   type CreditFault,
   type CreditSums,
@@ -18,7 +18,7 @@ export async function auditCredits({ postgres }: Pick<Stores, 'postgres'>, found
   return loadCreditSums(postgres);
 }
 
-/** Of some wallets, all the time. */
+/** Continuous audit of some wallets. */
 export async function sampleCredits({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   const wallets = await sampleWallets(postgres, SAMPLE);
   for (const fault of await findCreditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(toCreditFinding(fault));

@@ -1,6 +1,6 @@
 /**
- * What an audit of the records can find, one line for each kind. docs/operations.md has a section for each, under its name:
- * what it means, how it can come about, and how it is mended.
+ * Kinds of findings of the record audits, one line each. docs/operations.md has a section for each, under its name: its meaning,
+ * its causes, and its repair.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { NamedPlace } from '../../storage/audit/places.ts';
@@ -25,7 +25,7 @@ export const CHECKS = [
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
 
-/** `spoils_recount`: what is recounted from the raw rows cannot be trusted, so usage rows must not be written anew. */
+/** `spoils_recount`: a recount from the raw rows is not reliable, so usage rows must not be rewritten. */
 export const KINDS = {
   ledger_gap: { check: 'ledger', spoils_recount: true },
   ledger_overlap: { check: 'ledger', spoils_recount: true },
@@ -79,32 +79,32 @@ export type FindingKind = keyof typeof KINDS;
 
 export type Finding = {
   readonly kind: FindingKind;
-  /** How many rows, records or events it is about; negative where there are too many of them. */
+  /** Number of affected rows, records or events; negative if there are too many. */
   readonly count: number;
-  /** In words. */
+  /** One sentence. */
   readonly what: string;
   readonly partition?: number;
   /** Offsets, half-open, as text. */
   readonly from_offset?: string;
   readonly to_offset?: string;
-  /** The correction that applying it again would mend. */
+  /** The correction whose repeated application would repair it. */
   readonly correction_id?: string;
-  /** The first of them. */
+  /** The first affected events. */
   readonly first?: readonly NamedPlace[];
 };
 
 export type OnFinding = (finding: Finding) => void;
 
-/** What a check looked at, and how many findings it had. */
+/** Numbers of checked records, and of findings. */
 export type CheckReport = {
   readonly check: CheckName;
   readonly looked_at: Readonly<Record<string, number>>;
   readonly differences: number;
-  /** Why it was not made, where it was not. */
+  /** Reason why the check was not made, if so. */
   readonly skipped?: string;
 };
 
-/** Whose event it is. */
+/** The event's id with its scope. */
 export function formatEventId({ tenant_id, environment_id, event_id }: Scope & { readonly event_id: string }): string {
   return `${tenant_id} ${environment_id} ${JSON.stringify(event_id)}`;
 }

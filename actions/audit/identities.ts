@@ -1,7 +1,7 @@
 /**
- * Audit of the ids: none has two identities, and each stands under the hash that it has. That identities and raw rows are of
- * the same events is compared range by range (places.ts). A hash is of our own making and cannot be computed by the
- * store, so some are computed here, chosen by chance.
+ * Audit of event ids: no id has two identities, and each is stored under its hash. Whether identities and raw rows match is
+ * compared range by range (storage/audit/places.ts). The hash is our own and the store cannot compute it, so random ids are hashed
+ * here.
  */
 import { hashIdentity, hashToBigInt } from '../../core/event/identity.ts';
 import {
@@ -26,7 +26,7 @@ export async function auditIds(
   found: OnFinding,
   hashes: HashRange = ALL_HASHES,
 ): Promise<{ identities: number }> {
-  // What stands before these offsets is whole and never changes.
+  // Rows before these offsets are complete and never change.
   const before = nextOffsets(await readProgress(postgres));
   const { identities, doubled, first } = await findDuplicateIds(clickhouse, hashes, before);
   if (first.length > 0) {
@@ -41,10 +41,10 @@ function describeDoubledId({ places, ...id }: DoubledId): string {
 }
 
 export type HashSample = {
-  /** So many times some neighbours are taken. */
+  /** Number of random groups of neighbours. */
   readonly times: number;
   readonly ids: number;
-  /** Answers numbers in [0, 1). */
+  /** Returns numbers in [0, 1). */
   readonly chance: () => number;
 };
 
@@ -56,7 +56,7 @@ export async function auditHashes(
   const wrong: HashedId[] = [];
   let hashes = 0;
   for (let time = 0; time < times; time++) {
-    // The first time from the very beginning: where there are few ids, these are all of them.
+    // The first group starts at the beginning: if there are few ids, it contains all of them.
     const from = time === 0 ? 0n : hashToBigInt(Math.floor(chance() * 2 ** 32), 0);
     const some = await listHashedIds(clickhouse, from, ids);
     hashes += some.length;

@@ -1,19 +1,19 @@
 /**
- * Audit of what a worker keeps on its disk of the ids that it has seen: files that are not damaged, and that hold the ids of
- * the table. An id that they do not know would be taken for a new one when it comes again. They may know more: ids of events
- * that the stores refused are looked up once more than they need be, and nothing else.
+ * Audit of a worker's files of known event ids: they are undamaged and contain the ids of the table. An id missing from the files
+ * would be taken for a new one when it is sent again. Extra ids are harmless: ids of events that the stores rejected only cost one
+ * more lookup.
  */
 import type { OnFinding } from './findings.ts';
 
-/** The files of one partition against the table, as whoever reads them says. */
+/** Comparison of a partition's files with the table, made by their owner. */
 export type IdentityFiles = {
   readonly partition: number;
-  /** They hold the ids of what stands before it in the log. */
+  /** The files contain the ids of records before this offset. */
   readonly until: bigint;
-  /** How many ids they hold, and how many of the table they do not. */
+  /** Number of ids in the files, and of ids of the table that are missing from them. */
   readonly count: number;
   readonly missing: number;
-  /** Why they cannot be used; the rest says nothing then. */
+  /** Reason why the files are unusable; the other numbers are then meaningless. */
   readonly fault: string | null;
 };
 

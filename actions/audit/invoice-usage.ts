@@ -1,7 +1,7 @@
 /**
- * Audit of the usage of final invoices: each usage line says what the raw events come to as they stood when it was computed, up to its marks and
- * with the corrections before them. Later events, and later corrections, are for later invoices, so nothing that came since is a difference. Of the
- * invoices that became final last: their money is asked for now.
+ * Audit of the usage of final invoices: each usage line equals the raw events as they were at its computation, up to its marks and
+ * with the corrections before them. Later events and corrections belong to later invoices, so they are no difference. Covers the
+ * most recently finalized invoices, whose payment is due now.
  */
 import type { Scope } from '../../core/scope.ts';
 import { listNewestFinalInvoices } from '../../storage/audit/invoices.ts';
@@ -13,7 +13,7 @@ import type { OnFinding } from './findings.ts';
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 const NEWEST = 500;
-/** One of more events would keep the audit from all others. */
+/** A line with more events would delay the audit of all others. */
 const EVENTS_MAX = 1_000_000;
 
 export async function auditInvoiceUsage(stores: AuditStores, found: OnFinding): Promise<{ usage_lines: number }> {
@@ -31,7 +31,7 @@ async function auditInvoice(
   const { lines } = await gatherProvable(stores.postgres, scope, id);
   const counted = lines.flatMap(({ line, counting }) => {
     const { counted, event_count, edited } = line.computed_from ?? {};
-    // What an earlier version computed does not say whose events; what somebody has set says another quantity.
+    // A line of an earlier version does not record its customers; an edited line has another quantity.
     return counting && counted && !edited && (event_count ?? 0) <= EVENTS_MAX ? [{ line, counting }] : [];
   });
   for (const [line_id, fault] of await listCountFaults(stores, scope, counted))

@@ -1,5 +1,5 @@
 /**
- * Audit of invoices: their sums are those of their lines, payments, refunds and credit notes, and their numbers have no gap
+ * Audit of invoices: their sums equal those of their lines, payments, refunds and credit notes, and their numbers have no gap
  * (docs/rules/invoices.md, "Totals", "Payment" and "Numbers").
  */
 import {
@@ -23,7 +23,7 @@ export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, foun
   return loadInvoiceSums(postgres);
 }
 
-/** Of some invoices and of the numbers of some counters, all the time. */
+/** Continuous audit of some invoices, and of the numbers of some counters. */
 export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   const invoices = await sampleIds(postgres, 'invoices', SAMPLE);
   const counters = await sampleInvoiceCounters(postgres, COUNTERS);

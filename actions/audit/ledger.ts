@@ -1,6 +1,6 @@
 /**
- * Audit of the ledger and of the log: ranges of offsets follow each other without a gap up to what the stores hold, and what
- * was accepted has become something or waits. Each is one statement of Postgres, so of one moment: data may arrive meanwhile.
+ * Audit of the ledger and of the log: the ranges of offsets are contiguous up to the progress of the stores, and every accepted
+ * event has an outcome or waits. Each check is one Postgres statement, so it reads one snapshot: data may arrive meanwhile.
  */
 import { findLedgerFaults, type LedgerFault, type LedgerSums, loadLedgerSums } from '../../storage/audit/ledger.ts';
 import {
@@ -31,7 +31,7 @@ function toLedgerFinding({ kind, partition, from, to }: LedgerFault): Finding {
   return { kind, count: Number(to - from), ...ends, what: what[kind] };
 }
 
-/** Where a partition of the log begins and ends. */
+/** Begin and end offsets of a partition of the log. */
 export type LogBounds = { readonly partition: number; readonly low: bigint; readonly end: bigint };
 
 /** The log in Postgres. */
@@ -79,7 +79,7 @@ function buildLogBehindFinding({
   return { kind: 'log_behind_the_stores', count: Number(next_offset - log_end), partition, ...ends, what };
 }
 
-/** A log that only tells where it begins and ends. What the stores hold is read first: the log does not get shorter. */
+/** For a log that only reports its bounds. The progress of the stores is read first: the log's end never moves back. */
 export async function auditLogBounds(
   { postgres }: Pick<Stores, 'postgres'>,
   bounds: () => Promise<readonly LogBounds[]>,
@@ -91,7 +91,7 @@ export async function auditLogBounds(
     const next_offset = before.get(partition);
     if (next_offset === undefined) continue;
     if (end < next_offset) found(buildLogBehindFinding({ partition, next_offset, log_end: end }));
-    // What was stored since the progress was read may be deleted since: it is read once more before anything is said.
+    // Records stored since the progress was read may be deleted already: the progress is read again before a finding is reported.
     if (low > next_offset) await reportMissingRecords(postgres, { partition, low }, found);
   }
   return { partitions: ends.length };

@@ -1,8 +1,8 @@
 /**
- * Audit of what became of each record of the log: the rows of a range of offsets in `events`, `event_identities` and
- * `event_outcomes` are those that the ledger says, each once, and raw rows and identities are of the same events at the same
- * places. A range stands in the ledger when all of its rows are written, and they never change: other ranges may arrive
- * meanwhile. What differs is looked at once more by itself, and the first of its places are named.
+ * Audit of the outcome of each record of the log. The rows of a range of offsets in `events`, `event_identities` and
+ * `event_outcomes` match the counts of the ledger, each once. Raw rows and identities are of equal events at equal positions. A
+ * range is in the ledger after all of its rows are written, and these never change, so other ranges may arrive meanwhile. A
+ * difference is checked again by itself, and its first positions are named.
  */
 import {
   findLedgerRange,
@@ -29,15 +29,15 @@ import type { Finding, FindingKind, OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
-/** A range of the ledger, or a stretch of which it says nothing. */
+/** A range of the ledger, or a range that the ledger does not cover. */
 export type AuditedRange = OffsetRange & { readonly settled?: SliceEventCounts };
 
-/** Distinct places are counted in memory: so many events at a time, of one partition. */
+/** Distinct positions are counted in memory, so this limits the events per batch of one partition. */
 const EVENTS_MAX = 2_000_000;
 
 export type RangeCounts = { ranges: number; raw_rows: number; outcomes: number; identities: number };
 
-/** Some ranges, in order: the identities in one question, the others a few at a time. */
+/** Audits some ranges, in order: the identities in one query, the others in batches. */
 export async function auditRanges(
   stores: AuditStores,
   ranges: readonly AuditedRange[],
@@ -97,7 +97,7 @@ function countExpected(
   return { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters }[outcome];
 }
 
-/** The range as it is now: the newest of a partition may have grown. */
+/** Checks the current range; the newest of a partition may have grown. */
 async function recheckRange(stores: AuditStores, range: AuditedRange, found: OnFinding): Promise<void> {
   const now: AuditedRange | undefined = range.settled ? await findLedgerRange(stores.postgres, range) : range;
   if (now === undefined) return;
@@ -176,8 +176,8 @@ async function reportOutcomes(
 }
 
 /**
- * Rows that stand behind everything that was ever planned: Postgres knows less than ClickHouse. The rows are looked at first
- * and the plans after them, so that a slice in progress is none.
+ * Rows after everything that was ever planned: Postgres knows less than ClickHouse. The rows are read before the plans, so that a
+ * slice in progress is no finding.
  */
 export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: OnFinding): Promise<void> {
   const reached = nextOffsets(await readProgress(postgres));

@@ -1,7 +1,7 @@
 /**
- * The audit of the records: that every event which was accepted stands in the stores once, or what became of it does. Each
- * check has its own differences and can be made alone; the recount of the usage rows is `usage.ts`. Everything is read
- * in ranges of the log or in the order of a table, so that memory does not grow with the data, and while data arrive.
+ * Audit of the records: every accepted event is in the stores once, or has another outcome. Each check has its own findings and can
+ * run alone; `usage.ts` recounts the usage rows. Everything is read in ranges of the log or in the order of a table, so memory does
+ * not grow with the data. Data may arrive meanwhile.
  */
 import { listLedgerRanges, listUncountedRanges, type OffsetRange } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/offset-ranges.ts';
@@ -25,13 +25,13 @@ import { auditUninvoiced } from './uninvoiced.ts';
 
 export type AuditRecordsInput = {
   readonly checks: ReadonlySet<CheckName>;
-  /** The log in Postgres, or where the partitions of another begin and end; null where it cannot be asked. */
+  /** The log in Postgres, or the bounds of another log's partitions; null if they cannot be read. */
   readonly log: 'embedded' | (() => Promise<readonly LogBounds[]>) | null;
-  /** What the workers of this machine keep of the ids. */
+  /** Files of known ids of the workers on this machine. */
   readonly identityFiles: () => Promise<readonly IdentityFiles[]>;
-  /** Where exports are written, and whether what is in S3 is read, too; without it no file is. */
+  /** Location of the exports, and whether files in S3 are read, too. Without it no file is read. */
   readonly exports?: { readonly settings: ExportSettings; readonly reads_stores: boolean };
-  /** Answers numbers in [0, 1). */
+  /** Returns numbers in [0, 1). */
   readonly chance: () => number;
 };
 
@@ -40,7 +40,7 @@ const NO_FILES = { settings: { EXPORT_ALLOW_PRIVATE_ADDRESSES: false, SECRETS_KE
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 type CheckCounts = Readonly<Record<string, number>>;
 
-/** In this order: each may explain what the next finds. */
+/** In this order: each check may explain the findings of the next. */
 export async function auditRecords(
   stores: AuditStores,
   input: AuditRecordsInput,
@@ -93,12 +93,12 @@ async function auditLog(
   return log === 'embedded' ? auditEmbeddedLog(stores, found) : auditLogBounds(stores, log, found);
 }
 
-/** Days of meters that are counted in two ways, besides those of corrected events. */
+/** Days of meters to count twice, besides those of corrected events. */
 const COUNTED_DAYS = 20;
 
 const HASH_SAMPLE = { times: 32, ids: 500 };
 
-/** One reading serves three checks; of one that is not asked for nothing is told. */
+/** One read serves three checks; findings of checks that are not requested are dropped. */
 async function auditLogRows(
   stores: AuditStores,
   { checks, chance }: AuditRecordsInput,
@@ -124,7 +124,7 @@ async function auditLogRows(
   return looked.filter(([check]) => checks.has(check));
 }
 
-/** The table of identities is read once for so many ranges of the ledger, which are of a million events each. */
+/** One read of the table of identities serves this many ranges of the ledger, each with a million events. */
 const RANGES_MAX = 1_000;
 
 async function* allRanges(stores: AuditStores): AsyncGenerator<AuditedRange[]> {
@@ -145,7 +145,7 @@ function* chunkRanges(ranges: readonly AuditedRange[]): Generator<AuditedRange[]
 const ROWS_MAX = 1_000_000;
 const PIECES = 256n;
 
-/** A stretch that the ledger does not know, in pieces of at most a million rows where its records allow it. */
+/** Splits a range that the ledger does not cover into pieces of at most a million rows, if its records allow it. */
 async function splitUncounted(
   { clickhouse }: Pick<AuditStores, 'clickhouse'>,
   range: OffsetRange,

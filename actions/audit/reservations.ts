@@ -1,6 +1,6 @@
 /**
- * Audit of reservations: pools say what is held, what was committed has become so much, and nothing else stands under their ids
- * (docs/decisions/0013-reservations.md).
+ * Audit of reservations: pools equal their holds, committed quantities equal their events or charges, and no other event uses their
+ * ids (docs/decisions/0013-reservations.md).
  */
 import { parseReservationId } from '../../core/event/accept.ts';
 import { hashIdentity } from '../../core/event/identity.ts';
@@ -24,7 +24,7 @@ import { formatEventId, type OnFinding } from './findings.ts';
 const FAULTS_MAX = 1_000;
 const EVENTS_AT_ONCE = 1_000;
 const SAMPLE = 200;
-/** Of one reservation: those of a meter that counts events are a thousand. */
+/** Per reservation: with a meter that counts events, a reservation has up to a thousand. */
 const EVENTS_SAMPLED = 10;
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
@@ -44,7 +44,7 @@ export async function auditReservations(stores: AuditStores, found: OnFinding): 
   }
 }
 
-/** Of some, and of their pools, all the time. */
+/** Continuous audit of some reservations and their pools. */
 export async function sampleReservations(stores: AuditStores, found: OnFinding): Promise<void> {
   const { postgres, clickhouse } = stores;
   const ids = await sampleIds(postgres, 'reservations', SAMPLE);
@@ -60,7 +60,7 @@ export async function sampleReservations(stores: AuditStores, found: OnFinding):
   );
 }
 
-/** The ids of some of its events, and the first that is none of them. */
+/** Ids of some of its events, and the first id after them, which must not exist. */
 function listEventIds({ id, tenant_id, environment_id, event_count }: AuditedReservation) {
   const scope = { tenant_id, environment_id };
   const last = Math.max(2, event_count + 1);
@@ -68,7 +68,7 @@ function listEventIds({ id, tenant_id, environment_id, event_count }: AuditedRes
   return [...new Set([...numbers, last])].map((n) => ({ ...scope, event_id: n === 1 ? id : `${id}:${n}` }));
 }
 
-/** An event is stored behind its commit, so the reservations are read behind the events. */
+/** An event is stored after its commit, so the reservations are read after the events. */
 async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: OnFinding): Promise<void> {
   const named = await loadReservations(
     postgres,
@@ -80,7 +80,7 @@ async function auditEvents({ postgres }: AuditStores, events: readonly IdentityR
     return of && isTheirs && !isCommitted(of, event) ? [{ event, of }] : [];
   });
   if (taken.length === 0) return;
-  // Whoever has voided or replaced it has looked at it.
+  // A voided or replaced event was checked when it was corrected.
   const corrected = await findCorrectedEvents(
     postgres,
     taken.map(({ event }) => event),

@@ -1,6 +1,6 @@
 /**
- * Audit of the rows of revenue: each says what Postgres has, customer by customer (docs/decisions/0017-revenue-rows.md). Of whom something
- * was told that is in no row yet nothing is said: it is looked at again when it is.
+ * Audit of the revenue rows: each equals the data of Postgres, customer by customer (docs/decisions/0017-revenue-rows.md). An
+ * environment with pending changes is skipped and checked in a later audit.
  */
 
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
@@ -34,7 +34,7 @@ export async function auditRevenue(stores: AuditStores, found: OnFinding): Promi
       const { rows, differing } = await compareRevenue(stores, scope, customer_ids);
       counts.rows += rows;
       if (differing.length === 0 || (await hasPendingRevenue(stores.postgres, scope))) continue;
-      // Looked at once more: a row may have been made between the two readings.
+      // Checked again: a row may have been written between the two reads.
       const second = await compareRevenue(
         stores,
         scope,
@@ -46,7 +46,7 @@ export async function auditRevenue(stores: AuditStores, found: OnFinding): Promi
   return counts;
 }
 
-/** Makes the rows of all customers anew; answers how many they are. */
+/** Enqueues all customers, so that their rows are recomputed; returns their number. */
 export async function rebuildRevenue(stores: AuditStores): Promise<number> {
   await raiseRevenueVersion(stores.postgres, await findGreatestVersion(stores.clickhouse));
   let enqueued = 0;
@@ -58,7 +58,7 @@ export async function rebuildRevenue(stores: AuditStores): Promise<number> {
   return enqueued;
 }
 
-/** Who has rows is among them, also where Postgres knows nobody of the name. */
+/** Includes customers that have rows but are unknown to Postgres. */
 async function* allCustomers(stores: AuditStores, scope: Scope): AsyncGenerator<string[]> {
   for (let after = ''; ; ) {
     const page = { after, limit: CUSTOMERS_AT_ONCE };
@@ -130,7 +130,7 @@ function toTextByKey<Row>(rows: readonly Row[], toKey: (row: Row) => string, toT
   return new Map(rows.map((row) => [toKey(row), toText(row)]));
 }
 
-/** A row of nothing and no row say the same. */
+/** An empty row and a missing row are equal. */
 function listDifferences(
   kind: 'revenue_differs' | 'recurring_revenue_differs',
   expected: ReadonlyMap<string, string>,

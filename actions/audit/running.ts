@@ -1,8 +1,8 @@
 /**
- * Audit of the usage of running periods that is kept in memory (docs/decisions/0007-cached-answers.md, docs/decisions/0012-entitlement-grants.md): each line says what the stores
- * say of its customer, meter and period, each charge what a preview says, and each history of grants what raw events say from the beginning. The process that
- * keeps it compares some of it all the time, and writes down what it finds; `npm run audit` is another process, and tells that. What differs is forgotten, so the
- * next answer is exact.
+ * Audit of the usage cache for running periods (docs/decisions/0007-cached-answers.md, docs/decisions/0012-entitlement-grants.md).
+ * Each line equals the stores' usage of its customer, meter and period. Each charge equals a preview, and each history of grants
+ * equals a recomputation from raw events. The process that owns the cache compares samples continuously and records its findings;
+ * `npm run audit`, another process, reports them. A differing entry is invalidated, so the next answer is exact.
  */
 import { setTimeout } from 'node:timers/promises';
 import { loadRunningAuditSums, recordRunningAudit, takeUnreportedDifferences } from '../../storage/audit/running.ts';
@@ -24,11 +24,10 @@ import type { OnFinding } from './findings.ts';
 const ANSWERS = 50;
 /** All of their raw events are read. */
 const HISTORIES = { count: 20, events: 200_000 };
-/** What arrives while two are compared is no difference: they are compared again. */
+/** Data that arrive during a comparison are no difference: it is repeated. */
 const TRIES = 5;
 const PAUSE_MS = 200;
 
-/** What was written down. */
 export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding) {
   const { differences, ...looked } = await loadRunningAuditSums(postgres);
   for (const what of differences) found(toRunningFinding(what));
@@ -37,7 +36,7 @@ export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found
 
 type SampleInput = { readonly chance: () => number; readonly now: Date };
 
-/** Of some that are kept, and of none where nothing is. `found` is for who tells it: else another process does. */
+/** Compares a sample of cached entries, if there are any. `found` reports the findings; null leaves that to another process. */
 export async function sampleRunning(stores: Stores, sampling: SampleInput, found: OnFinding | null): Promise<void> {
   const answers = await compareAnswers(stores, sampling);
   const histories = await compareHistories(stores, sampling);
@@ -48,7 +47,7 @@ export async function sampleRunning(stores: Stores, sampling: SampleInput, found
   for (const what of differences) found?.(toRunningFinding(what));
 }
 
-/** What processes have found that cannot tell it. */
+/** Reports the findings of processes that cannot report themselves. */
 export async function reportOtherProcesses({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   for (const what of await takeUnreportedDifferences(postgres)) found(toRunningFinding(what));
 }

@@ -1,7 +1,7 @@
 /**
- * A little of the audit of the records, cheap enough to be made all the time: what Postgres alone can say, the newest ranges
- * of the ledger and now and then one of any age, the newest corrections, and some ids. What is chosen is left to chance, so
- * that with time everything is looked at.
+ * A small part of the record audit that is cheap enough to run continuously: the checks within Postgres, the newest ranges of the
+ * ledger and sometimes an older one, the newest corrections, and some ids. The choice is random, so that everything is checked over
+ * time.
  */
 
 import { countIdentities, type HashRange } from '../../storage/audit/ids.ts';
@@ -29,7 +29,7 @@ import { sampleUninvoiced } from './uninvoiced.ts';
 export type SampledCounts = { readonly ranges: number; readonly records: number };
 
 const CORRECTIONS = 500;
-/** The usage of the newest corrected events, and of some days by chance. */
+/** The usage of the newest corrected events, and of some random days. */
 const COUNTED_TWICE = { newest: 20, days: 2 };
 const HASH_SAMPLE = { times: 2, ids: 200 };
 
@@ -55,7 +55,7 @@ async function sampleLog(stores: Stores, found: OnFinding): Promise<void> {
   else await auditLogBounds(stores, () => loadLogBounds(stores.log), found);
 }
 
-/** Where it begins is for the worker to say, who reads there. */
+/** Only the worker reads the beginning of the log, so `low` is 0. */
 async function loadLogBounds(log: EventLog) {
   return (await log.lag()).map(({ partition, end_offset }) => ({ partition, low: 0n, end: end_offset }));
 }
@@ -63,7 +63,7 @@ async function loadLogBounds(log: EventLog) {
 const NEWEST_SHARE = 0.75;
 const EVENTS_MAX = 2_000_000;
 
-/** Mostly the newest, of some partitions: what breaks, breaks there, and they are soon found in the tables. */
+/** Mostly the newest ranges of some partitions: failures occur there, and the tables find them fast. */
 async function chooseRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
   const newest = await listNewestLedgerRanges(postgres);
   if (newest.length === 0) return [];
@@ -89,7 +89,7 @@ function takeRangesUpTo(ranges: readonly LedgerRange[], events_max: number): Led
 const IDS_MAX = 1_000_000;
 const ALL = 1n << 64n;
 
-/** About a million neighbours in the order of the hashes; all of them where there are not more. */
+/** About a million neighbours in the order of hashes; all if there are fewer. */
 async function chooseHashRange({ clickhouse }: Stores, chance: () => number): Promise<HashRange> {
   const parts = BigInt(Math.max(1, Math.ceil((await countIdentities(clickhouse)) / IDS_MAX)));
   const width = ALL / parts;

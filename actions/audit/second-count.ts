@@ -1,7 +1,7 @@
 /**
- * The second way to count. Every other door reads corrected events by one statement (storage/events/raw-events.ts), also the recount of
- * the usage rows, so a fault of that statement would be in all of them. Here the corrections come from Postgres, as they were accepted,
- * and are applied one by one to the events as they were sent. Both ways must come to the same rows.
+ * The second count. Every other path, even the recount of usage rows, reads corrected events by one statement
+ * (storage/events/raw-events.ts). So a fault of that statement would be in all of them. Here the accepted corrections come from
+ * Postgres and are applied one by one to the events as sent. Both counts must give equal rows.
  */
 import { groupBy } from '../../core/group-by.ts';
 import { measure } from '../../core/metering/compiled-meter.ts';
@@ -37,11 +37,11 @@ import type { OnFinding } from './findings.ts';
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 export type SecondCountInput = {
-  /** The events of the newest corrections, so many; all of them when absent. */
+  /** Number of newest corrections whose events are counted; all if absent. */
   readonly newest?: number;
-  /** How many days of meters are counted besides, corrected or not. */
+  /** Number of additional days of meters, corrected or not. */
   readonly days: number;
-  /** Answers numbers in [0, 1). */
+  /** Returns numbers in [0, 1). */
   readonly chance: () => number;
 };
 
@@ -66,11 +66,11 @@ export async function auditSecondCount(
   return counts;
 }
 
-/** Customers by the UTC day. */
+/** Customers by UTC day. */
 type CustomerDays = Map<number, Set<string>>;
 type ScopedCustomerDays = { readonly scope: Scope; readonly days: CustomerDays };
 
-/** Chooses the days on which corrected events are or were counted, and some days by chance. */
+/** Chooses the days on which corrected events are or were counted, and some random days. */
 async function chooseCustomerDays(
   stores: AuditStores,
   { newest, days, chance }: SecondCountInput,
@@ -112,7 +112,7 @@ function toUtcDay({ timestamp_us }: Pick<SentEvent, 'timestamp_us'>): number {
   return Math.floor(timestamp_us / US_PER_DAY);
 }
 
-/** By customer, the corrected events of which a replacement names it: they may count there now, wherever they were sent. */
+/** Corrected events by the customer that a replacement names: they may count there now, whichever customer they were sent for. */
 async function findCorrectedEvents(
   { postgres }: AuditStores,
   scope: Scope,
@@ -131,12 +131,12 @@ async function findCorrectedEvents(
   return named;
 }
 
-/** Some customers on one day, which are counted at once. */
+/** Some customers on one day, which are counted together. */
 type RecountUnit = {
   readonly scope: Scope;
   readonly day: number;
   readonly external_customer_ids: readonly string[];
-  /** Corrected events that may have come to these customers. */
+  /** Corrected events that may have moved to these customers. */
   readonly moved: readonly string[];
 };
 
@@ -155,14 +155,14 @@ function* splitIntoUnits(
   }
 }
 
-/** As `Unit.moved`, of now: a correction that was applied since may have brought an event to these customers. */
+/** The current `RecountUnit.moved`: a correction since then may have moved an event to these customers. */
 async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: RecountUnit): Promise<string[]> {
   const customers = new Set(external_customer_ids);
   const named = await findCorrectedEvents(stores, scope, { customers, isSample: true });
   return [...named.values()].flatMap((event_ids) => [...event_ids]);
 }
 
-/** Rows that differ are counted once more while no slice and no rebuild is in progress. Answers how many rows were compared. */
+/** Differing rows are counted again while no slice and no rebuild is in progress. Returns the number of compared rows. */
 async function compareUnit(stores: AuditStores, unit: RecountUnit, found: OnFinding): Promise<number> {
   const first = await countTwice(stores, unit, await readProgress(stores.postgres));
   if (first.differences.length === 0) return first.rows;
@@ -202,7 +202,7 @@ async function countTwice(
   const counted = await Promise.all(
     known.map(({ meter_id }) => loadCountedMeter(stores, scope, { meter_id, progress })),
   );
-  // While the past of a meter is still being counted nobody reads its rows.
+  // A meter in backfill has no rows that are read.
   const meters = counted.filter((meter) => meter !== undefined);
   const expected = groupBy(await countAsAccepted(stores, unit, meters), ({ meter_id }) => meter_id);
   const result = { rows: 0, differences: [] as (RowDifference & { meter_id: string })[] };
@@ -227,7 +227,7 @@ async function loadCountedMeter(
   return findCountedMeter({ postgres }, { tenant_id, environment_id }, { meter_id, before: nextOffsets(progress) });
 }
 
-/** The set of distinct values is compared by its size, and by its size united with the expected one. */
+/** The set of distinct values is compared by its size, and by the size of its union with the expected one. */
 function toStoredFields(rows: readonly BucketRow[], expected: readonly BucketRow[]): StoredFields[] {
   const sets = new Map(expected.map((row) => [rowKey(row), row.uniques]));
   return rows.map((row) => ({
@@ -283,7 +283,7 @@ async function countAsAccepted(
   return [...aggregator.drain()].flat();
 }
 
-/** To the meters that count it, where its place in the log is before the end of what they have counted. */
+/** Adds it to the meters that count it, if its offset is before the end of their progress. */
 function addSentEvent(aggregator: BucketAggregator, meters: readonly CountedMeter[], sent: SentEvent): void {
   const properties = propertiesIn(sent.properties);
   for (const counted of meters) {

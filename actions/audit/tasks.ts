@@ -1,6 +1,6 @@
 /**
- * Audit of tasks: the files of a schedule follow each other without a gap, counts and reports are what was told when they ended, and the
- * files in the directory of this machine, and in S3 where that is asked for, are those that were written (docs/rules/exports.md, docs/rules/imports.md).
+ * Audit of tasks: the files of a schedule are contiguous, and counts and reports equal those of the ended runs. Files in this
+ * machine's directory, and in S3 on request, equal those that were written (docs/rules/exports.md, docs/rules/imports.md).
  */
 import { createHash } from 'node:crypto';
 import { FarthingError, unavailable } from '../../core/error.ts';
@@ -26,7 +26,7 @@ type TaskAuditCounts = TaskSums & {
 
 type TaskAuditInput = {
   readonly settings: ExportSettings;
-  /** Also what is in S3, which costs traffic; of the directory, where this machine has one, always. */
+  /** Also reads the files in S3, which costs traffic. The directory, if this machine has one, is always read. */
   readonly reads_stores: boolean;
   readonly found: OnFinding;
 };
@@ -42,7 +42,7 @@ export async function auditTasks(stores: Postgres, input: TaskAuditInput): Promi
   return { ...(await loadTaskSums(postgres)), ...(await auditFiles(stores, input)) };
 }
 
-/** Of those made last and of some by chance, all the time; no file is read. */
+/** Continuous audit of the newest and some random tasks; reads no file. */
 export async function sampleTasks({ postgres }: Postgres, found: OnFinding): Promise<void> {
   const ids = await sampleIds(postgres, 'tasks', SAMPLE);
   for (const fault of await findTaskFaults(postgres, { ids, limit: FAULTS_MAX })) found(toTaskFinding(fault));
@@ -54,7 +54,7 @@ function toTaskFinding({ kind, id, stated, found }: TaskFault): Finding {
 
 type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unread'>;
 
-/** Whoever owns the directory, or the bucket, may have taken files away, or may let nobody read any more: that is told as a number, and is no difference. */
+/** The owner of the directory or bucket may have removed files or revoked access. Such files are counted, and are no difference. */
 async function auditFiles(stores: Postgres, input: TaskAuditInput): Promise<FileAuditCounts> {
   const counts: Record<FileAuditState, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };
   for (let after = ''; ; ) {
@@ -89,11 +89,11 @@ async function auditFile(
   }
 }
 
-/** A store is waited for as long as it may take for a part of what it was sent. */
+/** Timeout of a read: as long as a store may take for an uploaded part. */
 const WAIT_MS = 30_000;
 const BYTES_PER_MS_MIN = 70;
 
-/** No further than just beyond where it ought to end. */
+/** Stops reading just after the expected end. */
 async function computeFileDigest(file: StoredFile): Promise<{ size_bytes: number; sha256: string }> {
   const expected = file.size_bytes ?? 0;
   const signal = AbortSignal.timeout(WAIT_MS + Math.ceil(expected / BYTES_PER_MS_MIN));

@@ -1,6 +1,6 @@
 /**
- * Audit of usage that is on no invoice: each time of a usage line that should be invoiced by now is, or nothing was used in it
- * (core/billing/uninvoiced.ts). Most often there is no such time, and then nobody is asked for usage.
+ * Audit of usage that is on no invoice: each time of a usage line that should be invoiced by now is, or has no usage
+ * (core/billing/uninvoiced.ts). Usually there is no such time, and then no usage is read.
  */
 import { canBeUnpaid, deriveInvoicedReach, uninvoicedTimes } from '../../core/billing/uninvoiced.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -29,14 +29,14 @@ type UninvoicedAuditCounts = { readonly subscriptions: number; readonly lines: n
 
 const NEWEST = 5_000;
 const SAMPLE = 100;
-/** Of one environment. */
+/** Subscriptions of one environment per transaction. */
 const AT_ONCE = 200;
 
 export async function auditUninvoiced(stores: AuditStores, found: OnFinding): Promise<UninvoicedAuditCounts> {
   return auditSubscriptions(stores, await listLastMovedSubscriptions(stores.postgres, NEWEST), found);
 }
 
-/** Of some, all the time. */
+/** Continuous audit of some subscriptions. */
 export async function sampleUninvoiced(stores: AuditStores, found: OnFinding): Promise<void> {
   await auditSubscriptions(stores, await sampleMovedSubscriptions(stores.postgres, SAMPLE), found);
 }
@@ -52,7 +52,7 @@ async function auditSubscriptions(
     for (let from = 0; from < those.length; from += AT_ONCE) {
       const scope = toScope(those[0]);
       const ids = those.slice(from, from + AT_ONCE).map(({ id }) => id);
-      // Of one moment: periods are moved on and drafts computed anew meanwhile.
+      // One snapshot, because periods advance and drafts are recomputed meanwhile.
       const { lines, open } = await stores.postgres.transaction(
         (transaction) => listUninvoicedTimes(transaction, scope, ids),
         {
@@ -68,7 +68,7 @@ async function auditSubscriptions(
 
 type UninvoicedSubscription = {
   readonly subscription: SubscriptionModel;
-  /** Of one line item each. */
+  /** Each time belongs to one line item. */
   readonly times: readonly { readonly line_item_id: string; readonly time: Period }[];
 };
 
@@ -82,7 +82,7 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
   );
   const records = await SubscriptionLineItemModel.in(scope, database)
     .whereIn('subscription_id', [...ids])
-    // Of a line that was taken out nothing is charged, and usage is charged in arrears.
+    // A removed line charges nothing, and usage is charged in arrears.
     .where({ status: 'published', price_type: 'USAGE', invoice_cadence: 'ARREAR' });
   const invoiced = await loadInvoicedPeriods(
     database,
@@ -97,7 +97,7 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
     const has_last = lasts.get(id)?.has(deriveEndInstant(subscription)) ?? false;
     const reach = deriveInvoicedReach(subscription, { parent, has_last });
     if (reach === null) continue;
-    // What was invoiced once was paid for.
+    // A subscription that was invoiced once had been paid for.
     if (canBeUnpaid(subscription, parent) && !lines.some((line) => invoiced.has(line.id))) continue;
     const billed = billedSubscription(subscription);
     const times = lines.flatMap((line) => {
@@ -110,7 +110,7 @@ async function listUninvoicedTimes(database: Database, scope: Scope, ids: readon
   return { lines: records.length, open };
 }
 
-/** How fresh an answer is, which the log says, is of no matter here: what comes late is told of the next time. */
+/** The audit ignores the freshness that the log gives: late events are reported the next time. */
 const NO_LOG = { lag: async () => [] } satisfies Pick<EventLog, 'lag'> as unknown as EventLog;
 
 async function reportUninvoicedUsage(
@@ -124,7 +124,7 @@ async function reportUninvoicedUsage(
   await mapConcurrently(CHARGES_AT_ONCE, times, async ({ line_item_id, time }) => {
     const item = items.get(line_item_id);
     if (item === undefined) return;
-    // Without what entitlements leave of it: a line of 0 is written, too.
+    // Before entitlements: a line of 0 is written, too.
     const { quantity, event_count } = await measure(item, time, { limited: [] });
     if (event_count === 0 || quantity.isZero()) return;
     const used = `${event_count} events that come to ${quantity.toFixed()} from ${formatMs(time.start)} to ${formatMs(time.end)}`;

@@ -1,8 +1,7 @@
 /**
- * The audit: recounts usage rows from the raw events and compares them with what is stored: some days, customers
- * and meters at a time, so that memory does not grow with the data, nor the number of questions with the days. What differs is
- * looked at once more with the bucket rows locked (storage/progress/bucket-lock.ts), so that a slice in progress is never a false
- * alarm.
+ * Audit of usage rows: recounts them from the raw events and compares them with the stored rows. It processes some days, customers
+ * and meters at a time. So memory does not grow with the data, nor the number of queries with the days. A difference is checked
+ * again with the bucket rows locked (storage/progress/bucket-lock.ts), so that a slice in progress is never a false alarm.
  */
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../../core/metering/row-differences.ts';
@@ -31,7 +30,7 @@ export type UsageAuditInput = {
   readonly tenant_id?: string | undefined;
   readonly environment_id?: string | undefined;
   readonly meter_id?: string | undefined;
-  /** Half-open; every day that it touches is looked at. */
+  /** Half-open; every day that it touches is checked. */
   readonly start_us?: Microseconds | undefined;
   readonly end_us?: Microseconds | undefined;
 };
@@ -48,7 +47,7 @@ export type UsageAuditReport = {
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
-/** What is recounted at once: each of these events may be a row of each of these meters. A longer day is taken in ranges. */
+/** Limits of one recount: each of these events may be a row of each of these meters. A longer day is split into ranges. */
 const EVENTS_MAX = 100_000;
 const METERS_MAX = 5;
 const CUSTOMERS_MAX = 500;
@@ -73,7 +72,7 @@ export async function auditUsage(
   return report;
 }
 
-/** Meters that are recounted from the same events, so that these are read once. */
+/** Meters that are recounted from the same events, which are read once. */
 type AuditedMeters = readonly [AuditedMeter, ...AuditedMeter[]];
 
 async function groupMetersByEvents(
@@ -89,7 +88,7 @@ async function groupMetersByEvents(
     meter_id,
   })) {
     const counted = await loadAuditedMeter(stores, scope, { meter_id: id, progress });
-    // While the past of a meter is still being counted nobody reads its rows.
+    // A meter in backfill has no rows that are read.
     if (!counted) continue;
     const key = toEventsKey(counted);
     const known = open.get(key);
@@ -103,7 +102,7 @@ async function groupMetersByEvents(
   return groups;
 }
 
-/** Some days of meters taken at random: `chance` answers numbers in [0, 1). */
+/** Audits random days of meters; `chance` returns numbers in [0, 1). */
 export async function auditSample(
   stores: AuditStores,
   { size, chance }: { size: number; chance: () => number },
@@ -127,7 +126,7 @@ export async function auditSample(
   return report;
 }
 
-/** Asks the pipeline to write anew what differs; answers the ids of the rebuilds. */
+/** Requests that the pipeline rewrites the differing rows; returns the ids of the rebuilds. */
 export async function repairUsage(
   { postgres }: AuditStores,
   differences: readonly UsageDifference[],
@@ -161,7 +160,7 @@ export async function isRepaired({ postgres }: AuditStores, ids: readonly string
   return true;
 }
 
-/** A meter as its rows should be: counted so, with daily rollups of the days before this one. */
+/** A meter with its counting state, and daily rollups for the days before `days_before`. */
 type AuditedMeter = CountedMeter & { readonly days_before: number };
 
 async function loadAuditedMeter(
@@ -176,7 +175,7 @@ async function loadAuditedMeter(
 
 type AuditedDay = { readonly day: number; readonly size: number };
 
-/** Days with events or with rows, and how many of them: a row that no event accounts for is a difference too. */
+/** Days with events or rows, and their number: a row without an event is a difference, too. */
 async function listDays(
   stores: AuditStores,
   group: AuditedMeters,
@@ -192,10 +191,10 @@ async function listDays(
   return days.sort((a, b) => a.day - b.day);
 }
 
-/** Days that are looked at together; `count` of them hold anything. */
+/** Days that are checked together; `count` of them have events or rows. */
 type DaySpan = { days: [number, number]; count: number; size: number };
 
-/** As many days as are recounted at once; one that holds more, alone. */
+/** Groups as many days as are recounted at once; a larger day is alone. */
 function toSpans(days: readonly AuditedDay[]): DaySpan[] {
   const spans: DaySpan[] = [];
   for (const { day, size } of days) {
@@ -231,7 +230,7 @@ async function auditDays(stores: AuditStores, group: AuditedMeters, { days, size
   return result;
 }
 
-/** The same customers once more while no slice is in its rows; the version may have been superseded meanwhile. */
+/** Checks these customers again while no slice writes their rows; the meter's version may have been superseded meanwhile. */
 async function recheckDifferences(
   stores: AuditStores,
   counted: AuditedMeter,
@@ -246,7 +245,7 @@ async function recheckDifferences(
   });
 }
 
-/** `expected`: the base rows as they were recounted. */
+/** `expected`: the recounted base rows. */
 async function compareStoredRows(
   stores: AuditStores,
   counted: AuditedMeter,
@@ -254,7 +253,7 @@ async function compareStoredRows(
 ): Promise<ComparedRows> {
   const expected = withDailyRollups(wanted.expected, counted.days_before);
   const all = await listStoredRows(stores.clickhouse, counted, { ...wanted, expected });
-  // Daily rollups of later days are what a try to make them has left: nobody reads them.
+  // Daily rollups of later days are left over from an attempt to make them, and are never read.
   const stored = all.filter((row) => row.size !== 'DAY' || toUtcDay(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
   const place = { tenant_id, environment_id, meter_id, meter_version: version };

@@ -1,35 +1,38 @@
 /**
- * How a run of the scheduler works off what is due of all tenants: a round at a time, each in the order in which it is
- * answered, until nothing is left. What cannot be done now is left for the next run and keeps nobody from theirs.
+ * Processes due records of all tenants in rounds, in the order of the query, until nothing is left. A record that cannot be processed now
+ * is left for the next run and does not block the others.
  */
 import { groupBy } from '../../core/group-by.ts';
 import type { DueRecord } from '../../storage/due-billing.ts';
 import { runWithTimeout } from '../../storage/in-time.ts';
 
 export type BatchLoop = {
-  /** The next of what is due, but for those that are left. */
+  /** The next due records, without those in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
-  /** Whether it was done; else it is left for the next run. */
+  /** True if the record was processed; otherwise it is left for the next run. */
   readonly act: (due: DueRecord) => Promise<boolean>;
-  /** Several of one environment in one transaction, all of them or none. What it names is left to `act`, alone and in this order. */
+  /**
+   * Processes several records of one environment in one transaction, all or none. `act` processes those in `alone`, one by one and in this
+   * order.
+   */
   readonly actBatch?: (due: readonly DueRecord[], handoff: BatchHandoff) => Promise<BatchOutcome>;
-  /** So many at once. */
+  /** Groups processed concurrently. */
   readonly workers: number;
-  /** How far it is, before more of it is done: a long run is seen to go on. */
+  /** Called before each group but the first, so that a long run reports progress. */
   readonly onProgress?: (() => void | Promise<void>) | undefined;
 } & Interruptible;
 
-/** `mayGoOn`: asked before each group; the rest is left, to whoever goes on with it, when it says no. */
+/** `mayGoOn` is called before each group. If it returns false, the run stops and a later run does the rest. */
 export type Interruptible = { readonly mayGoOn?: (() => Promise<boolean>) | undefined };
 
-/** Gets the report of a run while it runs. */
+/** `onProgress` receives the report of a run while it runs. */
 export type WatchedRun<Report> = Interruptible & {
   readonly onProgress?: ((report: Report) => void | Promise<void>) | undefined;
 };
 
 export type BatchOutcome = { readonly left: readonly string[]; readonly alone: readonly DueRecord[] };
 
-/** So many in one transaction: whoever wants one of the records waits for all of them. */
+/** Records per transaction. A transaction that needs one of the records waits for the whole group. */
 const GROUP_MAX = 100;
 
 export async function runBatches(round: BatchLoop): Promise<void> {
@@ -58,7 +61,7 @@ export async function runBatches(round: BatchLoop): Promise<void> {
   }
 }
 
-/** Those of one environment, in the order in which they come; environments take turns. */
+/** Groups of at most `max` records of one environment, in due order. Environments alternate. */
 function splitBatches(due: readonly DueRecord[], max: number): DueRecord[][] {
   const byEnvironment = groupBy(due, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
   const groups = [...byEnvironment.values()].flatMap((all) =>
@@ -76,7 +79,7 @@ type StartedBatch = {
   isOver: boolean;
 };
 
-/** One group after the other. The next is begun when the last has ended, or has passed on its turn. */
+/** Runs one group after the other. The next begins when the previous has ended or has called `allowNext`. */
 class OrderedWorker {
   readonly #round: BatchLoop;
   #last: StartedBatch | undefined;
@@ -85,7 +88,7 @@ class OrderedWorker {
     this.#round = round;
   }
 
-  /** Ready when the next may be begun; answers what is left of those that have ended meanwhile. */
+  /** Resolves when the next group may begin. Returns the ids left by groups that have ended meanwhile. */
   async begin(group: readonly DueRecord[]): Promise<string[]> {
     const { act, actBatch: actTogether } = this.#round;
     const left: string[] = [];
@@ -96,7 +99,7 @@ class OrderedWorker {
     }
     const last = this.#last;
     let begun = this.#start(group, actTogether, last);
-    // It has made way for the one before it, which is done first.
+    // Both groups failed: this one gave way to the previous one, which is retried first.
     const shouldRepeat = last !== undefined && (await last.ended) === null && (await begun.begun.ended) === null;
     left.push(...(await this.end()));
     if (shouldRepeat) begun = this.#start(group, actTogether);
@@ -115,7 +118,7 @@ class OrderedWorker {
     return { turn: handoff, begun };
   }
 
-  /** What is left of the last one. */
+  /** Ids left by the last group. */
   async end(): Promise<string[]> {
     const last = this.#last;
     this.#last = undefined;
@@ -123,10 +126,10 @@ class OrderedWorker {
   }
 }
 
-/** How long a group waits for the one before it, with all that it holds: that may wait for some of it itself. */
+/** Limit of a group's wait for the previous group. The waiting group holds locks that the previous one may need. */
 const PATIENCE_MS = 5_000;
 
-/** Of a group that may be begun before the one before it has ended, as far as it does not hang on it. */
+/** Lets a group begin before the previous group has ended, as far as its work does not depend on it. */
 export class BatchHandoff {
   readonly #before: Promise<BatchOutcome | null> | undefined;
   readonly isNextAllowed: Promise<void>;
@@ -140,8 +143,8 @@ export class BatchHandoff {
   }
 
   /**
-   * What is before it has ended: nothing is kept of a group that has not waited for that. It fails where that was undone, or takes too
-   * long, and its group is done again behind it.
+   * Waits until the previous group has ended; no group commits without this wait. Throws if the previous group was rolled back or takes
+   * longer than PATIENCE_MS. The group is then repeated after it.
    */
   async waitForPrevious(): Promise<void> {
     if (!this.#before) return;
@@ -149,13 +152,13 @@ export class BatchHandoff {
     if (!(await runWithTimeout(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
   }
 
-  /** What is left to do of it hangs on nothing that the next one holds. */
+  /** Called when the rest of the group's work depends on no lock of the next group. */
   allowNext(): void {
     this.#passOn();
   }
 }
 
-/** Where one of several fails nothing of them is done: each half is tried by itself, until whoever fails is alone. */
+/** If one record fails, the whole group is rolled back. Each half is retried by itself, until the failing record is alone. */
 async function retryInHalves(
   group: readonly DueRecord[],
   ended: BatchOutcome | null,

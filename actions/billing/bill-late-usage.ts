@@ -1,8 +1,8 @@
 /**
- * Invoices what has come late for subscriptions that have ended (docs/rules/invoices.md, "Late events"): a draft of its own, which rests
- * and becomes final as every draft. Nothing is made while a draft is there that takes in by itself what has come, nor where what has come
- * costs nothing. The row of the subscription is held meanwhile, so that two who look at once make one invoice; what was told of is taken
- * before and settled with the draft, so that whoever dies in between leaves it to the next.
+ * Invoices usage that arrives after a subscription has ended (docs/rules/invoices.md, "Late events"), on a draft of its own. The draft
+ * rests and becomes final like any other. No draft is made if an open draft will include the late usage, or if the late usage costs
+ * nothing. The lock on the subscription's row makes two concurrent runs create one invoice. Late-usage notices are taken first and finished
+ * with the draft; after a crash in between, the next run processes them.
  */
 import { latePeriod } from '../../core/billing/after-end.ts';
 import { deriveEndInstant } from '../../core/subscription/propagation.ts';
@@ -39,17 +39,16 @@ export async function billLateUsage(
       } catch (error) {
         report.failed.push({ id, error });
       }
-      // Each is looked at once in a run.
+      // Each subscription is checked once per run.
       return false;
     },
-    // By a clock the same must come of the same.
+    // A clock advance must be deterministic.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
   });
   return report;
 }
 
-/** Whether a draft was made. */
 async function billLate(
   stores: Stores,
   scope: Omit<DueRecord, 'id'>,
@@ -67,7 +66,10 @@ async function billLate(
 
 type LateUsageCheck = { readonly subscription: SubscriptionModel; readonly now: Date };
 
-/** Until a draft, of it or of its parent, is there no more, or its parent has invoiced the period in which it ended; null where it need not. */
+/**
+ * When to check again. Billing waits while the subscription or its parent has a draft, and until the parent has invoiced the period in
+ * which the subscription ended. Null if it need not wait.
+ */
 async function findWaitUntil(transaction: Transaction, { subscription, now }: LateUsageCheck): Promise<Date | null> {
   const { id, parent_subscription_id } = subscription;
   const ids = parent_subscription_id ? [id, parent_subscription_id] : [id];
@@ -76,7 +78,7 @@ async function findWaitUntil(transaction: Transaction, { subscription, now }: La
     .where({ invoice_status: 'DRAFT', status: 'published' })
     .select('id')
     .limit(1);
-  // It is looked at when the draft is final (storage/due-late-usage.ts).
+  // The finalization of the draft triggers the next check (storage/due-late-usage.ts).
   if (draft) return now;
   if (subscription.subscription_type !== 'grouped_invoicing' || !parent_subscription_id) return null;
   const parent = await SubscriptionModel.fetch(toScope(subscription), parent_subscription_id, {
@@ -104,7 +106,7 @@ async function draftLate(
   return draft !== null;
 }
 
-/** Of what was invoiced behind its end. */
+/** Period ends of the subscription's cycle invoices that are not void. */
 async function listPeriodEnds(subscription: SubscriptionModel, transaction: Transaction): Promise<Milliseconds[]> {
   const invoices = await InvoiceModel.in(subscription, transaction)
     .where({ subscription_id: subscription.id, status: 'published', billing_reason: 'SUBSCRIPTION_CYCLE' })

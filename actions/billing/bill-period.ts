@@ -1,10 +1,10 @@
 /**
- * Bills every period that is over. One transaction per subscription and period: take the subscription's lock (or leave it
- * to the worker that has it), draft the invoice of the closed period, move the current period on; repeat while due. Any
- * number of schedulers may run this at once, and a crash between two steps leaves nothing half.
+ * Bills every period that is over, with one transaction per subscription and period. It locks the subscription, drafts the invoice of the
+ * closed period and moves the current period on; it repeats while a period is due. A subscription locked by another worker is skipped. Any
+ * number of schedulers may run this at once, and a crash leaves no partial state.
  *
- * A period is invoiced only when its usage is complete: what was sent before its end must have come through the pipeline.
- * Until then the subscription is left for the next run, and the report says so.
+ * A period is invoiced only if its usage is complete: all events sent before its end have passed the pipeline. Until then the subscription
+ * is left for the next run and listed in the report.
  */
 import type { Scope } from '../../core/scope.ts';
 import {
@@ -31,7 +31,7 @@ import { type ClosePeriodInput, closePeriod } from './close-period.ts';
 import { type DraftPlanning, findDraftPlanCache } from './draft-plan-cache.ts';
 import { runBillingTransaction } from './transaction.ts';
 
-/** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
+/** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker holds the lock. */
 export type BillingOutcome = 'billed' | 'waiting' | 'idle';
 
 export type BillingReport = {
@@ -39,22 +39,22 @@ export type BillingReport = {
   /** Subscriptions left for the next run because their usage is not complete. */
   waiting: string[];
   failed: { id: string; error: unknown }[];
-  /** Billed, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
+  /** Billed, but their alert checks could not be enqueued; the hourly sweep will run them. */
   without_alert_checks: UnqueuedAlertChecks[];
 };
 
 export type UnqueuedAlertChecks = { readonly ids: readonly string[]; readonly error: unknown };
 
-/** So many subscriptions at once: most of a billing is waiting for the stores. */
+/** Subscriptions billed concurrently: most of the time is spent waiting for the stores. */
 const WORKERS = 4;
 
-/** Of an advance of a clock. */
+/** Set by a clock advance. */
 export type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
 
 /**
- * One period of each in a round, the oldest first, until nothing is due: who has years of periods to be billed waits behind
- * whoever has one. One subscription that cannot be billed does not keep the others from it. Environments with a clock of their own
- * are left out, unless one of them is named (docs/rules/clock.md).
+ * Bills one period of each subscription per round, the oldest first, until nothing is due. A subscription with years of open periods does
+ * not delay one with a single period. A subscription that cannot be billed does not block the others. Environments with a clock of their
+ * own are left out, unless `only` names one (docs/rules/clock.md).
  */
 export async function billDuePeriods(
   stores: Stores,
@@ -65,12 +65,12 @@ export async function billDuePeriods(
   await runBatches({
     next: (left) => listDueSubscriptions(stores.postgres, { now, left, only }),
     act: (due) => {
-      // More than a plain period may end.
+      // More than a plain period may end, which invalidates cached plans.
       plans?.forget();
       return billOne(stores, due, { now, report });
     },
     actBatch: (due) => billBatch(stores, due, { now, report, plans }),
-    // By a clock the same must come of the same: numbers are given in the order of what is due.
+    // A clock advance must be deterministic: invoice numbers follow the order of the due records.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
     mayGoOn,
@@ -78,7 +78,7 @@ export async function billDuePeriods(
   return report;
 }
 
-/** Whether it was moved on by a period; else it is left for the next run. */
+/** True if the subscription was moved on by a period; otherwise it is left for the next run. */
 async function billOne(
   stores: Stores,
   { id, ...scope }: DueRecord,
@@ -94,14 +94,14 @@ async function billOne(
     return outcome === 'billed';
   } catch (error) {
     report.failed.push({ id, error });
-    // What cannot be noted is tried again without.
+    // If the attempt cannot be recorded, the next run tries again without the record.
     if (error instanceof ScheduleNotDone)
       await noteTry(stores, error, now).catch((error) => report.failed.push({ id, error }));
     return false;
   }
 }
 
-/** It is committed: what fails from here on leaves it billed. */
+/** The periods are committed: a later failure leaves them billed. */
 async function recordBilled(
   { postgres }: Stores,
   scope: Scope,
@@ -113,7 +113,10 @@ async function recordBilled(
   );
 }
 
-/** One period of each of these subscriptions of one environment, in one transaction; those that do more than end a period do it alone. */
+/**
+ * Bills one period of each of these subscriptions of one environment, in one transaction. Those that need more than a plain period end are
+ * billed alone.
+ */
 async function billBatch(
   stores: Stores,
   due: readonly DueRecord[],
@@ -124,7 +127,7 @@ async function billBatch(
   const hand = plans && { plans, counted: await plans.counted(stores) };
   const planning = hand ? undefined : findDraftPlanCache(stores)?.planning(stores);
   const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, { now, hand, planning }));
-  // What was undone leaves nothing to rest.
+  // Plans of a rolled-back transaction are not cached.
   billing.catch(() => planning?.end([]));
   const { outcomes, others, drafted } = await billing;
   if (hand) hand.plans.keep(drafted, hand.counted);
@@ -138,7 +141,7 @@ async function billBatch(
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };
 }
 
-/** Elsewhere than in an advance. */
+/** Set outside a clock advance. */
 type DraftPlanningOption = { readonly planning: DraftPlanning | undefined };
 
 type BilledPlainPeriods = {
@@ -147,7 +150,7 @@ type BilledPlainPeriods = {
   readonly drafted: readonly PlannedDraft[];
 };
 
-/** `others`: whose turn is no mere end of a period, or which may give a number to an invoice, which is done in the order of what is due. */
+/** `others`: subscriptions that need more than a plain period end, or may number an invoice. They are billed alone, in due order. */
 function billPlain(
   stores: Stores,
   due: readonly DueRecord[],
@@ -192,7 +195,7 @@ function notIn(locked: readonly SubscriptionModel[], ids: readonly string[]): st
   return ids.filter((id) => !found.has(id));
 }
 
-/** Whose own end has come: their parent is held before them, which each does alone. */
+/** Children that may have reached their own end. Each is billed alone, because its parent is locked first. */
 async function listDueChildren(
   scope: Scope,
   ids: readonly string[],
@@ -205,7 +208,7 @@ async function listDueChildren(
     .whereIn('subscription_type', MOVED_BY_PARENT);
 }
 
-/** As they are now, with their rows; but for those that another worker has. */
+/** Reads the current rows and locks them; rows locked by another worker are skipped. */
 function lockDueSubscriptions(
   scope: Scope,
   ids: readonly string[],
@@ -221,7 +224,7 @@ function lockDueSubscriptions(
     .skipLocked() as unknown as Promise<SubscriptionModel[]>;
 }
 
-/** The oldest due period of one subscription, in one transaction. */
+/** Bills the oldest due period of one subscription, in one transaction. */
 export async function billPeriod(
   stores: Stores,
   scope: Scope,
@@ -232,7 +235,7 @@ export async function billPeriod(
     if (subscription) return billLocked(stores, transaction, { subscription, now });
     return (await leaveHierarchyIfDue(scope, { subscription_id, now }, transaction)) ? 'billed' : 'idle';
   };
-  // What is not invoiced yet has not happened yet: a plan change at the end of the period waits with it.
+  // A period that waits for usage is rolled back, together with a plan change at its end.
   return runBillingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
 }
 
@@ -250,7 +253,7 @@ async function billLocked(
 
 type PeriodBillingInput = Pick<ClosePeriodInput, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
 
-/** As it is then; null where nothing is due. */
+/** The subscription after the move; null if nothing is due. */
 async function moveOn(
   stores: Stores,
   transaction: Transaction,

@@ -1,8 +1,7 @@
 /**
- * Invoices usage before its period is over, where what is not invoiced of it has reached the threshold of the subscription
- * (docs/rules/invoices.md, "Before the period is over"). The row of the subscription is locked first, so that two that look at once
- * make one invoice; the second finds nothing left that reaches the threshold. The invoice is final at once: what comes later is on
- * the next one.
+ * Invoices usage before its period is over, if the part not yet invoiced has reached the subscription's threshold (docs/rules/invoices.md,
+ * "Before the period is over"). The lock on the subscription's row makes two concurrent checks create one invoice: the second finds too
+ * little left. The invoice is final at once; later usage is on the next one.
  */
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -35,11 +34,11 @@ export async function billThresholds(
     next: (left) => listThresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
       await billIfReached(stores, due, { now, report, waits: only !== undefined });
-      // Each is looked at once in a run.
+      // Each subscription is checked once per run.
       return false;
     },
     actBatch: (due) => checkBatch(stores, due, now),
-    // By a clock the same must come of the same: numbers are given in the order of what is due.
+    // A clock advance must be deterministic: invoice numbers follow the order of the due records.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
   });
@@ -58,7 +57,7 @@ async function billIfReached(
   }
 }
 
-/** Most have not reached it: who has is invoiced alone. Nothing is locked or written here. */
+/** Most subscriptions are below the threshold; one that reaches it is invoiced alone. This check locks and writes nothing. */
 function checkBatch(stores: Stores, due: readonly DueRecord[], now: Date): Promise<BatchOutcome> {
   const ids = due.map(({ id }) => id);
   return runBillingTransaction(stores, async (transaction) => {
@@ -81,8 +80,8 @@ function listRunningSubscriptions(scope: Scope, ids: readonly string[], database
 }
 
 /**
- * Whether an invoice was made. One that somebody else holds is left to the next look; by the clock of an environment, which does not look again at
- * this instant, it is waited for.
+ * True if an invoice was made. A subscription locked elsewhere is left to the next check. A clock advance does not return to this instant,
+ * so it waits for the lock (`waits`).
  */
 export function billThreshold(
   stores: Stores,
@@ -98,7 +97,7 @@ export function billThreshold(
 
 type ThresholdCheckInput = { readonly subscription: SubscriptionModel; readonly now: Date };
 
-/** What is to be invoiced; null where it has not reached the threshold. */
+/** Plan of the threshold invoice; null below the threshold. */
 async function planIfReached(
   stores: Stores,
   transaction: Transaction,
@@ -126,7 +125,7 @@ async function invoiceRunning(stores: Stores, transaction: Transaction, check: T
   return true;
 }
 
-/** One in a minute is enough: what has come since is on the next. What was made void says nothing any more. */
+/** The key allows one invoice per minute; later usage is on the next. A void invoice does not count. */
 async function hasInvoice(subscription: SubscriptionModel, key: string, transaction: Transaction): Promise<boolean> {
   const [same] = await InvoiceModel.in(subscription, transaction)
     .where({ idempotency_key: key, status: 'published' })

@@ -1,7 +1,4 @@
-/**
- * A subscription's line items with what prices them, in the terms of core, and the one way in which billing asks for
- * their usage.
- */
+/** A subscription's line items with their prices and meters, in the terms of core. */
 import type { ChainTerms } from '../../core/billing/chains/chain.ts';
 import type { BilledItem, BilledSubscription } from '../../core/billing/charges.ts';
 import type { PricedItem } from '../../core/billing/line-amount.ts';
@@ -20,14 +17,14 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Database } from '../../storage/stores.ts';
 import { loadSubscriptionAllowances } from './gather-allowances.ts';
 
-/** A line item as core prices it, with the records that it came from. */
+/** A line item as core prices it, with its source records. */
 export type BillableItem = PricedItem & {
   readonly record: SubscriptionLineItemModel;
   readonly price_record: PriceModel;
   readonly meter: MeterModel | null;
 };
 
-/** `at`: what entitlements grant then is free. `withRemoved`: those, too, that a change ended where they began. */
+/** `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their start. */
 export async function gatherItems(
   database: Database,
   subscription: SubscriptionModel,
@@ -51,7 +48,7 @@ export async function gatherItems(
   return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
 }
 
-/** Lines under one commitment know one another; each window has one by itself. */
+/** Each line of a shared commitment gets the list of all its lines. A commitment per window belongs to one line alone. */
 export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'record'>>(
   items: readonly Item[],
 ): Item[] {
@@ -80,7 +77,7 @@ async function withAllowances(
   return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
 }
 
-/** As they were added; those of one instant as the plan lists its prices. */
+/** Order of addition; lines added at one instant follow the order of prices in the plan. */
 function inOrder(a: BillableItem, b: BillableItem): number {
   return (
     toInstant(a.record.created_at) - toInstant(b.record.created_at) ||
@@ -96,7 +93,6 @@ function place({ record: { position } }: BillableItem): number {
 
 export type LineItemPricing = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
 
-/** A line item, stored or about to be, with what prices it. */
 export function billableItem(
   record: SubscriptionLineItemModel,
   { price, meter, subscription }: LineItemPricing,
@@ -116,12 +112,12 @@ export function billableItem(
   };
 }
 
-/** When it is charged, as far as its record says it. */
+/** Cadence and billed interval of a line, as far as its record defines them. */
 export function billedItem(
   record: SubscriptionLineItemModel,
   subscription: SubscriptionModel,
 ): Omit<BilledItem, 'reset_usage'> {
-  // What lay in the trial is never billed: paid periods begin where it ended.
+  // The trial is never billed: paid periods begin at its end.
   const trialEnd = subscription.trial_end ? toInstant(subscription.trial_end) : Number.NEGATIVE_INFINITY;
   return {
     id: record.id,
@@ -139,7 +135,7 @@ function instantOrNull(timestamp: string | null | undefined): number | null {
   return timestamp ? toInstant(timestamp) : null;
 }
 
-/** What a line item is committed to; null without a commitment. */
+/** Null without a commitment. */
 export function deriveCommitment(
   record: SubscriptionLineItemModel,
   meter: MeterModel | null,
@@ -150,8 +146,8 @@ export function deriveCommitment(
 }
 
 /**
- * Null of what is charged by itself: of a meter that never resets the price changes with the period, unless it is a level, and each window
- * with a commitment of its own is committed to by one line.
+ * Null if the line is charged by itself. A meter that never resets has a price per period and no chain, unless it measures a level. A
+ * commitment per window covers one line.
  */
 export function chainTerms(
   record: SubscriptionLineItemModel,
@@ -173,21 +169,20 @@ export function chainTerms(
   };
 }
 
-/** A line item whose price or meter is gone cannot be measured or priced, and that is an error, never a missing line. */
+/** A line item whose price or meter is gone cannot be measured or priced. That is an error, never a missing line. */
 export function requireRecord<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
   const record = records.get(id);
   if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
   return record;
 }
 
-/** Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts): as many as one statement takes. */
+/** Charges measured concurrently form one batch for the stores (storage/usage/bucket-lines.ts); one statement takes this many. */
 export const CHARGES_AT_ONCE = 50;
 
 export function toScope(record: Scope): Scope {
   return { tenant_id: record.tenant_id, environment_id: record.environment_id };
 }
 
-/** A stored subscription in the terms of core. */
 export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
   return {
     start_ms: toInstant(subscription.start_date),
@@ -214,13 +209,12 @@ export function currentPeriod(subscription: SubscriptionModel): Period {
   return { start: toInstant(subscription.current_period_start), end: toInstant(subscription.current_period_end) };
 }
 
-/** The period that it is in, cut where it ends. */
+/** Current period, cut at the subscription's end. */
 export function currentPeriodUntilEnd(subscription: SubscriptionModel): Period {
   const { start, end } = currentPeriod(subscription);
   return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
 }
 
-/** A stored subscription, and the period that it is in. */
 export function toRunningPeriod(subscription: SubscriptionModel): {
   subscription: BilledSubscription;
   current: Period;

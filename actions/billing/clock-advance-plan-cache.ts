@@ -1,7 +1,7 @@
 /**
- * Which drafts an advance of a clock need not plan a second time before they become final, because nothing can have changed since that
- * they were planned from (docs/decisions/0009-draft-plan-cache.md says why that is so). Whoever does anything in the advance but end plain
- * periods and make drafts final forgets them all; what cannot be told is planned anew.
+ * Records which drafts a clock advance need not plan again at finalization, because no input of their plan can have changed
+ * (docs/decisions/0009-draft-plan-cache.md). Any job of the advance that may change such an input clears this cache. A plan that is not
+ * provably valid is recomputed.
  */
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -11,19 +11,19 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 
 type Versioned = Pick<Invoice & SubscriptionModel, 'id' | 'version'>;
 
-/** A draft, and its subscription as it is behind it. `is_settled`: its plan has looked at all usage charges before it. */
+/** A draft, and its subscription after the draft was made. `is_settled`: the plan has checked all earlier usage charges. */
 export type PlannedDraft = {
   readonly invoice: Versioned & Pick<Invoice, 'invoice_status'>;
   readonly subscription: Versioned;
   readonly is_settled: boolean;
 };
 
-/** Up to where events are counted: while it is the same, so is all usage. */
+/** Log position up to which events are counted; while it is unchanged, all usage is unchanged. */
 type CountedProgress = string;
 type CheckedCharges = { readonly subscription_version: number; readonly counted: CountedProgress };
 type ClockAdvancePlan = CheckedCharges & { readonly invoice: Versioned };
 
-/** Whether a draft and its subscription, which are held, say what the last plan of the draft would say. */
+/** Whether a new plan of the locked draft and subscription would equal the last one. */
 export type IsPlanCurrent = (held: {
   readonly invoice: Versioned;
   readonly subscription: (Versioned & Scope & Pick<SubscriptionModel, 'customer_id'>) | null;
@@ -31,30 +31,30 @@ export type IsPlanCurrent = (held: {
 }) => boolean | Promise<boolean>;
 
 export class ClockAdvancePlanCache {
-  /** Whether nobody else has written in the environment since the advance was asked for, nor will until the transaction ends. */
+  /** Whether nobody else has written in the environment since the advance was requested, nor will until the transaction ends. */
   readonly #isAlone: (transaction: Transaction) => Promise<boolean>;
-  /** By the id of the subscription; null where it has several drafts, of which the later ones were planned beside the first. */
+  /** By subscription id. Null if the subscription has several drafts: the later ones were planned while the first was open. */
   readonly #drafts = new Map<string, ClockAdvancePlan | null>();
 
-  /** By the id of the subscription: when all that it was charged for usage was looked at. */
+  /** By subscription id: the state in which all its earlier usage charges were checked. */
   readonly #checked = new Map<string, CheckedCharges>();
 
   constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
     this.#isAlone = isAlone;
   }
 
-  /** Something may have changed. */
+  /** Clears the cache, because an input of a plan may have changed. */
   forget(): void {
     this.#drafts.clear();
     this.#checked.clear();
   }
 
-  /** To be asked before anything is planned: what is counted behind it is not known to be in the plan. */
+  /** Read before anything is planned: the plan may miss events counted later. */
   async counted({ postgres }: Pick<Stores, 'postgres'>): Promise<CountedProgress> {
     return loadCountedProgress(postgres);
   }
 
-  /** When they are committed. */
+  /** Called after the commit of the drafts. */
   keep(drafted: readonly PlannedDraft[], counted: CountedProgress): void {
     for (const { invoice, subscription, is_settled } of drafted) {
       const checked = { subscription_version: subscription.version, counted };
@@ -67,8 +67,8 @@ export class ClockAdvancePlanCache {
   }
 
   /**
-   * For subscriptions whose periods end in this transaction, where so much is counted before they are planned: whether what was used before
-   * was charged, and nothing of it can have changed since. Then only what is due now is asked for.
+   * For subscriptions whose periods end in this transaction; `counted` is the log position before planning. The result is true if all
+   * earlier usage was charged and cannot have changed since. Only the charges due now are then read.
    */
   async settledWithin(transaction: Transaction, counted: CountedProgress): Promise<(held: Versioned) => boolean> {
     const isKnown = this.#checked.size > 0 && (await this.#isAlone(transaction));
@@ -78,7 +78,7 @@ export class ClockAdvancePlanCache {
     };
   }
 
-  /** For drafts that become final in this transaction. Each is asked of once: what becomes final changes what later ones say. */
+  /** For drafts that become final in this transaction. Each is checked once: a finalized draft changes the plans of later ones. */
   async within({ postgres }: Pick<Stores, 'postgres'>, transaction: Transaction): Promise<IsPlanCurrent> {
     const isKnown = this.#drafts.size > 0 && (await this.#isAlone(transaction));
     if (!isKnown) this.forget();
@@ -86,7 +86,7 @@ export class ClockAdvancePlanCache {
     return ({ invoice, subscription, line_items }) => {
       const draft = this.#drafts.get(subscription?.id ?? '');
       this.#drafts.delete(subscription?.id ?? '');
-      // Of whoever stands on it, too.
+      // The plans of other subscriptions on the invoice are dropped, too.
       for (const { subscription_id } of line_items) this.#drafts.delete(subscription_id ?? '');
       return (
         draft?.invoice.id === invoice.id &&
@@ -98,7 +98,7 @@ export class ClockAdvancePlanCache {
   }
 }
 
-/** Rows that are counted anew after a correction are counted, too. */
+/** A recount after a correction changes `rebuilds`. */
 async function loadCountedProgress(postgres: Stores['postgres']): Promise<CountedProgress> {
   const progress = await loadSharedProgress(postgres);
   return progress

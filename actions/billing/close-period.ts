@@ -1,6 +1,6 @@
 /**
- * Closes the oldest period of a subscription that is over: the plan change that was scheduled for its end, the draft of its
- * invoice, and the move to the next one, or to the end.
+ * Closes the oldest period of a subscription that is over. It applies the plan change scheduled for the period's end, drafts the invoice,
+ * and moves to the next period or to the end.
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
@@ -18,14 +18,14 @@ import type { PlannedDraft } from './clock-advance-plan-cache.ts';
 export type ClosePeriodInput = {
   readonly subscription: SubscriptionModel;
   readonly now: Date;
-  /** Nothing is invoiced while events from before the period's end are on their way. */
+  /** If true, nothing is invoiced while events from before the period's end are in the pipeline. */
   readonly untilComplete: boolean;
-  /** Hears of a draft that a plan alone has made, of a subscription that goes on as it was. */
+  /** Receives a draft that results from a plan alone, if the subscription continues unchanged. */
   readonly onDrafted?: ((drafted: PlannedDraft) => void) | undefined;
   readonly is_settled?: boolean;
 };
 
-/** As it is then; null where no period is over. `transaction` holds the subscription's row. */
+/** The subscription after the close; null if no period is over. `transaction` holds the lock on its row. */
 export async function closePeriod(
   stores: Stores,
   transaction: Transaction,
@@ -53,16 +53,15 @@ export async function closePeriod(
   const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record: moved, by });
   if (moved.plan_id !== stored.plan_id) await emit(transaction, 'subscription.plan_changed', { record: moved, by });
-  // What ends with its period ends with the next one now.
+  // After the move, `cancel_at_period_end` ends the subscription with the next period, so its plan is not cached.
   if (drafted && subscription === stored && !moved.cancel_at_period_end)
     onDrafted?.({ ...(drafted as Omit<PlannedDraft, 'subscription'>), subscription: moved });
   return moved;
 }
 
 /**
- * Every period that is over, before the subscription is changed: the scheduler has not come to it yet. Each draft rests as it
- * would, and what is still on its way is in it when it becomes final. `before`: those that end before an instant, where the change is
- * backdated.
+ * Closes every period that is over before the subscription is changed, because the scheduler has not closed it yet. Each draft rests as
+ * usual and includes late events when it becomes final. `before`: only periods that end before this instant, for a backdated change.
  */
 export async function closeDuePeriods(
   stores: Stores,
@@ -74,7 +73,7 @@ export async function closeDuePeriods(
   }: Omit<ClosePeriodInput, 'untilComplete'> & { readonly before?: Milliseconds | undefined },
 ): Promise<SubscriptionModel> {
   let reached = subscription;
-  // Those that a parent moves on are invoiced with it.
+  // A subscription moved by its parent is invoiced with the parent.
   while (reached.subscription_status === 'active' && !MOVED_BY_PARENT.includes(reached.subscription_type)) {
     if (before !== undefined && toInstant(reached.current_period_end) >= before) break;
     const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });

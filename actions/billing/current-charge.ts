@@ -1,6 +1,6 @@
 /**
- * The charge of a running period, made again of what its lines count by now (storage/cache): by the functions that plan the invoice, and
- * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
+ * Charge of a running period, recomputed from the current counts of its lines (storage/cache). It uses the functions that plan the invoice
+ * and the inputs that the preview gathered. Many subscriptions are cached at once, so only the fields that core reads are cached.
  */
 import type { Chain } from '../../core/billing/chains/chain.ts';
 import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
@@ -14,14 +14,14 @@ import { internValue } from '../../storage/cache/shared-value.ts';
 import type { BillableItem } from './billable-items.ts';
 import { buildLocalMeasure } from './measure-usage.ts';
 
-/** Of several they follow each other: invoices that wait to be made. */
+/** Several inputs are consecutive invoices that are not made yet. */
 export function buildCurrentCharge(gathered: readonly InvoicePlanInput<BillableItem>[]): ComputedAnswer<Decimal> {
   const closing = gathered.find(({ reference }) => reference !== 'period_start');
   const invoices = gathered.map(buildReplayedQuestion);
   return {
     answer: sumUsage(gathered),
     again: (read) => sumUsage(invoices.map((questionOf) => questionOf(read))),
-    // What comes late for what is invoiced already is a correction, which is gathered anew.
+    // Late usage of an invoiced period is a correction; its inputs are gathered again.
     ...(closing ? { late_before_ms: closing.period.start } : {}),
   };
 }
@@ -30,7 +30,7 @@ function buildReplayedQuestion(
   gathered: InvoicePlanInput<BillableItem>,
 ): (read: ReadCached) => InvoicePlanInput<PricedItem> {
   const question = slim(gathered);
-  // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
+  // New events change neither the charges nor their allowances. Finding both takes longer than pricing them.
   const open = openCharges(question);
   const measures = usageToRead(open).map(({ item, keys, ...options }) => {
     const measure = buildLocalMeasure(question.subscription, item, options);

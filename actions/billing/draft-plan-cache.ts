@@ -1,7 +1,7 @@
 /**
- * Drafts that rest in the process that has planned them, with what they were planned from: where nothing of it has changed when they
- * become final, a second plan would say the same, and is not made (docs/decisions/0009-draft-plan-cache.md). Records are known to have changed by a
- * look that is taken behind the locks on the draft and its subscription, usage by the memory of usage. What cannot be told is planned anew.
+ * Caches drafts in the process that planned them, with the inputs of their plans. If no input has changed when a draft becomes final, a
+ * second plan would be equal and is skipped (docs/decisions/0009-draft-plan-cache.md). A change snapshot, read with the draft and its
+ * subscription locked, shows changed records; the usage cache shows changed usage. A plan that is not provably valid is recomputed.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
@@ -15,23 +15,23 @@ import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 import type { IsPlanCurrent, PlannedDraft } from './clock-advance-plan-cache.ts';
 
-/** So many rest; those that have rested longest are planned again. */
+/** Drafts cached per process; the oldest are evicted and planned again. */
 const CACHED_DRAFTS_MAX = 50_000;
 
 type WatchedUsage = {
   readonly meter_id: string;
   readonly customer: string;
   readonly subject: LiveUsageSubject;
-  /** What happens then or later was not asked for. */
+  /** Events at or after this instant do not affect the plan. */
   end_us: Microseconds;
 };
 
-/** What one draft is planned from, noted while it is. */
+/** Inputs of one draft's plan, recorded while it is planned. */
 class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
   readonly #memory: UsageCache;
   records: Iterable<string> = new Set<string>();
   readonly watched: WatchedUsage[] = [];
-  /** Other usage has come, or nothing is known of it any more. */
+  /** True if other usage has arrived, or if the usage is no longer tracked. */
   is_other = false;
 
   constructor(memory: UsageCache) {
@@ -60,12 +60,12 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
 
   row(): void {}
 
-  /** Of a meter without rows nobody tells what comes. */
+  /** New events of a meter without rows are not reported. */
   read({ has_rows }: UsageRead): void {
     if (!has_rows) this.is_other = true;
   }
 
-  /** Who is billed for one month goes on using in the next. */
+  /** Usage of the next month does not affect the draft of this month. */
   came(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
   }
@@ -81,25 +81,24 @@ class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
 
 type CachedDraftPlan = {
   readonly made_of: PlanDependencies;
-  /** The last look before it was planned. */
+  /** Number of the last change snapshot before the plan. */
   readonly snapshot: number;
   readonly version: number;
   readonly subscription: PlannedDraft['subscription'];
 };
 
-/** Drafts that are planned in one transaction. */
 export type DraftPlanning = {
-  /** Before anything is read. What the transaction itself writes changes nothing for its drafts. */
+  /** Called before anything is read. The transaction's own writes do not invalidate its drafts. */
   begin(transaction: Transaction): Promise<void>;
-  /** Notes what is read for the draft of this subscription. */
+  /** Records the inputs read for the draft of this subscription. */
   of<Made>(subscription_id: string, plan: () => Made): Made;
-  /** When they are committed, or not. */
+  /** Called after the commit, or with an empty list after a rollback. */
   end(drafted: readonly PlannedDraft[]): void;
 };
 
 const caches = new WeakMap<UsageCache, DraftPlanCache>();
 
-/** Of a process that sees what usage arrives. */
+/** Undefined in a process that does not receive new usage. */
 export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | undefined {
   if (usage_memory === undefined) return undefined;
   let own = caches.get(usage_memory);
@@ -109,7 +108,7 @@ export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | u
 
 class DraftPlanCache {
   readonly #memory: UsageCache;
-  /** By the id of the draft; those that were planned last come last. */
+  /** By draft id; the most recently planned come last. */
   readonly #drafts = new Map<string, CachedDraftPlan>();
 
   constructor(memory: UsageCache) {
@@ -137,7 +136,7 @@ class DraftPlanCache {
     };
   }
 
-  /** Whether it rests with what it was planned from: one beside which nothing else is open or to be corrected. */
+  /** True if the draft is cached with its inputs. A draft is not cached if the subscription has other open charges or corrections. */
   #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
     if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;
     made_of.records = [...made_of.records];
@@ -159,7 +158,7 @@ class DraftPlanCache {
     return cached;
   }
 
-  /** The memory of usage goes on listening while something rests. */
+  /** The usage cache continues to receive updates while drafts are cached. */
   async stay(stores: Stores): Promise<void> {
     if (this.#drafts.size > 0) await this.#readChanges(stores);
   }
@@ -170,7 +169,9 @@ class DraftPlanCache {
     return snapshot;
   }
 
-  /** For drafts that become final in this transaction, which holds each and its subscription when it asks. Each is asked of once. */
+  /**
+   * For drafts that become final in this transaction, which locks each draft and its subscription before the call. Each is checked once.
+   */
   within(stores: Stores, transaction: Transaction): IsPlanCurrent {
     return async ({ invoice, subscription, line_items }) => {
       const cached = this.#drafts.get(invoice.id);
@@ -187,7 +188,7 @@ class DraftPlanCache {
   }
 }
 
-/** Whose name is another one counts what others have sent. */
+/** A customer with another external id counts usage that was sent under that id. */
 async function isSameCustomer(
   transaction: Transaction,
   subscription: Scope & { readonly customer_id: string },

@@ -1,8 +1,7 @@
 /**
- * Everything that falls due at an instant of its own, in the order in which it is done where several things are due at one. The
- * scheduler makes a job of each, for all environments that go by the clock of the machine; the clock of an environment asks each
- * when it is due next there, and does it at that instant (actions/test-clocks/advance-test-clock.ts). A new kind is a line here and nothing
- * elsewhere.
+ * All work with a due time of its own, in the order in which work due at one instant runs. The scheduler makes a job of each kind, for all
+ * environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that instant
+ * (actions/test-clocks/advance-test-clock.ts). A new kind needs an entry here and nothing elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
 import { nextAlertCheck } from '../../storage/due-alerts.ts';
@@ -42,44 +41,48 @@ import type { ClockAdvancePlanCache } from './clock-advance-plan-cache.ts';
 import { findAlertCheck, findThresholdCheck } from './next-threshold-check.ts';
 
 export type DueWork = {
-  /** Of the job. */
   readonly name: string;
-  /** Where it is not as often as billing. */
+  /** Set if the job runs less or more often than billing. */
   readonly every_seconds?: number;
-  /** When the next of this environment is due, which may be over; null where none will be by itself. `from` is where its clock stands. */
+  /**
+   * When the next work of this environment is due, possibly in the past; null if none will be due by itself. `from` is the time of its
+   * clock.
+   */
   next(database: Database, scope: Scope, from: Date): Instant;
-  /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
+  /** For work without a due time of its own: when to check for it, after `from`. Called if `next` finds any. */
   nextCheck?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
-  /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
+  /** Does all work due by `now`, for the environment in `only` or for all without a clock. Two runs may overlap. */
   run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
   /**
-   * It says itself what becomes of the plans in hand (`minds`), or writes nothing that a plan is made from (`leaves`); any other kind may
-   * change what they were made from, so that they are forgotten.
+   * `minds`: the kind manages the draft-plan cache itself. `leaves`: the kind writes no input of a plan. Any other kind may change such
+   * inputs, so the cache is cleared.
    */
   readonly draft_plan_cache?: 'minds' | 'leaves';
-  /** It asks whether it may go on, and who goes on with it does the rest. What looks at each once in a run does not: it would begin at the first again. */
+  /**
+   * The run calls `mayGoOn`, and a later run does the rest. A kind that checks each record once per run is not interruptible, because it
+   * would begin with the first record again.
+   */
   readonly is_interruptible?: true;
-  /** Others do it, who may take long: the advance of a clock waits for them, and lets other clocks have its place meanwhile. */
+  /** Other processes do the work and may take long. The clock advance waits for them and gives its slot to other clocks meanwhile. */
   readonly is_done_elsewhere?: true;
 };
 
 type DueWorkRun = DueEnvironments & {
   readonly now: Date;
   readonly onDone?: OnDone;
-  /** Of an advance of a clock. */
+  /** Set by a clock advance. */
   readonly plans?: ClockAdvancePlanCache;
 } & Interruptible;
 
-/** What was done so far of a run that goes on, as counts. */
+/** Receives the counts of work done so far while the run continues. */
 export type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
 
 export type DueWorkReport = {
-  /** What was done, as counts. */
   readonly done: Readonly<Record<string, number>>;
-  /** What was left, because its usage is not complete. */
+  /** Ids left because their usage is not complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
-  /** Done, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
+  /** Done, but their alert checks could not be enqueued; the hourly sweep will run them. */
   readonly without_alert_checks?: readonly UnqueuedAlertChecks[];
 };
 
@@ -110,11 +113,12 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Credits that plans, add-ons and subscriptions give (docs/rules/credits.md, "Applications"): behind what ends then.
+      // Credits of plans, add-ons and subscriptions (docs/rules/credits.md, "Applications"); runs after everything that ends at the same
+      // instant.
       name: 'apply-credit-grants',
       is_interruptible: true,
       next: nextGrantDue,
-      // Credits come to an invoice when it is final, from what is in the wallets then.
+      // An invoice uses credits at finalization, from the wallets of that time.
       draft_plan_cache: 'leaves',
       async run(stores, { now, only, onDone, mayGoOn }) {
         const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
@@ -123,7 +127,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
+      // Drafts that have rested since their computation (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
       is_interruptible: true,
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
@@ -137,7 +141,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Usage of what has ended (docs/rules/invoices.md, "Late events").
+      // Late usage of ended subscriptions (docs/rules/invoices.md, "Late events").
       name: 'bill-late-usage',
       next: nextLateUsage,
       async run(stores, { now, only, onDone }) {
@@ -147,7 +151,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Payments to be tried, or to be asked after (docs/rules/payments.md, "Tried again").
+      // Payments to try, or to query at the provider (docs/rules/payments.md, "Tried again").
       name: 'pursue-payments',
       is_interruptible: true,
       next: nextPaymentDue,
@@ -161,7 +165,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       name: 'tell-overdue-invoices',
       is_interruptible: true,
       next: nextOverdue,
-      // That it was told is all that is written.
+      // The job writes only that the invoice was reported.
       draft_plan_cache: 'leaves',
       async run(stores, due) {
         const { emitted: reported, failed } = await emitOverdue(stores, due);
@@ -169,7 +173,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
+      // Subscriptions whose invoices are unpaid after the grace period (docs/rules/payments.md, "After the grace period").
       name: 'end-overdue-subscriptions',
       is_interruptible: true,
       next: nextGracePeriodEnd,
@@ -179,19 +183,19 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Reservations whose time is over, and events of those that were committed (docs/rules/reservations.md, "How it ends").
+      // Expired reservations, and events of committed ones (docs/rules/reservations.md, "How it ends").
       name: 'end-reservations',
       every_seconds: 10,
       next: (database, scope, from) => nextReservationDue(database, scope, { from }),
       async run(stores, due) {
         const { ended, sent, failed, uncharged } = await endDueReservations(stores, due);
-        // Told by the job once; the clock of an environment goes on past what has ended.
+        // The job reports uncharged reservations once; a clock advance continues after them.
         const reported = due.only ? failed : [...failed, ...uncharged];
         return { done: { ended, sent, uncharged: uncharged.length }, waiting: [], failed: reported };
       },
     },
     {
-      // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
+      // Expired credits (docs/rules/wallets.md, "Expiry"); runs after the invoices that may use them.
       name: 'expire-credits',
       is_interruptible: true,
       next: nextExpiry,
@@ -202,7 +206,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself").
+      // Wallets whose balance has fallen to their threshold (docs/rules/wallets.md, "Filled by itself").
       name: 'top-up-wallets',
       next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
       async run(stores, due) {
@@ -222,7 +226,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Alerts that usage and wallets have not asked for, because a process ended in between (docs/rules/alerts.md, "When it is looked").
+      // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When it is looked").
       name: 'watch-alerts',
       every_seconds: 3600,
       next: (database, scope, from) => nextAlertCheck(database, scope, { from }),
@@ -234,7 +238,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Files of schedules (docs/rules/exports.md, "Scheduled exports"): behind what the records of that instant are.
+      // Files of export schedules (docs/rules/exports.md, "Scheduled exports"); runs after the records of that instant are written.
       name: 'add-due-exports',
       every_seconds: 60,
       next: (database, scope, from) =>
@@ -250,7 +254,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
   ];
 }
 
-/** When each of them is due next in this environment, asked in one statement. */
+/** Next due time of each kind in this environment, read in one statement. */
 export async function listNextDueTimes(
   stores: Stores,
   kinds: readonly DueWork[],

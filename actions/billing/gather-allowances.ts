@@ -1,6 +1,7 @@
 /**
- * What entitlements make free of the meters of a subscription, and how much of it a charge meets: what was used in each reset
- * period until the charge begins and until it ends, from the same reader as the charge (docs/rules/entitlements.md, "What is free").
+ * Free usage that entitlements grant on the meters of a subscription, and the part of it that applies to a charge
+ * (docs/rules/entitlements.md, "What is free"). Usage of each reset period before and within the charge comes from the reader of the
+ * charge.
  */
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
@@ -48,7 +49,7 @@ import {
   type SubscriptionEntitlementSource,
 } from '../entitlements/entitled-features.ts';
 
-/** The same of one; of several that are billed side by side at one time. */
+/** Allowances of one subscription. Subscriptions of a batched transaction are loaded in one query. */
 export async function loadSubscriptionAllowances(
   database: Database,
   subscription: SubscriptionModel,
@@ -67,7 +68,7 @@ export async function loadSubscriptionAllowances(
   return loaded.allowances;
 }
 
-/** By subscription and meter: what is in force at an instant. */
+/** Allowances in force at one instant, by subscription and meter. */
 export type Allowances = ReadonlyMap<string, ReadonlyMap<string, readonly Allowance[]>>;
 
 export async function loadAllowances(
@@ -78,7 +79,7 @@ export async function loadAllowances(
   return (await gatherGrantedAllowances(database, subscriptions, now)).allowances;
 }
 
-/** `made_of`: of each subscription the plans, add-ons and features that may grant something. */
+/** `made_of`: per subscription, the plans, add-ons and features that may grant something. */
 type GrantedAllowances = { readonly allowances: Allowances; readonly made_of: ReadonlyMap<string, readonly string[]> };
 
 async function gatherGrantedAllowances(
@@ -119,7 +120,7 @@ async function gatherGrantedAllowances(
   };
 }
 
-/** Limits of one reset period add up, also those of several features of a meter. What is not enabled makes nothing free. */
+/** Limits with one reset period add up, also across several features of a meter. A disabled entitlement makes nothing free. */
 function combineLimits(sources: readonly SubscriptionEntitlementSource[]): Allowance[] {
   const plainSources = sources.filter((source) => !hasGrants(source));
   const byPeriod = groupBy(plainSources, ({ usage_reset_period, subscription }) =>
@@ -133,7 +134,7 @@ function combineLimits(sources: readonly SubscriptionEntitlementSource[]): Allow
   return [...limits, ...groupGrants(sources.filter((source) => hasGrants(source) && source.is_enabled))];
 }
 
-/** Of each measure what holds beside the other. */
+/** Grants of each measure, in groups that apply independently. */
 function groupGrants(sources: readonly SubscriptionEntitlementSource[]): GrantedAllowance[] {
   const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
   return Array.from(byMeasure, ([measure, of]) => ({
@@ -142,9 +143,9 @@ function groupGrants(sources: readonly SubscriptionEntitlementSource[]): Granted
   }));
 }
 
-/** A limit, and the stretches of its reset periods that a charge meets, with a limit of their own where the period is a short one. */
+/** A limit with the reset periods that a charge overlaps. A short reset period has a limit of its own. */
 type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null };
-/** Or grants, whose stretches usage itself begins. */
+/** A limit, or grants, whose intervals begin with usage. */
 export type AllowanceWindows = LimitedWindows | Granting;
 
 export function limitedWindows(
@@ -174,23 +175,23 @@ export function computeLimitWindows(
   const limited = {
     subscription: billed,
     usage_reset_period,
-    // Each billing period has an integral of its own, also of a meter that never resets.
+    // Each billing period has an integral of its own, also for a meter that never resets.
     reset_usage: isLevel ? 'BILLING_PERIOD' : (reset_usage ?? 'BILLING_PERIOD'),
   } as const;
   const windows = listLimitWindows(window, limited).map((one) => {
-    // A level is measured against whole periods, so that its limit is not cut where the period is.
+    // A level is measured against whole periods, so its limit is not cut with the period.
     const own = isLevel ? limit : computeLimitIn(limit, one.start, limited);
     return own.eq(limit) ? one : { ...one, limit: own };
   });
   return { limit, windows };
 }
 
-/** As a line has recorded them: what was granted when it was charged is granted when it is looked at again. */
+/** Limits as a line has recorded them: a recomputed charge uses the grants of its first computation. */
 export function recordedWindows({ allowances }: ComputedFrom): AllowanceWindows[] {
   return parseAllowances(allowances ?? []);
 }
 
-/** Since when what was used bears on what is free of a charge. */
+/** Instant from which earlier usage affects the free units of a charge. */
 export function computeLimitedSince(limited: readonly AllowanceWindows[]): Milliseconds {
   const intervals = limited.flatMap((one): readonly Period[] => ('groups' in one ? one.cycles : one.windows));
   return Math.min(Number.POSITIVE_INFINITY, ...intervals.map(({ start }) => start));
@@ -206,7 +207,7 @@ export function isLimit(one: AllowanceWindows): one is LimitedWindows {
 
 type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
-/** What a charge meets of allowances; `parts` where several of them cut it. */
+/** Allowances that apply to a charge; `parts` is set if several of them split it. */
 export type MetAllowances = {
   readonly allowances: readonly MeasuredAllowance[];
   readonly parts: readonly UsageInterval[];
@@ -216,10 +217,13 @@ type AllowanceReading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
   granted: (granting: Granting) => Promise<GrantsMet>;
 };
-/** With what was used in any part of the charge. */
+/** `used`: usage in any part of the charge. */
 export type GrantsMet = { readonly allowance: MeasuredAllowance; readonly used: (part: Period) => Decimal };
 
-/** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
+/**
+ * Reads the usage outside the charge that allowances need. Nothing is read if a reset period begins with the charge and contains it, the
+ * usual case.
+ */
 export async function measureAllowances(
   limited: readonly AllowanceWindows[],
   { window, measured, read, granted }: AllowanceReading,
@@ -228,7 +232,7 @@ export async function measureAllowances(
   const met = { window, measured, grants };
   const limits = limited.filter(isLimit);
   const queried = new Map<string, Period>();
-  // What has to be read is what is asked for where nothing is known.
+  // A first pass with zero usage collects the windows to read.
   computeMetAllowances(limits, { ...met, usedIn: (one) => (queried.set(toPeriodKey(one), one), ZERO) });
   const used = new Map(
     await Promise.all(
@@ -242,7 +246,7 @@ function toPeriodKey({ start, end }: Period): string {
   return `${start}/${end}`;
 }
 
-/** The same where all usage is at hand. */
+/** Computes the allowances of a charge with all usage in memory. */
 export function computeMetAllowances(
   limited: readonly LimitedWindows[],
   {
@@ -266,15 +270,14 @@ export function computeMetAllowances(
     })),
   }));
   const allowances = [...limits, ...grants.map(({ allowance }) => allowance)];
-  // Of a meter with windows each is free or not.
+  // A window of a windowed meter is either free or not.
   const beside = measured.buckets === null ? splitAtLimits(filterUnitAllowances(allowances), window) : [];
   const ofPart = grants[0]?.used ?? ((part: Period) => used(part.start, part.end));
   return { allowances, parts: beside.map((part) => ({ ...part, used: ofPart(part) })) };
 }
 
 /**
- * What they make free of usage since the first cycle began: of the charge that begins at an instant, or of a part of it. Of an amount
- * the usage is what it costs by the price.
+ * Free usage of grants since the first cycle began, for a charge or a part of it. For grants of an amount, usage is its cost by the price.
  */
 export async function computeGrants(
   granting: Granting,

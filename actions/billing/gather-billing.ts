@@ -1,7 +1,6 @@
 /**
- * Gathers what an invoice is planned from: the subscription's line items with prices and meters, what stands on other
- * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
- * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
+ * Gathers the inputs of an invoice plan: line items with prices and meters, lines on other invoices, and usage. Core then plans the
+ * invoice. Preview, draft and recomputation share this code, so that they agree (docs/rules/invoices.md, "Preview and invoice agree").
  */
 import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import {
@@ -60,49 +59,52 @@ export type BillingTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
-  /** The invoice that is computed anew, or the void one that is billed again: its own lines do not count as invoiced elsewhere. */
+  /** The recomputed invoice, or the void one that is billed again. Its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
-  /** What stands on invoices before it that are not made yet, what is late for earlier ones among it. */
+  /** Charges of earlier invoices that are not made yet, including late usage for still earlier ones. */
   readonly behind?: EarlierInvoices | undefined;
-  /** Another is planned behind it. */
+  /** Another invoice is planned after it. */
   readonly is_followed?: boolean;
-  /** Nothing is charged: it only gives back what was invoiced too much before. */
+  /** The invoice charges nothing; it only credits amounts that were overbilled before. */
   readonly forgives_charges?: boolean | undefined;
-  /** Of a preview: what a change at the end of the period will give back. */
+  /** Preview only: the credits of a change at the end of the period. */
   readonly credits?: readonly PlannedLine<BillableItem>[] | undefined;
-  /** All earlier charges were looked at before, and none can have met other usage since (plans-in-hand.ts): they are not read again. */
+  /** All earlier charges were checked and no usage of them can have changed (clock-advance-plan-cache.ts); they are not read again. */
   readonly is_settled?: boolean;
-  /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
+  /** Preview only: customer and time for the taxes, because a preview shows the draft as it will be when final. */
   readonly taxed?: Pick<TaxableInvoice, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
 };
 
 export type EarlierInvoices = {
   readonly invoiced: ReadonlySet<string>;
-  /** Where they are planned already; else nothing is known to be drawn or used. */
+  /** Set if the earlier invoices are planned already; otherwise nothing is known to be drawn or used. */
   readonly lines?: readonly PlannedLine<BillableItem>[];
   readonly coupon_uses?: CouponUses;
 };
 
 export type PlannedInvoice = {
   readonly plan: InvoicePlan<BillableItem>;
-  /** Every event before this instant is in the usage; null when no usage was read. */
+  /** Every event before this instant is in the usage; null if no usage was read. */
   readonly usage_as_of_ms: Milliseconds | null;
-  /** Every usage charge that stands on another invoice was looked at, or was before: the next one need not while nothing is counted. */
+  /**
+   * Every usage charge on another invoice was checked, by this plan or before. The next plan need not check them until new events are
+   * counted.
+   */
   readonly is_settled: boolean;
 };
 
 /**
- * A draft that corrects an earlier charge is computed anew before it is final, and finds then what the earlier invoice says:
- * it keeps no charge from an invoice that was skipped and is computed again with the events that came late.
+ * A draft that corrects an earlier charge is recomputed before it is final and then reads the earlier invoice. So it takes no charge from
+ * an invoice that was skipped and is recomputed with late events.
  */
 function isOpenCorrection(one: InvoicedLine): boolean {
   return one.invoice_status === 'DRAFT' && isCorrection(one);
 }
 
 /**
- * Of an invoice that was skipped and is computed again, or voided and billed again: what later invoices, which are final, have said of
- * its charges. It says them less that, so that what was set off stays set off, and what came late is charged once.
+ * Corrections on later final invoices, for an invoice that was skipped and is recomputed, or voided and billed again. The invoice charges
+ * its amounts less these corrections. So an offset amount stays offset, and late usage is charged once.
  */
 function listLaterCorrections(lines: readonly InvoicedLine[], question: ChargeInput<BillableItem>): InvoicedLine[] {
   const corrections = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
@@ -112,15 +114,15 @@ function listLaterCorrections(lines: readonly InvoicedLine[], question: ChargeIn
   return corrections.filter(({ key }) => due.has(key) && !own.has(key));
 }
 
-/** A credit of a change is no charge of the time that it is for. */
+/** A credit of a change is not a charge for its interval. */
 function invoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
   const charges = lines.filter((one) => !isOpenCorrection(one) && !isCredit(one) && !one.is_partial);
   return new Set(charges.flatMap(({ line, service }) => invoicedKeys(line.subscription_line_item_id ?? '', service)));
 }
 
 /**
- * Plans the invoice for usage of the running period that is not invoiced yet, until the end of the target's period. Answers null below the
- * threshold; closed periods are read only after it is reached.
+ * Plans the invoice for usage of the running period that is not invoiced yet, until the end of the target's period. Returns null below the
+ * threshold. Closed periods are read only if the threshold is reached.
  */
 export async function planThresholdInvoice(
   stores: Stores,
@@ -161,7 +163,7 @@ async function createMeasure(
     usage_as_of_ms = Math.min(usage_as_of_ms, toInstant(answer.as_of));
     return answer;
   };
-  /** Of all that was read until it is asked. */
+  /** Earliest time up to which all reads so far are complete. */
   const readAsOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
   return { measure, asOf: readAsOf };
 }
@@ -183,7 +185,7 @@ export function planFromStores(stores: Stores, database: Database, target: Billi
   return inSpan('invoice.plan', {}, () => gatherAndPlan(stores, database, target));
 }
 
-/** Each of those who stand on the invoice for itself, one after the other: a transaction has one connection. */
+/** Plans each subscription on the invoice, one after the other: a transaction has one connection. */
 async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<PlannedInvoice> {
   const { subscription, period } = target;
   const [, ...others] = await loadInvoiceGroup(database, target);
@@ -192,7 +194,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
       subscriptions: [subscription, ...others],
       invoice_id: target.before?.invoice.id,
       since: target.behind?.coupon_uses,
-      // What is a fixed amount came off the invoice of the period itself.
+      // Coupons of a fixed amount were applied on the invoice of the period itself.
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   const preview = await loadPreviewTerms(database, target);
@@ -203,7 +205,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
     return target.credits ? withCredits(planned, target.credits, { currency, coupons, ...preview }) : planned;
   }
   const ends_ms = billedSubscription(subscription).end_ms;
-  // What comes behind the end of the parent is invoiced by itself.
+  // Usage after the parent's end is invoiced by itself.
   const until_ms = ends_ms === period.end ? ends_ms : null;
   const plans = [];
   for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
@@ -211,7 +213,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   return combinePlans(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
 }
 
-/** What the invoice of one who stands on it alone is planned from, before taxes and credits; null where others stand on it, too. */
+/** Plan inputs of an invoice for one subscription, before taxes and credits; null if the invoice has other subscriptions. */
 export async function gatherAlone(
   stores: Stores,
   database: Database,
@@ -223,14 +225,14 @@ export async function gatherAlone(
   return { ...question, coupons: await loadCouponsInForce(database, { subscriptions: [subscription] }) };
 }
 
-/** What comes when an invoice is final: taxes, and what credits would pay of it. */
+/** Terms that apply at finalization: tax rates, and the credits that would pay part of the invoice. */
 async function loadPreviewTerms(
   database: Database,
   { subscription, period, reference, taxed, now }: BillingTarget,
 ): Promise<Pick<Parameters<typeof buildInvoicePlan>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
   if (!taxed) return {};
   const rates = await loadRatesInForce(database, { ...subscription, ...taxed });
-  // What opens a period becomes final when it begins, all else when it is over.
+  // An invoice that opens a period becomes final at the period's start, any other at its end.
   const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
   const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
   const prepaid = await listPreviewWallets(database, subscription, payer);
@@ -256,7 +258,7 @@ function withCredits(
   return { plan: buildInvoicePlan([...credits, ...plan.lines], terms), usage_as_of_ms, is_settled: false };
 }
 
-/** `until_ms`: nothing of it that comes later. */
+/** `until_ms`: later charges are left out. */
 type GroupedBillingTarget = BillingTarget & { readonly until_ms?: Milliseconds | null };
 
 function billedUntil({ subscription, until_ms }: GroupedBillingTarget): BilledSubscription {
@@ -269,7 +271,7 @@ type GatheredCharges = {
   readonly question: Omit<InvoicePlanInput<BillableItem>, 'coupons' | 'rates'>;
 } & Omit<PlannedInvoice, 'plan'>;
 
-/** `terms` of who is invoiced alone: of several they are those of the whole. */
+/** `terms` are set for an invoice with one subscription; for several they apply to the whole invoice. */
 function planOne(
   { question, ...about }: GatheredCharges,
   terms: Omit<Parameters<typeof buildInvoicePlan>[1], 'currency'> = {},
@@ -280,7 +282,7 @@ function planOne(
 
 async function gatherOne(stores: Stores, database: Database, target: GroupedBillingTarget): Promise<GatheredCharges> {
   const { subscription, period, reference, behind, is_followed, forgives_charges } = target;
-  // What was granted at the end of a period that is over.
+  // For a period that is over, grants in force at its end apply.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
   const [all_items, { measure, asOf: readAsOf }] = await loadAll(database, [
     () => gatherItems(database, subscription, { at }),
@@ -302,7 +304,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
   const question = { ...input, invoiced, is_followed, forgives_charges };
   const isCheckingClosed = isClosing && !isSettled && !behind;
   const corrected = isCheckingClosed && (await isCorrected(database, lines));
-  // At one time: the stores answer what is asked together as one question.
+  // Concurrent reads become one batched query in the stores.
   const [usage, measured] = await Promise.all([
     measureCharges(openCharges(question), measure),
     isCheckingClosed ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
@@ -315,7 +317,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
   return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: readAsOf(), is_settled };
 }
 
-/** On a change of which record what is said of a subscription alone may be another (sql/postgres/0170-record-changes.sql). */
+/** Records whose change may alter the plan of one subscription (sql/postgres/0170-record-changes.sql). */
 function recordDependencies({ id }: SubscriptionModel, items: readonly BillableItem[]): void {
   currentRecorder()?.dependsOn?.([
     id,
@@ -323,25 +325,24 @@ function recordDependencies({ id }: SubscriptionModel, items: readonly BillableI
   ]);
 }
 
-/** Others may stand on the same invoices. */
+/** Other subscriptions may be on the same invoices. */
 function listDrawnBefore({ id }: SubscriptionModel, behind: EarlierInvoices | undefined): RecordedUsage[] {
   return toRecordedUsage(behind?.lines?.filter(({ item }) => item.record.subscription_id === id) ?? []);
 }
 
-/** Whether it was looked at with the invoice of this period, where it is of usage. */
+/**
+ * True if the invoice of this period has checked the line: it is final, not partial and, for usage, ends with this period at the latest.
+ */
 function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, period: Period): boolean {
   return invoice_status !== 'DRAFT' && !is_partial && (line.price_type !== 'USAGE' || service.end <= period.end);
 }
 
-/** What was used before then says what is left of it. */
+/** Earlier usage determines the rest of a commitment. */
 function isCommitted(subscription: SubscriptionModel, items: readonly BillableItem[]): boolean {
   return subscriptionCommitment(subscription) !== null || items.some((item) => item.commitment);
 }
 
-/**
- * Where the first charge begins that is due: what is fixed and was for a time before it has no part in what follows; of usage it is what
- * may have met late events.
- */
+/** Start of the first due charge. Fixed charges before it do not affect the plan; earlier usage charges may have late events. */
 function firstDue(input: ChargeInput<BillableItem>): Milliseconds {
   return Math.min(input.period.start, ...planDueCharges(input).map(({ service }) => service.start));
 }

@@ -1,6 +1,6 @@
 /**
- * Charges of chains that stand on final invoices (docs/rules/proration.md, "Usage over a change"): where events came late for one line, all
- * lines of its chain are measured again, as the chain was recorded, because tiers, shares and corrections go on from one line to the next.
+ * Charges of chains on final invoices (docs/rules/proration.md, "Usage over a change"). If events come late for one line, all lines of its
+ * chain are measured again, as the chain was recorded. Tiers, shares and corrections continue from one line to the next.
  */
 import { recordedChain } from '../../core/billing/chains/chained-line.ts';
 import { chargeKey, usageToRead } from '../../core/billing/chains/charge-chains.ts';
@@ -13,23 +13,23 @@ import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
 import { type AllowanceWindows, computeLimitedSince } from './gather-allowances.ts';
 import type { UsageMeasure } from './measure-usage.ts';
 
-/** A charge that an invoice line recorded, with the limits that counted then. */
+/** A charge that an invoice line recorded, with the limits that applied then. */
 export type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & {
   readonly limited: readonly AllowanceWindows[];
 };
 
-/** A limit that began before the charge shares its free units with earlier usage: late usage before the charge has used some of them. */
+/** A limit that began before the charge shares its free units with earlier usage. Late usage before the charge has used some of them. */
 export function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
   return computeLimitedSince(limited) < usage_window.start;
 }
 
-/** A charge with the chain that its line has recorded. */
+/** A charge with the chain that its line recorded. */
 export type ChainedWindow = {
   readonly charge: RecordedCharge;
   readonly chain: NonNullable<ComputedFrom['chain']>;
-  /** More was invoiced before its period was over than could be set off since. */
+  /** Progressive billing invoiced more than could be offset since. */
   readonly isCarrying: boolean;
-  /** Nothing can have come late for it. */
+  /** No late event can affect the charge. */
   readonly isSame: boolean;
 };
 
@@ -48,7 +48,7 @@ export async function gatherClosedChains(
       findItem: (id) => byId.get(id),
       windows: those[0].charge.item.chain_terms?.windows ?? null,
     });
-    // A line that is gone was never charged.
+    // A line that no longer exists was never charged.
     if (chain === null) continue;
     const limits = new Map(those.map(({ charge }) => [chargeKey(charge.item.id, charge.service), charge.limited]));
     const usage = new Map<string, MeasuredUsage>();

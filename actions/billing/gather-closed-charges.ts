@@ -1,7 +1,7 @@
 /**
- * What stands on a subscription's other invoices, and which of its final usage charges have met new or corrected events
- * since: the source of adjustment lines. A meter whose definition has changed since is not asked again: what it counts of
- * the past is never billed to a closed period (docs/rules/invoices.md, "Late events").
+ * Lines of a subscription on other invoices, and its final usage charges with new or corrected events since: the source of adjustment
+ * lines. A meter whose definition has changed since is not read again: its new counts of the past are never billed to a closed period
+ * (docs/rules/invoices.md, "Late events").
  */
 import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
 import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-events.ts';
@@ -30,23 +30,23 @@ export type InvoicedLine = {
   readonly service: Period;
   readonly line: LineOnInvoice['line'];
   readonly invoice_status: InvoiceStatus;
-  /** Where the period of its invoice ends. */
+  /** End of the period of its invoice. */
   readonly invoiced_until: Milliseconds | null;
-  /** The customer to whom its invoice went. */
+  /** The customer of its invoice. */
   readonly billed_to: string;
-  /** Of usage that was invoiced before its period was over: no charge of its own. */
+  /** Usage invoiced by progressive billing, which is no charge of its own. */
   readonly is_partial: boolean;
 };
 
-/** Whether it gives back what another line had charged in advance (docs/rules/proration.md, "Changes inside a period"). */
+/** Whether the line credits an advance charge of another line (docs/rules/proration.md, "Changes inside a period"). */
 export function isCredit({ line }: InvoicedLine): boolean {
   return line.price_type === 'FIXED' && new Decimal(line.amount).isNegative();
 }
 
 /**
- * Every line of the subscription on an invoice that is neither void nor the one being computed, oldest first: also on those of
- * a parent with which it was invoiced at the time. `since`: only
- * those for the time that ends then or later; `fixed_since`: only those of fixed charges that do.
+ * Every line of the subscription on an invoice that is neither void nor `except`, oldest first. Lines on invoices of a parent that included
+ * the subscription are listed, too. `since` returns only lines whose service ends then or later; `fixed_since` limits only fixed charges in
+ * this way.
  */
 export async function gatherInvoicedLines(
   database: Database,
@@ -54,7 +54,7 @@ export async function gatherInvoicedLines(
   { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
 ): Promise<InvoicedLine[]> {
   const found = await listLinesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
-  // Those of a parent with which it was invoiced, too.
+  // A parent's invoices that included the subscription are dependencies, too.
   currentRecorder()?.dependsOn?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
   const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
@@ -67,7 +67,7 @@ export async function gatherInvoicedLines(
   });
 }
 
-/** Whether it says what late or corrected events, or a change, made of another line. */
+/** Whether the line corrects another line after late or corrected events, or after a change. */
 export function isCorrection({ line }: InvoicedLine): boolean {
   return Boolean(line.parent_line_item_id);
 }
@@ -81,8 +81,8 @@ type ClosedChargesInput = {
 };
 
 /**
- * Of services that ended by `before`, the end of the period that is being invoiced: what came late for a later period is a line
- * on an invoice behind that one, and never on one of an earlier period that is computed again.
+ * Closed charges of services that ended by `before`, the end of the period that is being invoiced. Late usage of a later period is on an
+ * invoice after that period, never on a recomputed invoice of an earlier one.
  */
 export async function gatherClosedCharges(
   { lines, items, before, corrected }: ClosedChargesInput,
@@ -114,12 +114,12 @@ export async function gatherClosedCharges(
   return [...closed, ...(await gatherClosedChains(chained, { items, corrected }, measure))];
 }
 
-/** What the draft of a later period says of an earlier charge is computed anew, behind this one, before it is final. */
+/** A later draft's correction of an earlier charge is recomputed after this invoice, before that draft is final. */
 function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
   return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
 }
 
-/** What credit notes and refunds gave back of a charge is not given back again by what corrects it. */
+/** Amounts that credit notes and refunds have credited are not credited again by a correction. */
 export async function subtractReturned(
   database: Database,
   closed: readonly ClosedCharge<BillableItem>[],
@@ -140,9 +140,9 @@ function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
   return service.start < end && start < service.end;
 }
 
-/** The lines of a charge, and what the newest of them says was counted: most often that tells that nothing came since. */
+/** The lines of a charge, and the event count of the newest. Most often the count shows that no event came since. */
 type ClosedWindow = {
-  /** The charge itself, not what corrects it. */
+  /** The charge itself, not its corrections. */
   readonly own: InvoicedLine;
   readonly group: readonly [InvoicedLine, ...InvoicedLine[]];
   readonly newest: NonNullable<LineOnInvoice['line']['computed_from']>;
@@ -150,7 +150,7 @@ type ClosedWindow = {
   readonly event_count: number;
 };
 
-/** Of it more was invoiced before its period was over than could be set off since. */
+/** Progressive billing invoiced more than could be offset since. */
 function isCarrying({ newest: { carried_amount } }: Pick<ClosedWindow, 'newest'>): boolean {
   return Boolean(carried_amount) && new Decimal(carried_amount!).gt(0);
 }
@@ -162,10 +162,10 @@ function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): Closed
 }
 
 function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
-  // Where all that is left are corrections the charge itself is void: it is open until its period is billed again.
+  // If only corrections are left, the charge itself is void; it is open until its period is billed again.
   const own = group.find((one) => !isCorrection(one));
   const newest = group.at(-1)!.line.computed_from;
-  // A draft is computed anew before it becomes final: it takes its late events in by itself.
+  // A draft is recomputed before it becomes final and includes its late events.
   if (own === undefined || own.invoice_status === 'DRAFT' || own.line.price_type !== 'USAGE') return undefined;
   if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
     return undefined;
@@ -173,13 +173,13 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
-/** The same of one among the windows of an item: what came late before all of them is in none of them. */
+/** Whether the limits of a charge begin before the first window of the item. Late usage before that window is in no window's count. */
 function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
   const first = Math.min(...windows.map(({ window }) => window.start));
   return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
 }
 
-/** What was billed for it in all. */
+/** Total billed for the charge. */
 function recordedCharge(
   item: BillableItem,
   { own, group, newest, window, event_count }: ClosedWindow,
@@ -208,12 +208,12 @@ function recordedCharge(
   };
 }
 
-/** What was invoiced of usage before its period was over. */
+/** Usage invoiced by progressive billing. */
 export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] {
   return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
 }
 
-/** The same with what credit notes and refunds have given back of it. */
+/** Partial charges, and the amounts that credit notes and refunds have credited of them. */
 export async function loadPartialCharges(
   database: Database,
   scope: Scope,
@@ -228,7 +228,7 @@ function toReturnedCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_returned: true };
 }
 
-/** What invoices of later periods have said of a charge. */
+/** A correction of a charge by an invoice of a later period. */
 export function toLaterCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_later: true };
 }
@@ -243,7 +243,7 @@ function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   };
 }
 
-/** Until when usage was invoiced before its period was over: of a line, or of all of them; null where it was not. */
+/** End of the usage that progressive billing has invoiced, for one line or for all; null if it invoiced none. */
 export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): Milliseconds | null {
   const those = lines.filter(
     ({ is_partial, line }) => is_partial && (itemId === undefined || line.subscription_line_item_id === itemId),
@@ -251,7 +251,7 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
   return those.length === 0 ? null : Math.max(...those.map(({ service }) => service.end));
 }
 
-/** A voided or replaced event may leave the count as it was: after one, every charge is measured again. */
+/** A voided or replaced event may leave the count unchanged; after one, every charge is measured again. */
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (final.length === 0) return false;
@@ -261,7 +261,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 
-/** One read over all closed windows tells whether anything came late at all; most often nothing did. */
+/** One read over all closed windows shows whether any event came late; most often none did. */
 async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: UsageMeasure): Promise<boolean> {
   if (windows.length <= 1) return windows.length === 1;
   const expected = expectedEventCount(windows);

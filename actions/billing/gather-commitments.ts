@@ -1,6 +1,6 @@
 /**
- * What a subscription is committed to as a whole, and what its invoices have drawn from commitments so far, those of its lines
- * among them (docs/rules/commitments.md).
+ * Commitment of a subscription as a whole (docs/rules/commitments.md). Includes the amounts that its invoices have drawn from commitments
+ * so far, also from those of its lines.
  */
 import type { RecordedUsage } from '../../core/commitment/part.ts';
 import type { SubscriptionCommitment } from '../../core/commitment/subscription.ts';
@@ -16,7 +16,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { InvoicedLine } from './gather-closed-charges.ts';
 
-/** Null where it is committed to nothing. */
+/** Null without a commitment. */
 export function subscriptionCommitment(subscription: SubscriptionModel): SubscriptionCommitment | null {
   const { commitment_amount, overage_factor, enable_true_up, commitment_duration: duration } = subscription;
   if (!commitment_amount || new Decimal(commitment_amount).isZero()) return null;
@@ -28,7 +28,7 @@ export function subscriptionCommitment(subscription: SubscriptionModel): Subscri
   };
 }
 
-/** Usage lines of other invoices with what they cost before a commitment. */
+/** Usage lines of other invoices, at their cost before a commitment. */
 export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
   return lines
     .filter(({ line, is_partial }) => line.price_type === 'USAGE' && !is_partial)
@@ -39,13 +39,13 @@ export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
     }));
 }
 
-/** For which time what was lacking is charged by another invoice that is not void. */
+/** Periods whose shortfall another invoice charges; void invoices do not count. */
 export async function listRecordedTrueUps(
   database: Database,
   subscription: SubscriptionModel,
   exceptInvoiceId?: string,
 ): Promise<Period[]> {
-  // Of one that is invoiced with a parent they stand on the parent's invoices.
+  // The parent's invoices contain the true-ups of a subscription that is invoiced with its parent.
   const lines = await InvoiceLineItemModel.in(subscription, database)
     .where({ subscription_id: subscription.id, status: 'published' })
     .whereNull('subscription_line_item_id')

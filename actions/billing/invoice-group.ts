@@ -1,7 +1,6 @@
 /**
- * Which subscriptions stand on one invoice: its own, and those of the parent's group (docs/rules/subscriptions.md,
- * "Families"). A draft that is computed again, and an invoice that comes in the place of a void one, say of whom
- * it did before, whoever has joined or left the group since.
+ * Subscriptions on one invoice: its own, and those of the parent's group (docs/rules/subscriptions.md, "Families"). A recomputed draft, and
+ * an invoice that replaces a void one, include the same subscriptions as before, even if some have joined or left the group since.
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
@@ -16,7 +15,7 @@ type InvoiceGroupTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
-  /** The invoice that is computed anew, or the void one that is billed again. */
+  /** The recomputed invoice, or the void one that is billed again. */
   readonly before?: InvoiceBefore;
 };
 
@@ -48,8 +47,8 @@ async function loadInvoicedBefore(database: Database, subscription: Subscription
 }
 
 /**
- * Those whose period ends with this one, or began with it. What ended within it owes its arrears here; of an invoice that
- * ends the parent's own period early these alone are, for the others go on by themselves.
+ * Children whose period ends with this one, or began with it. A child that ended within the period owes its arrears here. An invoice that
+ * ends the parent's period early includes only ended children; the others continue by themselves.
  */
 async function loadGroupMembers(database: Database, { subscription, period, reference }: InvoiceGroupTarget) {
   if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
@@ -58,12 +57,13 @@ async function loadGroupMembers(database: Database, { subscription, period, refe
     { parents: [subscription], type: 'grouped_invoicing' },
     database,
   );
-  // What ended behind the end of the parent is not cut there: it is invoiced by itself.
+  // A child that ended after the parent's end is not cut there; it is invoiced by itself.
   const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
   return children.filter((child) => {
     if (child.subscription_status === 'cancelled')
       return deriveEndInstant(child) > period.start && (last === null || deriveEndInstant(child) <= last);
-    // As of the end of this period, whoever has come to the child by then: also of an invoice behind one that waits to be made.
+    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. This also holds for an invoice
+    // after one that is not made yet.
     const due = duePeriods(billedSubscription(child), currentPeriod(child), period.end);
     const own = due.filter(({ closed }) => closed.end > period.start);
     if (own.some(({ next }) => next === null)) return true;

@@ -1,6 +1,6 @@
 /**
- * A planned invoice as the records that are stored and answered: one shape for preview, draft and recomputation. What is
- * not stored (a preview) carries empty ids.
+ * Converts a planned invoice to the records that are stored and returned: one shape for preview, draft and recomputation. A preview is not
+ * stored and has empty ids.
  */
 
 import type { LineMoney } from '../../core/billing/line-adjustments.ts';
@@ -32,12 +32,12 @@ export type InvoiceDescription = {
   readonly plan: InvoicePlan<BillableItem>;
 };
 
-/** The customer to whom the invoices of a subscription go. */
+/** The customer who receives the invoices of a subscription. */
 export function deriveAddressee({ invoicing_customer_id, customer_id }: SubscriptionModel): string {
   return invoicing_customer_id || customer_id;
 }
 
-/** A computed subscription invoice; skipped where its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
+/** A computed subscription invoice; skipped if its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
 export function invoiceRecord(description: InvoiceDescription, id: string, now: Date): Invoice {
   const { subscription, period, reason } = description;
   return {
@@ -64,7 +64,7 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
   };
 }
 
-/** What a computation writes, the first time and every time after. */
+/** Fields that every computation of an invoice writes. */
 export function computedFields(
   plan: InvoicePlan<BillableItem>,
   { billing_reason }: Pick<Invoice, 'billing_reason'>,
@@ -78,7 +78,7 @@ export function computedFields(
   };
 }
 
-/** In the order of the plan, which `position` keeps. */
+/** Lines in the order of the plan, stored in `position`. */
 export function lineRecords(
   plan: InvoicePlan<BillableItem>,
   invoice: Invoice,
@@ -90,7 +90,7 @@ export function lineRecords(
   });
 }
 
-/** Everything that is told with a planned invoice: its lines, what coupons took off, what rates came to. */
+/** Parts of a planned invoice: its lines, coupon discounts and taxes. */
 export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date) {
   const author = { user_id: '', now };
   const lines = lineRecords(plan, invoice, now);
@@ -102,7 +102,7 @@ export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, 
   };
 }
 
-/** What became of the amount of a line. */
+/** Discounts, credits and taxes of a line. */
 export function moneyText({ taxes, shares, ...money }: LineMoney) {
   return {
     discounts: toLineDiscounts(shares),
@@ -152,7 +152,7 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
   };
 }
 
-/** What was lacking to the commitment of the subscription is of no line item of it. */
+/** The true-up of a subscription's commitment belongs to no line item. */
 function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): LineBeforeMoney {
   const own = lineRecord({ ...line, is_true_up: false }, invoice, now);
   return {
@@ -171,10 +171,7 @@ function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Da
   };
 }
 
-/**
- * The charge in the tenant's own unit, for a price that has one, as it was before its money was rounded; what is owed is the
- * amount in money.
- */
+/** The charge in the tenant's own unit, for a price that has one, before the rounding of money. The amount in money is owed. */
 function priceUnitAmount({ item, amount, exact }: PlannedLine<BillableItem>): string | null {
   const { conversion_rate: rate, currency } = item.price_record;
   if (rate === null || rate === undefined) return null;
@@ -189,7 +186,6 @@ function baseRecord(now: Date) {
   return { status: 'published' as const, created_at: at, updated_at: at, created_by: '', updated_by: '' };
 }
 
-/** A stored invoice with its lines, as they were planned. */
 export async function loadWithLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
   return Object.assign(invoice, { line_items: await loadInvoiceLines(invoice, database) });
 }
@@ -200,7 +196,7 @@ export function loadInvoiceLines(invoice: InvoiceModel, database: Database): Pro
   return InvoiceLineItemModel.listBy(invoice, { ...filter, order }, database);
 }
 
-/** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */
+/** Numbers the invoices of a subscription 1, 2, 3 …; counted with the subscription locked. */
 export async function loadNextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
   return (await findLastBillingSequence(subscription, subscription.id, database)) + 1;
 }

@@ -1,11 +1,11 @@
-/** A child of a group behind the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has come to that. */
+/** A child of a group after the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has closed that end. */
 import { laterPeriods } from '../../core/billing/due.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 
-/** As it will be when its parent has ended, to invoice its usage by itself; null where the invoices of its parent have all that there is. */
+/** The child as it will be after its parent's end, to invoice its usage by itself. Null if the parent's invoices contain all of it. */
 export function buildStandaloneChild(
   child: SubscriptionModel,
   { parent, now }: { parent: SubscriptionModel; now: Date },
@@ -16,7 +16,7 @@ export function buildStandaloneChild(
   const running = currentPeriod(child);
   const isTrial = child.subscription_status === 'trialing';
   if (isTrial) return parentEnd <= running.end ? toStandalone(child) : null;
-  // Where it is when its parent ends: the last invoice of a parent that ends inside a period has nothing of it.
+  // The child's period at its parent's end. If the parent ends inside a period, its last invoice has nothing of that period.
   const reached = [running, ...laterPeriods(billed, running, parentEnd)].at(-1)!;
   currentRecorder()?.row({ ends: formatMs(reached.start) });
   if (reached === running) return toStandalone(child);

@@ -1,6 +1,6 @@
 /**
- * The one way in which billing asks for the usage of a line item: of its own window, or as its chain is measured
- * (docs/rules/proration.md, "Usage over a change"), with what its allowances want to know.
+ * Billing reads the usage of a line item only here: in its own window, or as its chain is measured (docs/rules/proration.md, "Usage over a
+ * change"). The result includes the usage that its allowances need.
  */
 import { type Chain, computeGaps } from '../../core/billing/chains/chain.ts';
 import { integrateLevel, type LevelReading, levelReadings } from '../../core/billing/chains/levels.ts';
@@ -34,11 +34,11 @@ import {
 import { buildCustomerFilter, loadMembers } from './members.ts';
 
 export type MeasureOptions<Item extends PricedItem = BillableItem> = {
-  /** The limits that count, of what was charged before those of then; the item's own where it is not stated. */
+  /** Limits that apply; for an earlier charge, the limits recorded then. Default: the item's own. */
   readonly limited?: readonly AllowanceWindows[];
-  /** The time that is paid for; the window may begin before it. */
+  /** The paid interval; the window may begin before it. */
   readonly service?: Period;
-  /** The lines with which it is charged. */
+  /** The chain in which the line is charged. */
   readonly chain?: Chain<Item> | undefined;
 };
 export type UsageMeasure<Item extends PricedItem = BillableItem> = (
@@ -49,7 +49,7 @@ export type UsageMeasure<Item extends PricedItem = BillableItem> = (
 
 const semaphores = new WeakMap<Database, Semaphore>();
 
-/** However many are billed side by side, and whatever they ask. */
+/** Limit of concurrent usage queries in batched transactions, regardless of the number of subscriptions. */
 const BATCHED_QUERIES_MAX = 200;
 
 function getSemaphore(database: Database): Semaphore {
@@ -99,12 +99,10 @@ export async function createUsageReader(
 
 type OrderedUsageRead = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
 
-/** `service` is what is paid for; nothing is counted in `gaps`. */
+/** `service` is the paid interval; usage in `gaps` is not counted. */
 export type ReadUsageOptions = { readonly service: Period; readonly gaps?: readonly Period[] };
 
-/**
- * `read` answers the usage of an item in a window. `readInOrder` answers it from an earlier instant to the window's end, in order of time.
- */
+/** `read` returns the usage of an item in a window. `readInOrder` returns it in time order, from an earlier instant to the window's end. */
 export type UsageReading<Item extends PricedItem> = {
   read(item: Item, window: Period, about: ReadUsageOptions): Promise<MeasuredUsage>;
   readInOrder(item: Item, since: Milliseconds, window: Period): Promise<OrderedUsageRead>;
@@ -124,7 +122,7 @@ export function buildMeasure<Item extends PricedItem>(
     const inOrder = isInOrder ? await readInOrder(item, computeLimitedSince(limited.filter(isGranting)), window) : null;
     const measured = inOrder ? toMeasuredUsage(inOrder, window) : await read(item, window, { service, gaps });
     if (limited.length === 0) return measured;
-    // A value that never resets leaves out customers that left before the service. Other usage counts them: they used it.
+    // A value that never resets excludes customers that left before the service. Other usage includes them, because they used it.
     const readOther = (other: Period) =>
       read(item, other, { service: item.reset_usage === 'NEVER' ? service : other, gaps });
     const granted = async (granting: Granting) => {
@@ -136,7 +134,7 @@ export function buildMeasure<Item extends PricedItem>(
   };
 }
 
-/** By which usage is valued that grants of money cover: tiers go on where the next line of a chain has equal terms. */
+/** Tariffs that value usage for grants of money. Tiers continue if the next line of a chain has equal terms. */
 function deriveTariffs(
   { price }: PricedItem,
   window: Period,
@@ -162,7 +160,8 @@ async function measureLevel<Item extends PricedItem>(
   const time = measuredTime(service, chain);
   const level = async (of: Period) => {
     const readings = levelReadings(of, item, billed);
-    // A customer that left a family before the billing period is not counted; one that leaves in it is, wherever a line is cut.
+    // A customer that left a hierarchy before the billing period is not counted. One that leaves within it is counted, wherever a line is
+    // cut.
     return computeLevel(
       readings,
       await Promise.all(readings.map(({ window, period }) => read(item, window, { service: period }))),
@@ -186,7 +185,7 @@ function computeLevel(readings: readonly LevelReading[], answers: readonly Measu
   return { ...last, ...integrateLevel(readings, answers), as_of };
 }
 
-/** As it would have been read of the window by itself. */
+/** Usage of the window alone, as a separate read would return it. */
 function toMeasuredUsage({ usage, event_counts, ...read }: OrderedUsageRead, window: Period): MeasuredUsage {
   const [from, to] = [usage.findIndex(window.start), usage.findIndex(window.end)];
   const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
@@ -195,7 +194,7 @@ function toMeasuredUsage({ usage, event_counts, ...read }: OrderedUsageRead, win
 
 type LocalMeasureInput = { readonly window: Period; readonly service: Period; readonly chain?: Chain | undefined };
 
-/** Measures one item and window from usage at hand; the limits are computed once, because they do not depend on usage. */
+/** Measures one item and window from usage in memory. Limits are computed once, because they do not depend on usage. */
 export function buildLocalMeasure(
   billed: BilledSubscription,
   item: PricedItem,
@@ -215,14 +214,14 @@ export function buildLocalMeasure(
     };
     const measured = measure(time);
     if (limited.length === 0) return measured;
-    // A grant bit by bit depends on the order of events, which usage at hand does not keep.
+    // A usage-ordered grant depends on the order of events, which usage in memory lacks.
     if (!limited.every(isLimit)) throw new NotCached();
     const usedIn = (other: Period) => measure(other).quantity;
     return { ...measured, ...computeMetAllowances(limited, { window: time, measured, usedIn }) };
   };
 }
 
-/** For whoever looks at the line again: the customers and the clock may be others then. */
+/** Recorded for later computations of the line: the customers and the clock may have changed by then. */
 export function buildCountedCustomers(
   { external_customer_ids, clipped }: Pick<BilledUsageQuery, 'external_customer_ids' | 'clipped'>,
   { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,

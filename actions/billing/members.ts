@@ -1,6 +1,6 @@
 /**
- * Whose usage subscriptions count: their own customer's, and of a parent that of everybody who inherits it
- * (docs/rules/subscriptions.md, "Families").
+ * Customers whose usage a subscription counts: its own, and for a parent those of all inherited subscriptions (docs/rules/subscriptions.md,
+ * "Families").
  */
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -13,7 +13,7 @@ import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models
 import type { Database } from '../../storage/stores.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
-/** By the id of the subscription; who has left is among them, with the day on which they did. */
+/** By subscription id. Customers that have left are included, with the day on which they left. */
 export async function loadMembers(
   database: Database,
   scope: Scope,
@@ -49,7 +49,7 @@ function toMember({ start_date, end_date }: SubscriptionModel, external_customer
   return { external_customer_id, joined_ms: toInstant(start_date), left_ms: end_date ? toInstant(end_date) : null };
 }
 
-/** As the reader of usage asks for them. */
+/** Customers and their counted intervals in the form of a usage query. */
 export function buildCustomerFilter(
   members: readonly SubscriptionMember[],
   window: Period,

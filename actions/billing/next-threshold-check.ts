@@ -1,7 +1,7 @@
 /**
- * When the clock of an environment looks for what has reached a threshold or an alert: at midnight UTC, after days on which a customer with a
- * threshold has used something, or, of alerts, credits have moved, and of these where a period begins (docs/rules/clock.md, "Advancing"). The first midnight of an advance in any case: thresholds may have
- * been set since usage was looked at.
+ * When the clock of an environment checks thresholds and alerts (docs/rules/clock.md, "Advancing"). Both are checked at midnight UTC after
+ * days on which a customer with a threshold has usage. Alerts are also checked after days on which credits moved, and when a period begins.
+ * The first midnight of an advance is always checked, because thresholds may have been set since the last check.
  */
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
@@ -12,12 +12,12 @@ import { findNextEventTime } from '../../storage/events/next-event.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { findAdvanceStart } from '../../storage/test-clocks.ts';
 
-/** After `from`, where the clock stands; null where nothing can be reached. */
+/** After `from`, the time of the clock; null if no threshold can be reached. */
 export function findThresholdCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   return findNextCheck(stores, scope, { from, of: listThresholdCustomers });
 }
 
-/** The same of alerts, which credits that move may set off as well; and at the instant at which a period begins, of what was reached in the one before. */
+/** Next alert check. A movement of credits triggers one as usage does; the start of a period triggers one for the period before. */
 export async function findAlertCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   const moved = (since: Date) => nextMovement(stores.postgres, scope, since);
   const midnight = await findNextCheck(stores, scope, { from, of: listExternalIdsToAlert, moved });
@@ -26,9 +26,9 @@ export async function findAlertCheck(stores: Stores, scope: Scope, from: Date): 
 
 type NextCheckInput = {
   readonly from: Date;
-  /** Whose usage may reach it, by their external ids. */
+  /** External ids of the customers whose usage may reach it. */
   of(database: Database, scope: Scope): Promise<readonly string[]>;
-  /** When something else did first, at this instant or behind it. */
+  /** The first other trigger, at or after this instant. */
   moved?(since: Date): Promise<Date | null>;
 };
 

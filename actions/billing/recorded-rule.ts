@@ -1,6 +1,6 @@
 /**
- * The rule by which an invoice is computed again (docs/rules/proration.md, "Usage over a change"): a usage line that it charged by itself is
- * charged by itself again, also where it was computed before lines of one period were charged as one.
+ * Rule for a recomputed invoice (docs/rules/proration.md, "Usage over a change"). A usage line that was charged by itself is charged by
+ * itself again. This holds even if it was computed before lines of one period were charged as one.
  */
 import type { BillableItem } from './billable-items.ts';
 import type { InvoiceBefore } from './invoice-group.ts';

@@ -1,7 +1,6 @@
 /**
- * A transaction in which usage is read: it holds one connection and waits for the stores, whose answers need another. If
- * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
- * the others wait before they take a connection.
+ * A transaction that reads usage holds one connection, and its reads need another. If such transactions held all connections of the pool,
+ * no read could run. So only a few run at once per process; the others wait before they take a connection.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/error.ts';
@@ -15,12 +14,12 @@ const AT_ONCE = 4;
 
 const semaphores = new WeakMap<Database, Semaphore>();
 
-/** Which transaction of this kind the code runs in. */
+/** Database of the billing transaction in which the code runs. */
 const within = new AsyncLocalStorage<Database>();
 
 /**
- * One inside of another would take a second of the few places, and a second connection: were all of them to do so, none could go on.
- * Previews and balances in real time are asked before the transaction that goes by them (real-time-balance.ts).
+ * A nested billing transaction would take a second slot and a second connection. If all did so, none could proceed. Previews and real-time
+ * balances are computed before the transaction that uses them (real-time-balance.ts).
  */
 function checkOutside(postgres: Database): void {
   if (within.getStore() === postgres)
@@ -30,7 +29,7 @@ function checkOutside(postgres: Database): void {
     );
 }
 
-/** `isKept`: where it says no to the answer, everything that was written is undone, and the answer stays. */
+/** If `shouldCommit` returns false for the answer, all writes are rolled back and the answer is still returned. */
 export async function runBillingTransaction<T>(
   { postgres }: Stores,
   work: (transaction: Transaction) => Promise<T>,
@@ -52,7 +51,7 @@ class RollbackSignal<T> extends Error {
   }
 }
 
-/** A transaction is undone by what is thrown in it. */
+/** Throws inside the transaction to roll it back. */
 async function rollbackUnless<T>(
   shouldCommit: (answer: T) => boolean,
   postgres: Database,

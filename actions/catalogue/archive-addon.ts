@@ -1,5 +1,5 @@
 /**
- * Archives an add-on with its prices and what it grants, which gives their lookup keys back; not while a subscription has it
+ * Archives an add-on with its prices and entitlements, which frees their lookup keys; refused while a subscription has it
  * (docs/rules/records.md, "Archiving").
  */
 

@@ -1,6 +1,4 @@
-/**
- * Archives a feature, which gives its lookup key back; not while something grants it (docs/rules/records.md, "Archiving").
- */
+/** Archives a feature and frees its lookup key; refused while an entitlement grants it (docs/rules/records.md, "Archiving"). */
 
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -26,7 +24,7 @@ export async function archiveFeature(
   });
 }
 
-/** A subscription that is cancelled grants nothing any more, though its entitlements stay. */
+/** A cancelled subscription grants nothing, though its entitlements remain. */
 async function grantingEntity(scope: Scope, feature_id: string, database: Database) {
   const grants = await EntitlementModel.in(scope, database).where({ feature_id, status: 'published' });
   const lasting = grants.find(({ entity_type }) => entity_type !== 'SUBSCRIPTION');

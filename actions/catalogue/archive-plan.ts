@@ -1,5 +1,5 @@
 /**
- * Archives a plan with its prices and what it grants, which gives their lookup keys back; not while it has live subscriptions
+ * Archives a plan with its prices and entitlements, which frees their lookup keys; refused while it has live subscriptions
  * (docs/rules/records.md, "Archiving").
  */
 

@@ -4,7 +4,10 @@ import type { Author } from '../../core/stamp.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** In their order, which the lines of invoices have. Until none is left: while we wait for one it may get a successor. */
+/**
+ * In the order of their sequence, as invoice lines are. Repeats until none is left: a price may get a successor during the wait for its
+ * lock.
+ */
 export async function archivePrices(
   scope: Scope,
   entity: { entity_type: 'PLAN' | 'ADDON'; entity_id: string },

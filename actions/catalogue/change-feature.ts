@@ -1,4 +1,4 @@
-/** Changes what is given of a published feature; `filters` replaces those of its meter, in the same transaction. */
+/** Updates a published feature; `filters` replaces the filters of its meter in the same transaction. */
 
 import { invalid } from '../../core/error.ts';
 import { checkFeature, type Feature } from '../../core/feature/record.ts';
@@ -36,7 +36,7 @@ export async function changeFeature(
   });
 }
 
-/** Whether its meter counts otherwise then. */
+/** Returns whether the meter's version changed. */
 async function filterMeter(
   feature: FeatureModel,
   { filters, author }: { filters: readonly Filter[]; author: Author },

@@ -1,6 +1,6 @@
 /**
- * Changes a price: what describes it in place, what it costs by a successor that starts where the price ends, at
- * `effective_from` or now (docs/rules/pricing.md, "Changing a price").
+ * Changes a price: its description in place; its charge by a successor that starts where the price ends, at `effective_from` or now
+ * (docs/rules/pricing.md, "Changing a price").
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -30,7 +30,7 @@ export type PriceChange = {
   author: Author;
 };
 
-/** The price as it is now: the same one, or its successor. */
+/** Returns the same price or its successor. */
 export async function changePrice(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -90,8 +90,8 @@ async function supersede(
 }
 
 /**
- * Whether all that is stated of the charge is what the price charges already: who sends a price back as it was shown wants no
- * successor, whose tiers would begin again. Times of day are compared by nobody, and are another charge.
+ * Checks whether the requested charge equals the current one: a price that is sent back unchanged needs no successor, which would restart
+ * its tiers. Time buckets are not compared and always count as a change.
  */
 export function isPriceUnchanged(price: PriceModel, changes: PriceChanges, successor: PriceDefinition): boolean {
   if (changes.commitment_time_buckets?.length) return false;
@@ -100,7 +100,7 @@ export function isPriceUnchanged(price: PriceModel, changes: PriceChanges, succe
   );
 }
 
-/** What is stated beside the charge, and changes in place. */
+/** Requested fields that are not part of the charge and change in place. */
 function pickDescription(changes: PriceChanges): PriceChanges {
   return Object.fromEntries(Object.entries(changes).filter(([field]) => !(field in criticalFields)));
 }

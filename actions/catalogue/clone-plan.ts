@@ -1,4 +1,4 @@
-/** Copies a plan with its prices, entitlements and credit grants under a new name and lookup key. Prices that have ended stay behind. */
+/** Copies a plan with its prices, entitlements and credit grants under a new name and lookup key. Ended prices are not copied. */
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -14,7 +14,7 @@ import { formatPlanKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
   id: string;
-  /** A name and a key of its own; of the rest, what is not given is copied. */
+  /** The copy has its own name and key; omitted fields are copied. */
   fields: Partial<PlanFields> & { name: string; lookup_key: string };
   author: Author;
 };
@@ -38,7 +38,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
       .orderBy('sequence');
-    // The first of a lineage that is copied is the first of its copies: what is charged once is charged at the first.
+    // The first copied price of a lineage is the first of the copies: a one-time charge is charged at the first.
     const firsts = new Map<string, string>();
     const copies = prices.map((price) => {
       const id = newId('price', author.now.getTime());
@@ -46,7 +46,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       if (first === undefined) firsts.set(toRootId(price), id);
       return {
         ...price,
-        // A key names one price, and this is another.
+        // A lookup key names one price, so the copy has none.
         lookup_key: null,
         parent_price_id: first ?? '',
         display_name: price.display_name === source.name ? plan.name : price.display_name,

@@ -1,4 +1,4 @@
-/** A new feature, together with its meter when that is given inline: both are made or none. */
+/** Creates a feature, with its meter if that is given inline: both or neither. */
 
 import { prefixField } from '../../core/error.ts';
 import { checkFeature, checkMeterOfFeature, deriveLookupKey, type Feature } from '../../core/feature/record.ts';
@@ -27,7 +27,7 @@ type OptionalFeatureFields = Pick<
 
 export type NewFeature = Pick<Feature, 'name' | 'type'> &
   Partial<OptionalFeatureFields> & {
-    /** Made from the name when absent. */
+    /** Derived from the name if absent. */
     lookup_key: string | null;
     meter?: MeterInput | null | undefined;
   };
@@ -66,7 +66,7 @@ export async function createFeature(
 export const formatFeatureKeyConflict = (lookup_key: string) =>
   `a feature with lookup_key ${lookup_key} exists already`;
 
-/** What is wrong with the meter is named where the request has it: `meter.aggregation.field`. */
+/** An error of the meter names its field in the request: `meter.aggregation.field`. */
 async function addInlineMeter(database: Database, scope: Scope, given: { definition: MeterInput; author: Author }) {
   try {
     return await addMeter(database, scope, given);

@@ -1,6 +1,6 @@
 /**
- * A new plan. Where no lookup key is stated it is made from the name, the first that no published plan has: `pro`, `pro-2`,
- * `pro-3` (docs/rules/records.md, "Lookup keys"). Two who take the same one at the same time are told apart by the database.
+ * Creates a plan. A missing lookup key is derived from the name, as the first that no published plan has: `pro`, `pro-2`,
+ * `pro-3` (docs/rules/records.md, "Lookup keys"). A unique index decides between concurrent requests for one key.
  */
 import { FarthingError } from '../../core/error.ts';
 import { toLookupKeys } from '../../core/lookup-key.ts';
@@ -13,7 +13,7 @@ import type { Database, Stores } from '../../storage/stores.ts';
 
 export type NewPlan = Partial<PlanFields> & { name: string };
 
-/** How often somebody else may be faster. */
+/** Limit of retries after a concurrent request took the key. */
 const TRIES = 5;
 
 export async function createPlan(
@@ -40,7 +40,7 @@ function addPlan(scope: Scope, record: NewPlan & { id: string }, database: Datab
   return PlanModel.add(scope, record, { database, conflict: formatPlanKeyConflict(record.lookup_key) });
 }
 
-/** A plan whose name gives no key that is free has none, as one that nobody looks up. */
+/** Null if the name yields no free key; the plan then has no lookup key. */
 async function findFreeKey(scope: Scope, name: string, database: Database): Promise<string | null> {
   const keys = toLookupKeys(name);
   const plans = await PlanModel.in(scope, database)

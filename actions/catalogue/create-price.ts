@@ -1,6 +1,6 @@
 /**
- * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
- * has a default (docs/rules/pricing.md, "What a price must state").
+ * Creates prices, all or none. Their entities must exist, their number is limited, and an omitted name or start has a default
+ * (docs/rules/pricing.md, "What a price must state").
  */
 import { checkFixedPeriods } from '../../core/costsheet/fixed-cost.ts';
 import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../core/error.ts';
@@ -36,7 +36,7 @@ export async function createPrice(
   });
 }
 
-/** One fault rejects the batch, and says at which index it is. */
+/** One error rejects the batch and names the index of its entry. */
 export async function createPrices(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -59,10 +59,10 @@ export async function createPrices(
   });
 }
 
-/** Where prices are written: one transaction, on behalf of one author. */
+/** Context of a write: one transaction with one author. */
 export type PriceWriteContext = { readonly scope: Scope; readonly database: Database; readonly author: Author };
 
-/** Stores a price that is complete and checked; its lookup key must be free for as long as it runs. */
+/** Stores a complete, checked price; its lookup key must be free for the price's lifetime. */
 export async function storePrice(price: PriceDefinition, writing: PriceWriteContext): Promise<PriceModel> {
   const { scope, database, author } = writing;
   await checkKeyFree(price, writing);
@@ -71,8 +71,7 @@ export async function storePrice(price: PriceDefinition, writing: PriceWriteCont
 }
 
 /**
- * Those who add to a plan or an add-on wait for each other, in one order: counts, keys and sequences are then exact, without
- * deadlocks.
+ * Locks plans and add-ons in a fixed order, which serializes additions without deadlocks. Counts, keys and sequences are therefore exact.
  */
 async function lockSellers(requests: readonly CreatePrice[], scope: Scope, database: Database): Promise<void> {
   const plans = listEntityIds(requests, 'PLAN');
@@ -86,7 +85,7 @@ function listEntityIds(requests: readonly CreatePrice[], entity_type: CreatePric
   return [...new Set(requests.filter((one) => one.entity_type === entity_type).map((one) => one.entity_id))];
 }
 
-/** Stores the price that a request asks for, once what it names is found. */
+/** Stores the requested price, after the records that it references are found. */
 export async function addPrice(request: CreatePrice, writing: PriceWriteContext): Promise<PriceModel> {
   const { scope, database, author } = writing;
   const completed = { ...request, start_date: request.start_date ?? author.now.toISOString() };
@@ -106,7 +105,7 @@ export async function addPrice(request: CreatePrice, writing: PriceWriteContext)
   );
 }
 
-/** Checked against the windows of the meter, with ids of their own; no times at all are none. */
+/** Time buckets, checked against the windows of the meter, with their own ids. An empty list counts as none. */
 export function buildTimeBuckets(
   price: PriceDefinition,
   meter: MeterModel | null,
@@ -121,7 +120,7 @@ export function buildTimeBuckets(
   return buckets.map((bucket) => ({ ...bucket, id: newId('commitment_bucket', author.now.getTime()) }));
 }
 
-/** The published unit that a CUSTOM price names; whether it may name one is for the rules of prices. */
+/** The published price unit of a CUSTOM price; definePrice checks whether the price may have one. */
 async function findPriceUnit(
   request: CreatePrice,
   { scope, database }: PriceWriteContext,
@@ -131,7 +130,7 @@ async function findPriceUnit(
   return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
-/** How amounts in the unit of a price are written; nothing where it has none. */
+/** Symbol for amounts in the price's unit; empty without a unit. */
 export async function loadUnitSymbol(
   { price_unit_id }: Price,
   { scope, database }: PriceWriteContext,
@@ -139,7 +138,7 @@ export async function loadUnitSymbol(
   return price_unit_id ? (await PriceUnitModel.fetch(scope, price_unit_id, { database })).symbol : '';
 }
 
-/** The name of what the price is of, which must exist and be published; a subscription is called as its plan. */
+/** Name of the price's entity, which must exist and be published; a subscription has the name of its plan. */
 async function loadEntityName(request: CreatePrice, { scope, database }: PriceWriteContext): Promise<string> {
   const { entity_type, entity_id } = request;
   if (entity_type === 'PLAN') {
@@ -161,7 +160,7 @@ async function loadEntityName(request: CreatePrice, { scope, database }: PriceWr
   );
 }
 
-/** Held, so that it is not archived meanwhile. */
+/** Locks the meter, so that it is not archived meanwhile. */
 async function lockPublishedMeter(
   meter_id: string | null,
   { scope, database }: PriceWriteContext,

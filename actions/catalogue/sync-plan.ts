@@ -1,8 +1,7 @@
 /**
- * Takes the prices that a plan has got or ended since over to its subscriptions (docs/rules/subscriptions.md, "Prices that
- * the plan gets later"), as a workflow. Each subscription is brought to the plan's last price in a transaction of its own
- * that holds its row: whoever changes it at the same time comes before or after, and who has come so far already is left
- * alone. So a run that is broken off, or two of them, take effect once.
+ * Applies added and ended prices of a plan to its subscriptions (docs/rules/subscriptions.md, "Prices that
+ * the plan gets later"), as a workflow. Each subscription is brought to the plan's last price in its own transaction, under its row lock;
+ * a subscription that is up to date is skipped. So an aborted run, or two concurrent ones, take effect once.
  */
 import { FarthingError } from '../../core/error.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
@@ -66,7 +65,7 @@ export async function enqueuePlanSync(
 
 type PlanSyncOutcome = 'completed' | 'failed' | 'overtaken';
 
-/** `overtaken`: others had waited for its place, and another job goes on with it. */
+/** `overtaken`: others waited for the slot, and another job continues the run. */
 export function trySync(stores: Stores, place: RunReference, attempt: RunAttempt): Promise<PlanSyncOutcome> {
   return tryRun(stores, place, attempt, () => syncAll(stores, place, attempt));
 }
@@ -74,7 +73,7 @@ export function trySync(stores: Stores, place: RunReference, attempt: RunAttempt
 type PlanSyncCounts = { subscriptions_synced: number; line_items_added: number; line_items_ended: number };
 const NONE: PlanSyncCounts = { subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 };
 
-/** One subscription that cannot be brought there does not keep the others from it; the run is tried again for it. */
+/** A failing subscription does not stop the others; the run is retried for it. */
 async function syncAll(
   stores: Stores,
   place: RunReference,
@@ -86,7 +85,7 @@ async function syncAll(
   let failure: unknown;
   for await (const { id } of listUnsyncedSubscriptions(postgres, place, run.entity_id)) {
     signal.throwIfAborted();
-    // Behind one that has failed it goes on to its end: whoever went on would begin with that one.
+    // After a failure the run does not yield: its continuation would begin with the failing subscription.
     if (failure === undefined && (await mayGoOn?.()) === false) {
       await postgres.transaction((transaction) => requeueRun(transaction, place, SYNC_JOB));
       return 'overtaken';
@@ -126,7 +125,7 @@ async function findLastSequence(scope: Scope, plan_id: string, database: Databas
 
 type SyncedSubscription = { id: string; author: Author };
 
-/** What was done is counted in the transaction that does it: the counts of all tries add up. */
+/** The counts are stored in the transaction of the change, so those of all attempts add up. */
 async function syncWithin({ postgres }: Stores, place: RunReference, subject: SyncedSubscription): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const done = await syncSubscription(transaction, place, subject);
@@ -146,7 +145,7 @@ function toCounts({ result }: WorkflowRunModel): PlanSyncCounts {
   return { ...NONE, ...(result as PlanSyncCounts | null) };
 }
 
-/** Null where it knows all prices already, or lives no more. */
+/** Null if the subscription has all prices already, or is cancelled. */
 export async function syncSubscription(
   database: Transaction,
   scope: Scope,
@@ -195,7 +194,7 @@ async function gatherPlanSync(database: Database, subscription: SubscriptionMode
   };
 }
 
-/** Of the lines that begin inside the running period: of what began before, it does not matter on how many invoices it stands. */
+/** Invoiced lines among those that begin inside the running period. For earlier lines the number of invoices does not matter. */
 async function listInvoicedSince(
   database: Database,
   subscription: SubscriptionModel,
@@ -229,7 +228,7 @@ type SyncedLineAddition = Awaited<ReturnType<typeof gatherPlanSync>> & {
   author: Author;
 };
 
-/** The line with which what a line is committed to began; null where it begins with the one that follows it, which one taken out does not end. */
+/** First line of the commitment that `follows` has or begins; null if the new line begins it. A removed line begins none. */
 function findCommitmentLine(follows: SyncedLine | null, { ended }: PlanSync): string | null {
   const isVoid = ended.some(({ line, is_void }) => is_void && line.id === follows?.id);
   if (!follows?.commitment_type) return null;

@@ -1,4 +1,4 @@
-/** Cost analytics: what was earned and what it cost, in a range of time (docs/rules/costs.md). */
+/** Cost analytics: revenue and cost in a time range (docs/rules/costs.md). */
 
 import { hasEventGroups } from '../../core/analytics/group-by.ts';
 import { type Decimal, sumDecimals } from '../../core/decimal.ts';
@@ -29,16 +29,16 @@ export type CurrencyTotals = { readonly currency: string; readonly cost: Decimal
 
 export type CostAnalyticsRow = CostRow & {
   readonly customer: CustomerModel | null;
-  /** Of this meter and customer, in the currency of the price; null where the row is a part of their usage, or of nobody's. */
+  /** Revenue of this meter and customer, in the price's currency; null if the row is a part of their usage or has no customer. */
   readonly revenue: Decimal | null;
   readonly periods: readonly CostPeriod[];
 };
 
 export type CostAnalytics = {
-  /** Null where the environment has none: then nothing is said to cost anything. */
+  /** Null if the environment has no cost sheet; nothing has a cost then. */
   readonly costsheet: CostsheetModel | null;
   readonly totals: readonly CurrencyTotals[];
-  /** A page of them, the dearest first. */
+  /** One page of rows, by descending cost. */
   readonly rows: readonly CostAnalyticsRow[];
   readonly row_count: number;
   readonly as_of: string;
@@ -83,7 +83,7 @@ async function loadCostFilter(stores: Stores, scope: Scope, query: CostAnalytics
   return { customers, meter_ids: feature_ids && [...features.keys()] };
 }
 
-/** The dearest first, whatever the currency; of equal ones in the order of their names. */
+/** By descending cost, whatever the currency; equal costs in the order of their keys. */
 function compareByCost(a: CostRow, b: CostRow): number {
   return b.cost.comparedTo(a.cost) || (formatRowKey(a) < formatRowKey(b) ? -1 : 1);
 }
@@ -94,7 +94,7 @@ function formatRowKey({ external_customer_id, line, group }: CostRow): string {
 
 type RevenueFilterQuery = CostFilter & { readonly query: CostAnalyticsQuery };
 
-/** What is filtered is a part of what line items charge for: it has the price alone, as in usage analytics. */
+/** Filtered usage is a part of a line item's usage, so it is priced alone, as in usage analytics. */
 async function gatherMatchingRevenue(
   stores: Stores,
   scope: Scope,
@@ -136,7 +136,7 @@ async function gatherFilteredRevenue(
   return { sums, byMeter };
 }
 
-/** One for each currency in which something was earned or cost; those in which something was earned first. */
+/** Totals per currency; the currencies with revenue come first. */
 function computeTotals(rows: readonly CostRow[], { sums }: GatheredRevenue): CurrencyTotals[] {
   const costs = groupBy(rows, ({ line }) => line.price.currency);
   const currencies = new Set([...sums.byCurrency.keys(), ...costs.keys()]);

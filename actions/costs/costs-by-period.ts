@@ -1,7 +1,7 @@
 /**
- * Costs by windows of the clock, which add up to the cost of the range (docs/rules/costs.md, "By period"): a window costs what it added
- * to the running cost, and of a meter with windows of its own what these cost. A window of a group, or of a meter that never resets,
- * has its share by its own usage.
+ * Costs by clock windows, which add up to the cost of the range (docs/rules/costs.md, "By period"). A window costs its addition to the
+ * running cost; for a meter with its own windows, the cost of those. A window of a group, or of a meter that never resets, has a share by
+ * its usage.
  */
 import { hasEventGroups, toAnalyticsGroup } from '../../core/analytics/group-by.ts';
 import { derivePointSize } from '../../core/analytics/point-size.ts';
@@ -50,7 +50,7 @@ export async function gatherCostsByPeriod(
 
 type CostLineQuery = { readonly query: CostsQuery; readonly line: CostLine; readonly of: readonly UsageCostRow[] };
 
-/** By `rowKey`, in order of time. */
+/** Windows by `rowKey`, in order of time. */
 async function gatherWindows(stores: Stores, scope: Scope, { query, line, of }: CostLineQuery) {
   const customers = [...new Set(of.map(({ external_customer_id }) => external_customer_id))];
   const window_size = derivePointSize(query.window_size, line.meter.aggregation.bucket_size)!;
@@ -75,7 +75,7 @@ function rowKey({ external_customer_id, group }: UsageCostRow): string {
   return JSON.stringify([external_customer_id, group.source, group.properties]);
 }
 
-/** Whether windows have a running value. What never resets has begun before the range. */
+/** Whether windows have a running value. The usage of a meter that never resets began before the range. */
 function hasRunningValues({ group_by }: CostsQuery, { meter }: CostLine): boolean {
   return !hasEventGroups(group_by) && meter.reset_usage !== 'NEVER' && !meter.aggregation.bucket_size;
 }

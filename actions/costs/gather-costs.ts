@@ -1,6 +1,6 @@
 /**
- * What usage costs by the active cost sheet, of many customers in one question for each of its prices: priced per customer as an invoice
- * would, and divided among sources and properties by their usage (docs/rules/costs.md).
+ * Computes usage costs by the active cost sheet, with one query per price for all customers. Usage is priced per customer as on an invoice,
+ * and divided among sources and properties in proportion to usage (docs/rules/costs.md).
  */
 import {
   type AnalyticsGroup,
@@ -29,14 +29,14 @@ import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
 export type CostsQuery = {
   readonly costsheet_id: string;
-  /** All who used something, whether or not they are customers, when null. */
+  /** Null: all that used something, customers or not. */
   readonly external_customer_ids: readonly string[] | null;
-  /** All that the cost sheet has a price for when null. */
+  /** Null: all meters with a price on the cost sheet. */
   readonly meter_ids: readonly string[] | null;
   readonly property_filters: PropertyFilters | null;
   readonly group_by: GroupBy;
   readonly window_size: WindowSize;
-  /** Before anything can have been used. */
+  /** Instant before any usage. */
   readonly beginning_us: Microseconds;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -53,7 +53,7 @@ export type UsageCostRow = Cost & {
   readonly group: AnalyticsGroup;
 };
 
-/** Of nobody's usage. */
+/** Fixed cost; it belongs to no customer and no usage. */
 export type FixedCostRow = Cost & {
   readonly line: FixedLine<PriceModel> & { readonly meter: null };
   readonly external_customer_id: null;
@@ -71,7 +71,7 @@ export async function gatherCosts(stores: Stores, scope: Scope, query: CostsQuer
   return [...used, ...fixed];
 }
 
-/** What somebody or something is asked about alone, it is of neither. */
+/** A query about customers, meters or properties contains no fixed costs. */
 async function gatherFixedCosts({ postgres }: Stores, scope: Scope, query: CostsQuery): Promise<FixedCostRow[]> {
   if (query.external_customer_ids || query.meter_ids || query.property_filters) return [];
   const prices = await listCostPrices(postgres, scope, { query: query, type: 'FIXED' });
@@ -147,7 +147,7 @@ function shareByGroup({ cost }: Cost, groups: readonly UsageOfKey[], group_by: G
   return shareCost(cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
 }
 
-/** What an invoice of this time would count: of a meter that never resets all that stands. */
+/** Usage that an invoice of this range would count: for a meter that never resets, all usage since the beginning. */
 export function buildUsageQuery(
   { query, line }: CostRating,
   external_customer_ids: readonly string[] | null,
@@ -166,7 +166,7 @@ export function buildUsageQuery(
   };
 }
 
-/** The same, by customer and group. */
+/** Groups the usage by customer and event group. */
 export function buildGroupedUsageQuery(
   usageQuery: MeterUsageQuery,
   { group_by }: Pick<CostsQuery, 'group_by'>,

@@ -1,6 +1,6 @@
 /**
- * What customers were and will be charged for a range of time: usage as the export says it, from invoices, the preview and the one
- * rating; fixed charges by the time that they pay for (docs/rules/costs.md, "What is revenue").
+ * Computes the revenue of customers in a time range: usage revenue as in the export, from invoices, the preview and the rating; fixed
+ * charges by the time that they pay for (docs/rules/costs.md, "What is revenue").
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
@@ -22,9 +22,9 @@ import { listOpenFixedCharges } from './open-fixed-charges.ts';
 import { listOpenMinimums } from './open-minimums.ts';
 
 export type EarnedRevenueQuery = {
-  /** All of them when null. */
+  /** Null: all customers. */
   readonly customers: readonly CustomerModel[] | null;
-  /** Usage of these alone; all revenue when null. */
+  /** Restricts the answer to usage of these meters; null: all revenue. */
   readonly meter_ids: readonly string[] | null;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -34,7 +34,7 @@ export type EarnedRevenueQuery = {
 
 export type GatheredRevenue = {
   readonly sums: RevenueSums;
-  /** Of usage, by `usageKey` and then by currency. */
+  /** Usage revenue, by `usageKey` and then by currency. */
   readonly byMeter: ReadonlyMap<string, RevenueSums>;
 };
 
@@ -48,7 +48,7 @@ export async function gatherRevenue(stores: Stores, scope: Scope, query: EarnedR
   return gathering;
 }
 
-/** So many line items are measured and priced for one answer. */
+/** Largest number of line items that one answer measures and prices. */
 const REVENUE_LINES_MAX = 20_000;
 
 async function checkLines(database: Database, scope: Scope, { customers }: EarnedRevenueQuery): Promise<void> {
@@ -146,7 +146,7 @@ export function ensureMeterRevenue(byMeter: Map<string, RevenueSums>, key: strin
   return known;
 }
 
-/** What the usage of line items says is there already; discounts, credits and taxes are of every line. */
+/** Usage amounts of counted items are included already; discounts, credits and taxes are added for every line. */
 function addLines(
   lines: readonly EarnedLine[],
   { range, gathering: { sums }, charges }: RevenueAddition & { readonly charges: BatchCharges },

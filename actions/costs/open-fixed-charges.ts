@@ -1,4 +1,4 @@
-/** Fixed charges of periods that have begun and stand on no invoice yet, as the next one will say them. */
+/** Fixed charges of begun periods that are on no invoice yet, as the next invoice will contain them. */
 
 import { type BilledSubscription, computeServicesWithin, hasOwnPeriods } from '../../core/billing/charges.ts';
 import { fixedCharge } from '../../core/billing/line-amount.ts';
@@ -23,7 +23,7 @@ import {
 
 type OpenFixedChargesQuery = {
   readonly subscriptions: readonly SubscriptionModel[];
-  /** What stands on invoices for a time that meets the range. */
+  /** Invoice lines for a time that overlaps the range. */
   readonly lines: readonly EarnedLine[];
   readonly range: Period;
   readonly now: Date;
@@ -67,7 +67,7 @@ export async function listOpenFixedCharges(
   });
 }
 
-/** The period that runs, and of an item with longer ones of its own until that of them ends which has begun in it. */
+/** The running period; for an item with longer periods of its own, until the end of the one that begins in it. */
 function computeChargedPeriod(
   item: BillableItem,
   { subscription, period }: { subscription: BilledSubscription; period: Period },
@@ -77,7 +77,7 @@ function computeChargedPeriod(
   return { start: period.start, end: Math.max(period.end, ...ends) };
 }
 
-/** What gives back unused time is no charge of it. */
+/** A credit for unused time is no charge. */
 function listInvoicedKeys(lines: readonly EarnedLine[]): Set<string> {
   const charges = lines.filter(({ line }) => line.price_type === 'FIXED' && !new Decimal(line.amount).isNegative());
   return new Set(

@@ -1,6 +1,6 @@
 /**
- * What running periods would charge because it is lacking to a commitment, if nothing more were used: it falls due when they are over,
- * and is no revenue before (docs/rules/costs.md, "Revenue and invoices agree").
+ * Commitment shortfalls that running periods would charge without further usage. They fall due after the period and are no revenue before
+ * (docs/rules/costs.md, "Revenue and invoices agree").
  */
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
@@ -37,7 +37,7 @@ export async function listOpenMinimums(
     const { plan } = await planFromStores(stores, stores.postgres, target);
     const lacking = plan.lines.map((line) => {
       if (line.is_true_up) return line.amount;
-      // What the preview says is revenue already, with what is lacking to it; and so is what was used of what ends in the range.
+      // A previewed charge is revenue already, with its shortfall; so is the usage of a service that ends in the range.
       const isWhole = line.service.end <= range.end && used.has(line.item.id);
       const isCounted = isWhole || charges.previewed.has(chargeKey(line.item.id, line.service));
       return isCounted ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);

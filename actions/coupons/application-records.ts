@@ -1,4 +1,4 @@
-/** What coupons took off a planned invoice, as the records that are stored and answered; those of a preview have no ids. */
+/** Converts the discounts of a planned invoice to records that are stored and returned; those of a preview have no ids. */
 import type { CouponApplication } from '../../core/coupon/application.ts';
 import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
 import type { Coupon } from '../../core/coupon/record.ts';
@@ -12,7 +12,7 @@ type ApplicationRecordsInput = {
   readonly author: Author;
 };
 
-/** `line_ids`: of the lines, in their order. */
+/** `line_ids`: ids of the invoice lines, in their order. */
 export function applicationRecords(
   applied: readonly AppliedCoupon[],
   { invoice, line_ids, author }: ApplicationRecordsInput,
@@ -41,7 +41,7 @@ export function applicationRecords(
   }));
 }
 
-/** What its amount goes by. */
+/** Fields that determine the discount. */
 function snapshot({ id, name, coupon_code, type, amount_off, percentage_off, currency, ...coupon }: Coupon) {
   const { cadence, duration_in_periods } = coupon;
   return { id, name, coupon_code, type, amount_off, percentage_off, currency, cadence, duration_in_periods };

@@ -1,7 +1,6 @@
 /**
- * The coupons of subscriptions that may take something off an invoice of theirs (docs/rules/coupons.md, "On an invoice"), in the order in
- * which they were attached. Whoever asks in order to write holds the row of the subscription: two invoices of it are never made
- * at once, so that `once` is once.
+ * Loads the coupons of subscriptions that may discount an invoice (docs/rules/coupons.md, "On an invoice"), in the order of their
+ * attachment. A writing caller has locked the subscription: its invoices are created one after the other, so `once` is once.
  */
 
 import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
@@ -20,15 +19,15 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Database } from '../../storage/stores.ts';
 
 export type CouponInvoiceContext = {
-  /** Who is invoiced, and after it those who stand on the same invoice: of these only coupons of their lines. */
+  /** The invoiced subscription first, then the others on the invoice, of which only coupons on lines apply. */
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
-  /** The invoice that is computed anew: what its own coupons took off it is not counted. */
+  /** Id of an invoice that is recomputed: its own coupon uses are not counted. */
   readonly invoice_id?: string | undefined;
-  /** What they take off invoices before it that are not made yet. */
+  /** Uses on earlier invoices that are not created yet. */
   readonly since?: CouponUses | undefined;
-  /** Of an invoice inside of a period: of usage so far, or of a change of the running period. */
+  /** For an invoice inside a period: of usage so far, or of a change of the running period. */
   readonly inside?: 'usage' | Period;
-  /** Lines that it charges and that are not written yet. */
+  /** Lines that the invoice charges and that are not written yet. */
   readonly begun?: readonly FollowingLine[];
 };
 
@@ -56,7 +55,7 @@ export async function loadCouponsInForce(database: Database, of: CouponInvoiceCo
   });
 }
 
-/** By a line that a coupon names, all that go on for it: asked only where one names a line. */
+/** Successors of each line that a coupon names; queried only if a coupon names a line. */
 async function loadFollowers(
   database: Database,
   attached: readonly AttachedCoupon[],
@@ -77,7 +76,6 @@ async function loadFollowers(
   return new Map([...named].map((id) => [id, new Set(behind(id))]));
 }
 
-/** As an association says. */
 export function toCouponInForce(association: CouponAssociationModel, coupon: CouponModel): CouponInForce {
   return {
     coupon,
@@ -116,7 +114,7 @@ async function listAttachedCoupons(
   return associations.map((association) => ({ association, coupon: coupons.get(association.coupon_id)! }));
 }
 
-/** On which other invoices an association has taken something off, those that are void or skipped aside. */
+/** Other invoices that an association has discounted, except voided and skipped ones. */
 export async function loadUses(
   database: Database,
   attached: readonly AttachedCoupon[],
@@ -136,7 +134,7 @@ export async function loadUses(
     others.map((one) => one.invoice_id),
     database,
   );
-  // Those of a parent with which it was invoiced, too.
+  // The invoices of a parent that included the subscription count, too.
   currentRecorder()?.dependsOn?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
   const begun = new Map(attached.map((one) => [one.association.id, listBegunPeriods(one, subscriptions)]));
@@ -154,7 +152,7 @@ export async function loadUses(
   );
 }
 
-/** Where changes have begun periods of the subscription anew. */
+/** Instants at which changes restarted the periods of the subscription. */
 function listBegunPeriods(
   { association }: AttachedCoupon,
   subscriptions: CouponInvoiceContext['subscriptions'],
@@ -164,8 +162,8 @@ function listBegunPeriods(
 }
 
 /**
- * What a change charges takes part in what the coupon does for the running period, and is no use of its own; where it has begun a period,
- * what was charged for that is one.
+ * A change invoice shares the coupon use of the running period and is no use of its own. If the change restarted the period, its first
+ * invoice is a use.
  */
 function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Milliseconds>): InvoiceModel[] {
   const openings = new Set<Milliseconds>();
@@ -186,7 +184,7 @@ function worksOn(
   { inside, since = 0 }: { readonly inside: CouponInvoiceContext['inside']; readonly since?: number | undefined },
 ): boolean {
   if (inside === undefined) return isUsableAgain(coupon, uses.length + since);
-  // Its amount is for the period, and comes off the invoice of that.
+  // A fixed amount is per period and is taken off the period's own invoice.
   if (inside === 'usage') return coupon.type === 'percentage' && isUsableAgain(coupon, uses.length);
   return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));
 }
@@ -197,7 +195,7 @@ function isReturning(coupon: CouponModel, inside: CouponInvoiceContext['inside']
 
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
 
-/** Whether the advance charges of this period stand on a use: it opened the period, or closed the one before. */
+/** Whether the invoice contains the advance charges of this period: it opened the period or closed the one before. */
 function charges({ billing_reason, period_start, period_end }: InvoiceModel, { start }: Period): boolean {
   if (OF_A_PERIOD.includes(billing_reason)) return Boolean(period_start) && toInstant(period_start!) === start;
   return billing_reason === 'SUBSCRIPTION_CYCLE' && Boolean(period_end) && toInstant(period_end!) === start;

@@ -1,4 +1,4 @@
-/** Redeems the coupons that a new subscription states, with itself or with a phase (docs/rules/coupons.md, "Stated with a subscription"). */
+/** Redeems the coupons in a new subscription's request, for it or for a phase (docs/rules/coupons.md, "Stated with a subscription"). */
 import { checkRedeemedOnce } from '../../core/coupon/association.ts';
 import { listRequestedCoupons, type RequestedCoupon } from '../../core/coupon/requested-coupons.ts';
 import { invalid, prefixField } from '../../core/error.ts';
@@ -68,7 +68,7 @@ async function gatherCouponsToRedeem(
   return [...own, ...ofPhases];
 }
 
-/** Null is the invoice; a price may have a line for each phase. */
+/** Null stands for the whole invoice; a price may have one line per phase. */
 async function loadCouponLines(
   { field, price_id, ...wanted }: CouponToRedeem,
   coupon: CouponModel,

@@ -1,4 +1,4 @@
-/** Redeems coupons: each is held while that is written, so that the last one is redeemed once (docs/rules/coupons.md). */
+/** Redeems coupons under their row locks, so that the last redemption happens once (docs/rules/coupons.md). */
 import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
 import { findCouponRefusal } from '../../core/coupon/record.ts';
 import { invalid } from '../../core/error.ts';
@@ -18,7 +18,7 @@ export type NamedCoupon = {
   readonly before?: number;
 };
 
-/** All that are about to be redeemed or given back, in one order: who names the same in another order waits, and no one for the other. */
+/** Locks all coupons that are about to be redeemed or released, in order of their ids, which prevents deadlocks. */
 export async function lockCoupons(
   names: readonly string[],
   { scope, transaction }: Omit<RedemptionWriting, 'author'>,
@@ -33,8 +33,8 @@ export async function lockCoupons(
 }
 
 /**
- * The coupon with this id or code, which may be redeemed now; refused by the name of the field. `before`: how often the same request redeems
- * it besides.
+ * Returns the coupon with this id or code; throws with the field's name if it may not be redeemed now. `before`: number of redemptions that
+ * the same request makes in addition.
  */
 export async function loadRedeemable(
   { field, named, currency, before = 0 }: NamedCoupon,
@@ -52,7 +52,7 @@ export async function loadRedeemable(
   return coupon;
 }
 
-/** Counted once more, or, with -1, given back. */
+/** Adds redemptions; a negative number releases them. */
 export async function countRedemptions(
   coupon: CouponModel,
   times: number,
@@ -62,7 +62,7 @@ export async function countRedemptions(
   return CouponModel.change(coupon, { total_redemptions }, { by: author, database: transaction });
 }
 
-/** What takes something off an invoice by itself, and not as a subscription has it, is redeemed with that. */
+/** A discount that does not come from a subscription is redeemed with its invoice. */
 export async function countApplied(applied: readonly AppliedCoupon[], redeeming: RedemptionWriting): Promise<void> {
   const { scope, transaction } = redeeming;
   for (const { by } of applied) {
@@ -73,7 +73,7 @@ export async function countApplied(applied: readonly AppliedCoupon[], redeeming:
 }
 
 /**
- * A void invoice has redeemed nothing by itself; what a subscription has redeemed stays so, and works on another invoice instead
+ * Releases the redemptions that a voided invoice made itself. A subscription's redemption remains and applies to another invoice
  * (coupons-in-force.ts).
  */
 export async function returnRedemptions(
@@ -91,7 +91,7 @@ export async function returnRedemptions(
   }
 }
 
-/** Of a subscription that was refused: what it has redeemed is as if it had not. */
+/** Releases all redemptions of a subscription whose creation was undone. */
 export async function undoRedemptions(
   subscription_id: string,
   { scope, transaction, author }: RedemptionWriting,

@@ -1,4 +1,4 @@
-/** The coupons that a client states with an invoice that it writes itself (docs/rules/coupons.md, "On an invoice"). */
+/** Loads the coupons in the request of a manual invoice (docs/rules/coupons.md, "On an invoice"). */
 import { type CouponInForce, isUsableAgain } from '../../core/coupon/discounts.ts';
 import { invalid } from '../../core/error.ts';
 import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invoice/record.ts';
@@ -25,7 +25,7 @@ type CouponedInvoice = {
   readonly customer_id: string;
 };
 
-/** In the order of the request; lines are keyed by their place. */
+/** In the order of the request; lines are keyed by their position. */
 export async function loadInvoiceCoupons(
   request: InvoiceCouponsRequest,
   written: CouponedInvoice,
@@ -33,7 +33,7 @@ export async function loadInvoiceCoupons(
 ): Promise<CouponInForce[]> {
   const found: CouponInForce[] = [];
   const wanted = listInvoiceCoupons(request, written.lines);
-  // Before the coupons, as everybody does who redeems one for a subscription.
+  // Subscriptions are locked before coupons, as in every redemption for a subscription.
   await lockSubscriptions(redeeming.scope, await listRequestedSubscriptions(request, redeeming), redeeming.transaction);
   const own = wanted.filter(({ coupon_association_id }) => coupon_association_id === null);
   await lockCoupons(
@@ -51,7 +51,7 @@ export async function loadInvoiceCoupons(
   return found;
 }
 
-/** Those whose coupons are stated. */
+/** Subscriptions whose attached coupons the request names. */
 export async function listRequestedSubscriptions(
   { invoice_coupons, line_item_coupons }: Pick<InvoiceCouponsRequest, 'invoice_coupons' | 'line_item_coupons'>,
   { scope, transaction }: Pick<RedemptionWriting, 'scope' | 'transaction'>,
@@ -105,7 +105,7 @@ async function loadNewCoupon(
   return { coupon, coupon_association_id: null, subscription_id: null, line, start_ms: null, end_ms: null };
 }
 
-/** As a subscription of the customer has it: a use of it, and no redemption of its own. */
+/** Uses a coupon that is attached to a subscription of the customer; this is a use and no redemption. */
 async function loadAttachedCoupon(
   { field, named, coupon_association_id, line }: RequestedInvoiceCoupon,
   { currency, customer_id }: CouponedInvoice,
@@ -116,7 +116,7 @@ async function loadAttachedCoupon(
   const association = await CouponAssociationModel.fetchPublished(scope, coupon_association_id!, { database });
   const coupon = await CouponModel.fetch(scope, association.coupon_id, { database });
   if (coupon.id !== named && coupon.coupon_code !== named) throw invalid(where, `is of coupon ${coupon.id}`);
-  // Its row is held by whoever makes another invoice on which the coupon may work (couponsOnInvoice).
+  // Every invoice on which the coupon may apply locks this subscription (loadCouponsInForce).
   const subscription = await SubscriptionModel.fetch(scope, association.subscription_id, { database });
   if (subscription.customer_id !== customer_id && subscription.invoicing_customer_id !== customer_id)
     throw invalid(where, `is of subscription ${subscription.id}, which is another customer's`);

@@ -1,4 +1,4 @@
-/** A system event names the effect of a note on its invoice: a change of its payment, or of its amounts. */
+/** Changes the invoice of a credit note; the system event depends on whether its payment or its amounts changed. */
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';

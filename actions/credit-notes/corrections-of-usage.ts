@@ -1,4 +1,4 @@
-/** What other invoices have corrected of the usage that an invoice charges, and what of it was set off that had been invoiced before. */
+/** Loads corrections that other invoices made to an invoice's usage, and the offset part of earlier invoices. */
 import { type CorrectedAmount, computeCorrections } from '../../core/credit-note/corrected-charges.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -42,7 +42,7 @@ export async function loadUsageCorrections(
   );
 }
 
-/** All of these items on invoices that are not void. */
+/** All lines of these items on invoices that are not void. */
 async function openLines(
   invoice: InvoiceModel,
   items: readonly string[],

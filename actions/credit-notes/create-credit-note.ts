@@ -1,6 +1,6 @@
 /**
- * Makes a credit note of a final invoice: it takes effect at once, or is a draft (docs/rules/credit-notes.md). The database
- * decides who of two equal requests is first.
+ * Creates a credit note of a final invoice: it takes effect at once, or is a draft (docs/rules/credit-notes.md). A unique index decides
+ * between two equal requests.
  */
 import { createHash } from 'node:crypto';
 import { planCreditNote } from '../../core/credit-note/plan.ts';
@@ -91,7 +91,7 @@ async function addLines(
   await CreditNoteLineItemModel.addAll(note, records, { database: transaction });
 }
 
-/** The same content is the same note: who means two says so by keys. */
+/** Equal content is one note; a client that wants two uses different keys. */
 function deriveContentKey({ invoice_id, reason, memo, line_items }: CreateCreditNote): string {
   const lines = (line_items ?? []).map(({ invoice_line_item_id, amount }) => `${invoice_line_item_id} ${amount}`);
   const content = JSON.stringify([invoice_id, reason, memo, lines.toSorted((one, other) => (one < other ? -1 : 1))]);

@@ -1,7 +1,6 @@
 /**
- * The lines of an invoice with what was given back of each so far: by credit notes that are final, by changes of the
- * subscription, whose credits name the line that they give back, and by corrections of usage (docs/rules/credit-notes.md, "No more
- * than was charged").
+ * Loads the lines of an invoice with the amounts credited so far: by final credit notes, by subscription changes, whose credits name the
+ * credited line, and by corrections of usage (docs/rules/credit-notes.md, "No more than was charged").
  */
 import type { CreditableLine } from '../../core/credit-note/creditable.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';

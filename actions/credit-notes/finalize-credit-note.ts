@@ -1,6 +1,6 @@
 /**
- * Makes a draft final. What it gives back is decided anew under the lock on its invoice: since the draft was made the
- * invoice may have been paid, and other notes may have taken what was left of its lines.
+ * Finalizes a draft credit note. Its amounts are recomputed under the invoice's lock: since the draft was created the invoice may have been
+ * paid, and other notes may have credited the rest of its lines.
  */
 import { type CreditNotePlan, planCreditNote } from '../../core/credit-note/plan.ts';
 import { notAllowed } from '../../core/error.ts';
@@ -36,7 +36,7 @@ export async function finalizeCreditNote(
   return retryTransaction(stores, attempt);
 }
 
-/** Its invoice first, as whoever makes a note of that does. */
+/** Locks the invoice first, as the creation of a note does. */
 export async function lockNote(transaction: Transaction, scope: Scope, id: string) {
   const { invoice_id } = await CreditNoteModel.fetch(scope, id, { database: transaction });
   const locked = await lockInvoice(transaction, scope, invoice_id);

@@ -1,6 +1,6 @@
 /**
- * Gives back the left-over credit of an operation of a subscription: adjustments lower what the subscription still owes, and only the
- * rest, which was paid, goes to the prepaid wallet (docs/rules/credit-notes.md, "Adjustments of changes").
+ * Credits the rest of a subscription operation: adjustments lower the amounts that the subscription still owes, and only the remaining
+ * part, which was paid, goes to the prepaid wallet (docs/rules/credit-notes.md, "Adjustments of changes").
  */
 import { planCreditedInvoice } from '../../core/credit-note/effect.ts';
 import {
@@ -31,9 +31,9 @@ import { creditWallet } from '../wallets/credit-wallet.ts';
 import { changeInvoice } from './change-invoice.ts';
 
 export type LeftOver = {
-  /** The invoice that gives it back; its customer gets it. */
+  /** The invoice with the credit; its customer receives it. */
   readonly invoice: Invoice;
-  /** Its lines; those below 0 say which invoices charged what is given back. */
+  /** Its lines; the negative ones name the invoices that charged the credited amounts. */
   readonly lines: readonly InvoiceLineItem[];
   readonly subscription: SubscriptionModel;
   /** With its tax. */
@@ -46,11 +46,11 @@ export type LeftOver = {
 
 export type GivenCredit = {
   readonly credit_notes: readonly CreditNoteModel[];
-  /** Null where nothing of it was paid. */
+  /** Null if no part was paid. */
   readonly wallet_transaction: WalletTransactionModel | null;
 };
 
-/** `transaction` holds the subscription's row, behind which every payment of its invoices waits. */
+/** `transaction` has locked the subscription's row; every payment of its invoices waits for that lock. */
 export async function giveCredit(transaction: Transaction, leftOver: LeftOver): Promise<GivenCredit> {
   const { invoice, lines, subscription, amount } = leftOver;
   const credited = await gatherCredited(transaction, invoice, lines);
@@ -65,8 +65,8 @@ export async function giveCredit(transaction: Transaction, leftOver: LeftOver): 
 }
 
 /**
- * The lines that charged what these give back. Of a fixed charge its line is named; of usage any line of the same time may have charged
- * it.
+ * Finds the lines that charged the credited amounts. A fixed credit names its line; usage may have been charged by any line of the same
+ * period.
  */
 export async function gatherCredited(
   transaction: Transaction,

@@ -1,4 +1,4 @@
-/** What an invoice has charged, line by line, with what came back of it in whichever way: for whoever gives back more. */
+/** Loads the charges of an invoice per line, with all amounts credited or refunded so far, for a further credit. */
 import type { CreditableLine } from '../../core/credit-note/creditable.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
@@ -13,8 +13,7 @@ export async function loadCharges(invoice: InvoiceModel, database: Database): Pr
 }
 
 /**
- * Sums the part of `refunded_amount` that credit notes gave back. An adjustment counts with the prepaid credits that returned to their
- * lots.
+ * Sums the part of `refunded_amount` that credit notes returned. An adjustment counts with the prepaid credits that returned to their lots.
  */
 async function sumRefundNotes(invoice: InvoiceModel, database: Database): Promise<Decimal> {
   const notes = await CreditNoteModel.in(invoice, database).where({

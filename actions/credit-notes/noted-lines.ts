@@ -1,6 +1,6 @@
 /**
- * The lines of credit notes that are final, of these invoice lines: a draft reserves nothing, a voided one has given back what it took. An
- * adjustment that a change made is left out, because the lines of the change say what was credited.
+ * Lines of final credit notes for these invoice lines. A draft reserves nothing, and a voided note has released its amounts. An adjustment
+ * made by a change is excluded, because the lines of the change contain the credit.
  */
 import type { Scope } from '../../core/scope.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';

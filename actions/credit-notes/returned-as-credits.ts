@@ -1,7 +1,7 @@
 /**
- * What of a charge has come back otherwise, as credits of it: by credit notes, and by refunds of payments of its invoice. A change, a
- * cancellation and a correction give back what these have left, so that nothing comes twice (docs/rules/credit-notes.md, "No
- * more than was charged"). What came back is read, to the minor unit, and not computed anew.
+ * Lists the parts of charges that credit notes and refunds of payments returned. A change, a cancellation and a correction credit only the
+ * rest, so that nothing is returned twice (docs/rules/credit-notes.md, "No more than was charged"). The returned amounts are read to the
+ * minor unit, not recomputed.
  */
 import { toCredit } from '../../core/credit-note/as-credit.ts';
 import { computeRefundedLines, type ReturnedAmount } from '../../core/credit-note/refunded-lines.ts';
@@ -14,10 +14,9 @@ import type { Database } from '../../storage/stores.ts';
 import { loadCharges } from './load-charges.ts';
 import { listNotedLines } from './noted-lines.ts';
 
-/** Whatever else is known of it. */
 type InvoicedCharge = Pick<LineOnInvoice, 'line'>;
 
-/** One for each charge of which something has come back. */
+/** One credit for each charge of which a part was returned. */
 export async function listReturnedCredits<One extends InvoicedCharge>(
   database: Database,
   scope: Scope,
@@ -42,7 +41,7 @@ export async function listReturnedCredits<One extends InvoicedCharge>(
 
 type ReturnedCredit = ReturnedAmount & { readonly line_id: string; readonly currency: string };
 
-/** By credit notes that are final. */
+/** Credits of final credit notes. */
 async function listNotedCredits(
   database: Database,
   scope: Scope,
@@ -56,7 +55,7 @@ async function listNotedCredits(
   });
 }
 
-/** By refunds of payments, of which an invoice has its share on each line. */
+/** Refunds of payments, divided among the lines of the invoice. */
 async function listRefundedCredits(
   database: Database,
   scope: Scope,

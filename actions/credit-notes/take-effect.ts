@@ -1,7 +1,7 @@
 /**
- * A credit note becomes final: what prepaid credits had paid returns to their lots; of the rest an adjustment lowers what is due of its
- * invoice, and a refund goes to the prepaid wallet of who was invoiced, never to one that is paid afterwards
- * (docs/rules/credit-notes.md, "Adjustment or refund", "As the line was paid").
+ * Finalizes a credit note. Amounts paid with prepaid credits return to their lots. An adjustment lowers the invoice's amount due by the
+ * rest. A refund of the rest goes to a prepaid wallet of the invoiced customer, never to a postpaid one (docs/rules/credit-notes.md,
+ * "Adjustment or refund", "As the line was paid").
  */
 import { planCreditedInvoice } from '../../core/credit-note/effect.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
@@ -22,7 +22,7 @@ type CreditNoteEffect = {
   readonly author: Author;
 };
 
-/** What the note gives back was checked under the lock that `transaction` holds. */
+/** The note's amounts were checked under the lock that `transaction` holds. */
 export async function takeEffect(
   stores: Stores,
   transaction: Transaction,

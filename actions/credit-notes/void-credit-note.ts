@@ -1,4 +1,4 @@
-/** Voids a credit note: a draft is given up, and what an adjustment took off is due again (docs/rules/credit-notes.md, "Voiding a note"). */
+/** Voids a credit note: a draft is discarded, and an adjustment's amount is due again (docs/rules/credit-notes.md, "Voiding a note"). */
 
 import { computeLineRemainder } from '../../core/credit-note/creditable.ts';
 import { checkCanVoidNote, planUncreditedInvoice } from '../../core/credit-note/effect.ts';
@@ -38,7 +38,8 @@ export async function voidCreditNote(
 }
 
 /**
- * A change gives back no more than notes have left of a line. After a note that left it too little is void, more would be due than was served.
+ * A change credits no more than the notes left of a line. Voiding a note that had left it too little would make more due than was
+ * delivered.
  */
 async function checkNothingTook(
   transaction: Transaction,

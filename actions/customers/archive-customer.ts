@@ -1,6 +1,5 @@
 /**
- * Archives a customer, which gives its external id back; not while it has live
- * subscriptions or children (docs/rules/records.md, "Archiving").
+ * Archives a customer and frees its external id; refused while it has live subscriptions or children (docs/rules/records.md, "Archiving").
  */
 
 import { notAllowed } from '../../core/error.ts';

@@ -1,4 +1,4 @@
-/** Changes what is given of a published customer; `metadata` replaces the map. */
+/** Updates a published customer; `metadata` replaces the map. */
 import type { CustomerFields } from '../../core/customer/record.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -32,7 +32,7 @@ export async function changeCustomer(
     const parent_customer_id = await lockParent({ id, is_new: false }, parent ?? {}, { scope, database: transaction });
     const customer = await lockCustomer(scope, { id, external_customer_id }, transaction);
     const renamed = changes.external_id !== undefined && changes.external_id !== customer.external_id;
-    // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
+    // Usage is recorded under the external id: a new id would leave the usage of the running period unbilled.
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
       throw notAllowed('external_id cannot change while the customer has active subscriptions', AT_EXTERNAL_ID);
     if (renamed && (await hasOpenUsage(scope, customer.id, transaction)))
@@ -47,8 +47,8 @@ export async function changeCustomer(
 }
 
 /**
- * Of a subscription that was cancelled, what is a draft is counted by the id; of a parent's that the customer took part in, also what
- * is final, for as long as that one lives: its next invoice says what came late.
+ * Drafts of cancelled subscriptions are still counted by the external id. For a parent's subscription that the customer was part of,
+ * finalized usage counts as well while that subscription lives: its next invoice contains late usage.
  */
 async function hasOpenUsage(scope: Scope, customer_id: string, database: Database): Promise<boolean> {
   const subscriptions = await SubscriptionModel.in(scope, database)
@@ -68,7 +68,7 @@ async function hasOpenUsage(scope: Scope, customer_id: string, database: Databas
   return drafts.length + living.length > 0;
 }
 
-/** By id, by external id, or by both when they agree. */
+/** Finds the customer by id; a given external id must agree. */
 async function lockCustomer(
   scope: Scope,
   { id, external_customer_id }: { id: string; external_customer_id: string | undefined },

@@ -1,4 +1,4 @@
-/** A new customer; its external id is its own among the published ones, and one that belongs to another to a published one. */
+/** Creates a customer. Its external id is unique among published customers, and its parent must be published. */
 import { buildCustomer } from '../../core/customer/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';

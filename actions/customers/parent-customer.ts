@@ -1,19 +1,19 @@
-/** Which customer a customer is to belong to (docs/rules/records.md, "Customers"). */
+/** Finds and locks the parent of a customer (docs/rules/records.md, "Customers"). */
 import { checkParent } from '../../core/customer/record.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** By its id or its external id; null says that there is none, and nothing leaves what is. */
+/** The parent by its id or external id; null removes it, and an omitted field keeps it. */
 export type ParentCustomerReference = {
   parent_customer_id?: string | null | undefined;
   parent_customer_external_id?: string | null | undefined;
 };
 
 /**
- * The parent's id; undefined where nothing is said. Both rows are held, in one order, so that neither gets a parent or a
- * child meanwhile and nobody waits in a ring.
+ * Returns the parent's id; undefined if the request names none. Both rows are locked, so that neither gets a parent or child meanwhile.
+ * They are locked in order of their ids, which prevents deadlocks.
  */
 export async function lockParent(
   child: { id: string; is_new: boolean },

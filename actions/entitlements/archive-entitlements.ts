@@ -1,4 +1,4 @@
-/** What grants nothing any more: one entitlement, or all of a plan or an add-on that is archived. */
+/** Archives one entitlement, or all of an archived plan or add-on. */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -17,7 +17,7 @@ export async function archiveEntitlement(
   });
 }
 
-/** The caller holds the plan or add-on: nothing is granted by it meanwhile. */
+/** The caller has locked the plan or add-on, so that no entitlement is added meanwhile. */
 export async function archiveEntityEntitlements(
   scope: Scope,
   entity_id: string,

@@ -1,4 +1,4 @@
-/** Changes what is granted; to whom and of which feature stays. What is not stated stays, and null clears. */
+/** Updates an entitlement; its entity and feature are fixed. An omitted field keeps its value, and null clears it. */
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import { checkEntitlement, checkMeterOfGrants, type Entitlement } from '../../core/entitlement/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -32,7 +32,10 @@ export async function changeEntitlement(
   });
 }
 
-/** What has been reached already is told without waiting for usage; of a plan or an add-on, whose customers are many, with their next usage or the look of an hour. */
+/**
+ * A threshold that is already crossed is reported at once for a subscription. Customers of a plan or an add-on are many: they are checked
+ * at their next usage or by the hourly sweep.
+ */
 async function enqueueEntitlementAlertChecks(
   database: Transaction,
   { entity_type, entity_id, ...scope }: EntitlementModel,

@@ -1,4 +1,4 @@
-/** Features and subscriptions that a question names must be there: what is not there has not been used 0 times. */
+/** Checks that the features and subscriptions of a query exist: an unknown one is an error, not a usage of 0. */
 import { notFound } from '../../core/error.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -22,7 +22,7 @@ export async function checkUsageReferences(
       throw notFound(`subscription of customer ${customer_id}`, id);
 }
 
-/** The published features with these lookup keys. */
+/** Returns the published features with these lookup keys; an unknown key is an error. */
 export async function listFeatureIdsByLookupKey(
   lookup_keys: readonly string[],
   { scope, database }: EntitlementReadContext,

@@ -1,6 +1,6 @@
 /**
- * Grants features to plans, add-ons and subscriptions, all or none. What grants and what is granted must be there, and a
- * plan or add-on grants a feature once (docs/rules/entitlements.md, "What can grant").
+ * Creates entitlements of plans, add-ons and subscriptions, all or none. Entity and feature must exist, and a plan or add-on grants a
+ * feature once (docs/rules/entitlements.md, "What can grant").
  */
 import type { grantShape } from '../../core/entitlement/grant-record.ts';
 import {
@@ -52,7 +52,7 @@ export async function createEntitlement(
   return stores.postgres.transaction((database) => addEntitlement(request, { scope, database, author }));
 }
 
-/** One fault rejects the batch, and says at which index it is. */
+/** One error rejects the batch and names the index of its entry. */
 export async function createEntitlements(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -80,7 +80,7 @@ async function addEntitlement(request: NewEntitlement, writing: EntitlementWrite
   const record = {
     id: newId('entitlement', author.now.getTime()),
     ...request,
-    // What is made to be granted is; a boolean feature may be stated as not granted.
+    // A created entitlement is enabled; only a boolean feature may be created disabled.
     is_enabled: request.feature_type === 'boolean' ? (request.is_enabled ?? true) : true,
     ...createdBy(author),
   };
@@ -92,7 +92,7 @@ async function addEntitlement(request: NewEntitlement, writing: EntitlementWrite
 const formatConflict = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>
   `${entity_type} ${entity_id} has an entitlement to feature ${feature_id} already`;
 
-/** Locked, so that it is not archived meanwhile. */
+/** Locks the feature, so that it is not archived meanwhile. */
 async function checkEntitledFeature(request: NewEntitlement, writing: EntitlementWriteContext): Promise<void> {
   const { feature_id, feature_type } = request;
   const { scope, database } = writing;
@@ -137,10 +137,10 @@ async function checkOverride(request: NewEntitlement, writing: EntitlementWriteC
   if (other) throw alreadyExists(`${formatConflict(request)}, for the same time`);
 }
 
-/** Before everything that a record can say. */
+/** Earlier than any instant of a record. */
 const LONG_AGO = '-infinity';
 
-/** What is replaced is granted by the plan of the subscription, or by an add-on that it has, and of the same feature. */
+/** The replaced entitlement belongs to the subscription's plan or to an attached add-on, and to the same feature. */
 async function checkParent(
   request: NewEntitlement,
   subscription: SubscriptionModel,

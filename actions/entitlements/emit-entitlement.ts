@@ -1,4 +1,4 @@
-/** Tells of entitlements as they are answered, in the transaction of the change. */
+/** Emits system events of entitlements, in their response shape and in the transaction of the change. */
 import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { EntitlementModel } from '../../storage/models/entitlement.ts';

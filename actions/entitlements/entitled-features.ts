@@ -1,5 +1,5 @@
 /**
- * What subscriptions grant, feature by feature and reset period by reset period, with where it comes from
+ * Combines the entitlements of subscriptions by feature and reset period, with their sources
  * (docs/rules/entitlements.md, "How sources add up").
  */
 
@@ -30,24 +30,23 @@ import { narrowToActiveAt, SubscriptionModel } from '../../storage/models/subscr
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** A source of a feature, with the subscription that has it. */
 export type SubscriptionEntitlementSource = EntitlementSource & { subscription: SubscriptionModel };
 
 export type EntitledFeature = {
   feature: FeatureModel;
   combined: CombinedEntitlement;
-  /** Of a metered feature: the period that usage adds up in; null of any other, and of what is granted bit by bit. */
+  /** Reset period of a metered feature; null for other features and for usage-ordered grants. */
   usage_reset_period: string | null;
   sources: SubscriptionEntitlementSource[];
-  /** Those of its other entries, too. */
+  /** All sources of the feature, including those of its other entries. */
   of_feature: readonly SubscriptionEntitlementSource[];
 };
 
 export type EntitlementReadContext = { readonly scope: Scope; readonly database: Database; readonly now: Date };
 
 /**
- * Those that grant something to a customer: active or trialing. Who takes part in another's subscription has what that one grants, and
- * nothing by the record that says so (docs/rules/entitlements.md, "Who takes part in another's").
+ * Active and trialing subscriptions of a customer. An inherited subscription is replaced by its parent, whose entitlements the customer has
+ * (docs/rules/entitlements.md, "Who takes part in another's").
  */
 export async function listGrantingSubscriptions(
   customer_id: string,
@@ -77,7 +76,7 @@ function listActiveSubscriptions(
   );
 }
 
-/** In the place of each that is a part of another that other one, where it grants something now. */
+/** Replaces each inherited subscription by its parent, if the parent grants something now. */
 async function replaceInherited(
   subscriptions: readonly SubscriptionModel[],
   { scope, database, now }: EntitlementReadContext,
@@ -106,7 +105,7 @@ export async function listEntitledFeatures(
   return buildEntries(sources, features);
 }
 
-/** Of each subscription by itself, by its id: of one that is a part of another what that one grants. Of those that grant something now. */
+/** Entitlements by subscription id, for subscriptions that grant something now. An inherited one has those of its parent. */
 export async function listEntitledBySubscription(
   subscriptions: readonly SubscriptionModel[],
   reading: EntitlementReadContext,
@@ -123,7 +122,7 @@ export async function listEntitledBySubscription(
   );
 }
 
-/** What is asked for of those that live, of a record that is there. */
+/** Checks a loaded record by the condition of the query for active subscriptions. */
 function isGranting(subscription: SubscriptionModel, now: Milliseconds): boolean {
   const { status, subscription_status, start_date, end_date } = subscription;
   const isLiving = subscription_status === 'active' || subscription_status === 'trialing';
@@ -160,14 +159,14 @@ function buildEntries(
   });
 }
 
-/** Limits of one period add up, and grants of one group; values have none. */
+/** Limits of one reset period add up, and so do grants of one group; other values have no period. */
 function toPeriodKey(source: SubscriptionEntitlementSource): string {
   const { feature_type, usage_reset_period, subscription } = source;
   if (hasGrants(source)) return `grants of ${subscription.id}: ${deriveGrantGroup(source)}`;
   return feature_type === 'metered' ? deriveResetPeriod(usage_reset_period, subscription) : '';
 }
 
-/** Everything that grants something, by each subscription that has it. */
+/** All sources of the subscriptions, one for each subscription that has it. */
 export async function listSubscriptionSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
@@ -176,7 +175,7 @@ export async function listSubscriptionSources(
   return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading), { ...reading, feature_ids });
 }
 
-/** The same of what they hold: plans, add-ons and themselves. */
+/** All sources of the given holdings: plans, add-ons and the subscriptions themselves. */
 export async function listSourcesOfHoldings(
   subscriptions: readonly SubscriptionModel[],
   holdings: readonly EntitlementHolding[],
@@ -201,7 +200,7 @@ function isAll(ids: readonly string[] | undefined): ids is undefined {
   return ids === undefined || ids.length === 0;
 }
 
-/** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
+/** Holdings of each subscription: its plan at that time, then its add-ons in the order of attachment, then itself. */
 export async function listHoldings(
   subscriptions: readonly SubscriptionModel[],
   reading: EntitlementReadContext,

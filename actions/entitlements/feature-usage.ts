@@ -1,4 +1,4 @@
-/** What was used of a metered feature in the stretch of time in which its usage adds up. */
+/** Usage of a metered feature in its reset window. */
 import type { Decimal } from '../../core/decimal.ts';
 import type { CombinedEntitlement } from '../../core/entitlement/combine.ts';
 import type { GrantMeasure, GrantState } from '../../core/entitlement/grants.ts';
@@ -16,18 +16,18 @@ export type FeatureUsage = UsageAgainstLimit & {
   combined: CombinedEntitlement;
   window: ResetWindow;
   sources: SubscriptionEntitlementSource[];
-  /** Its meter is a level, whose usage is its integral over the length of the billing period. */
+  /** The meter measures a level; its usage is the integral over the length of the billing period. */
   is_level?: boolean;
-  /** Of what is granted bit by bit. */
+  /** Set for usage-ordered grants. */
   granted?: {
     readonly measure: GrantMeasure;
     readonly grants: readonly GrantState[];
-    /** What so many units more would use of it. */
+    /** Amount of the grants that this number of further units would use. */
     worth(units: Decimal): Decimal;
   };
 };
 
-/** For whoever decides by it what may be used: where in the log, partition by partition (exclusive), and in time the count ends. */
+/** For decisions about allowed usage: the log offset per partition (exclusive) and the instant at which the count ends. */
 export type FeatureUsageSnapshot = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
 
 export function toLimitUsage(used: Decimal, limit: Decimal | null): UsageAgainstLimit {

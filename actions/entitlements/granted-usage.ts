@@ -1,5 +1,5 @@
 /**
- * What is left of grants: what was used of those that last now, by the rule and the order by which invoices make it free
+ * Computes the remaining grants: usage of the current grants, by the rule and order in which invoices apply them
  * (docs/rules/entitlements.md, "Grants").
  */
 import type { PricedItem } from '../../core/billing/line-amount.ts';
@@ -37,7 +37,7 @@ export function isGranted({ sources }: EntitledFeature): boolean {
   return sources.some(hasGrants);
 }
 
-/** Of each group of grants. One that cannot be reached any more, because the feature is unlimited, is so too. */
+/** Usage of each group of grants, also of groups that an unlimited entitlement makes unreachable. */
 export async function gatherGrantedUsage(
   stores: Stores,
   { entitled, reading }: FeatureUsageQuery,
@@ -45,7 +45,7 @@ export async function gatherGrantedUsage(
   const granted = entitled.filter(isGranted);
   const meterIds = granted.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(reading.scope, meterIds, reading.database);
-  // Groups of one feature and subscription go by the same usage, which is read once.
+  // Groups of one meter and subscription share one read of the usage.
   const alike = groupBy(granted, ({ feature, sources }) => `${feature.meter_id} ${sources[0]!.subscription.id}`);
   const usages = await mapConcurrently(CHARGES_AT_ONCE, [...alike.values()], (of) =>
     gatherGroupUsages(stores, of, { reading, meter: requireRecord(meters, of[0].feature.meter_id ?? '', 'meter') }),
@@ -56,15 +56,14 @@ export async function gatherGrantedUsage(
 
 type GrantMeterContext = { readonly reading: EntitlementReadContext; readonly meter: MeterModel };
 
-/** A group, and what it is measured by. */
 type GrantGroup = { readonly entry: EntitledFeature } & GrantGroupTerms;
 type GrantGroupTerms = {
   readonly grants: readonly Grants[];
   readonly measure: GrantMeasure;
-  /** Of money alone. */
+  /** Set if the measure is money. */
   readonly price: GrantPrice | null;
 };
-/** By the places of the groups. */
+/** History per group, by the group's index. */
 type KnownGrantHistory = Until<readonly GrantHistoryState[]> | null;
 
 async function gatherGroupUsages(
@@ -90,7 +89,7 @@ async function gatherGroupUsages(
 
 type GrantUsageRead = UsageSince<readonly GrantHistoryState[]>;
 
-/** By all that the histories go by. Who takes part for a while is read anew each time. */
+/** Cached under every input of the history. Usage of customers that take part for a part of the time is read without the cache. */
 async function readGrantUsage(
   stores: Stores,
   {
@@ -116,10 +115,10 @@ type GrantHistoryPoint = {
   readonly now: Milliseconds;
 };
 
-/** So many events are gone through again by each who asks, and more are not. */
+/** A history of at most this many events is recomputed for each request; a longer one is cached. */
 const CACHED_FROM = 200;
 const HOUR_MS = 3_600_000;
-/** What comes a little late is read again, and nothing before it. */
+/** Later events within this time are read again; older ones are not. */
 const LATE_MS = 600_000;
 
 async function computeUsages(
@@ -127,7 +126,7 @@ async function computeUsages(
   { groups, cycle, timezone, now }: GrantHistoryPoint,
 ): Promise<[EntitledFeature, FeatureUsageSnapshot][]> {
   const { usage, event_counts, high_water, as_of } = read;
-  // The rows say what was used up to an hour.
+  // The stored rows contain the usage up to a full hour.
   const cut = Math.floor((now - LATE_MS) / HOUR_MS) * HOUR_MS;
   const isCached = usage.portions.length > CACHED_FROM && cut > (known?.at ?? cycle.start);
   const [early, late] = isCached ? usage.splitAt(cut) : [new OrderedUsage([]), usage];
@@ -161,10 +160,10 @@ async function computeUsages(
   return used;
 }
 
-/** What a history goes by, and nothing else: it is kept. */
+/** All inputs of a history, because they are cached with it. */
 type GrantHistoryInput = Omit<GrantHistoryPoint, 'now' | 'groups'> & { readonly groups: readonly GrantGroupTerms[] };
 
-/** `event_count` is of whoever knows it. */
+/** The caller adds `event_count`. */
 async function computeHistoryUntil(
   at: Milliseconds,
   usage: OrderedUsage,
@@ -200,7 +199,7 @@ async function buildUsageQuery(
 
 type GrantPrice = PricedItem['price'];
 
-/** By which usage is charged now: of several lines of one meter the first. Without any it costs nothing. */
+/** Price that charges the usage now: the first line of the meter. Without a line the usage costs nothing. */
 async function loadGrantPrice(
   subscription: SubscriptionModel,
   { reading, meter }: GrantMeterContext,
@@ -213,7 +212,7 @@ async function loadGrantPrice(
   return running?.price ?? null;
 }
 
-/** `until`: what is known of the usage before it. */
+/** `until`: known usage before the given usage. */
 async function measureUsage(
   measure: GrantMeasure,
   {

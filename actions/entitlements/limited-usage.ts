@@ -1,6 +1,6 @@
 /**
- * What was used of each metered feature since its usage began again from 0, beside what may be used: from the one reader of
- * usage (docs/rules/entitlements.md, "Usage against limits").
+ * Computes the usage of each metered feature since its last reset, and compares it with the limit
+ * (docs/rules/entitlements.md, "Usage against limits").
  */
 
 import { integrateLevel, levelReadings } from '../../core/billing/chains/levels.ts';
@@ -36,7 +36,7 @@ import { gatherGrantedUsage, isGranted } from './granted-usage.ts';
 
 type LimitedFeature = Omit<FeatureUsage, keyof UsageAgainstLimit> & { meter: MeterModel };
 
-/** As usage arrives it is kept up in memory. */
+/** Incoming usage updates the result in memory. */
 export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsage[]> {
   const { scope, now } = query.reading;
   const toWindow = (one: LimitedFeature) => toPeriodUntil(one, now);
@@ -48,10 +48,10 @@ export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuer
   return [...usages, ...(await gatherGrantedUsage(stores, query))];
 }
 
-/** Of a window without an end: what another process has committed a moment ahead of this one's clock is in it, as in one that has an end. */
+/** A window without an end includes events that a process with a faster clock has just committed. */
 const AHEAD_MS = 60_000;
 
-/** As the stores have it now. */
+/** Reads the stores without the cache. */
 export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsageSnapshot[]> {
   const { scope, now } = query.reading;
   const toWindow = ({ window }: LimitedFeature) => ({
@@ -115,7 +115,7 @@ async function gatherCounts<Answer extends LimitMeasurement, Usage>(
   });
 }
 
-/** A line of the subscription's own periods. */
+/** Builds a line with the subscription's own periods. */
 function buildLevelItem(
   { meter }: LimitedFeature,
   { billing_period, billing_period_count, start_date }: SubscriptionModel,
@@ -124,12 +124,12 @@ function buildLevelItem(
   return { id: meter.id, price_type: 'USAGE', invoice_cadence: 'ARREAR', reset_usage: meter.reset_usage, ...periods };
 }
 
-/** How the same is made of usage that has arrived since, and until when: where the first of them begins again from 0. */
+/** Recomputes the usage after new events, until the first window resets. */
 export function buildUsageRefresh(usages: readonly FeatureUsage[], now: Date) {
   const until_ms = Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY));
-  // Of what is granted bit by bit no line keeps the order: what arrives ends the answer.
+  // Usage-ordered grants have no running total that could be updated: new events invalidate the answer.
   if (usages.some(({ granted, is_level }) => granted || is_level)) return { until_ms };
-  // It is kept for many customers: of the records only what usage is compared with.
+  // The answer is cached for many customers, so it contains only the compared fields.
   const compared = usages.map((one) => ({
     meter_id: one.feature.meter_id!,
     window: toPeriodUntil(one, now),
@@ -146,7 +146,7 @@ function toPeriodUntil({ window }: Pick<LimitedFeature, 'window'>, now: Date): P
   return { start: window.start, end: window.end ?? now.getTime() };
 }
 
-/** Subscriptions that begin again at different times have each their own usage. */
+/** Subscriptions with different reset times have separate usage. */
 function splitByWindow(
   { feature, sources, of_feature }: EntitledFeature,
   meter: MeterModel,
@@ -179,7 +179,7 @@ function splitByWindow(
 
 type LimitTerms = { of_feature: readonly SubscriptionEntitlementSource[]; meter: MeterModel; window: ResetWindow };
 
-/** As it holds in the window: of each subscription the share of a short first period, and all of it in a trial. */
+/** Limit in the window: a short first period has its share of the limit, a trial the whole limit. */
 function computeLimit(
   sources: readonly SubscriptionEntitlementSource[],
   { of_feature, meter, window }: LimitTerms,
@@ -188,7 +188,7 @@ function computeLimit(
   const each = [...groupBy(sources, ({ subscription }) => subscription.id).values()].map((of) => {
     const [{ subscription: record, usage_reset_period }] = of;
     const limit = combineGrants('metered', of, of_feature).usage_limit!;
-    // A level is measured against whole periods: its limit is not cut.
+    // A level is measured against whole periods, so its limit is not prorated.
     const isWhole = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
     if (record.subscription_status === 'trialing' || isWhole) return limit;
     return computeLimitIn(limit, window.start, {

@@ -1,4 +1,4 @@
-/** A new environment of a tenant, empty: within what tenant_config allows. */
+/** Creates an empty environment of a tenant, within the limits of tenant_config. */
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,8 +1,7 @@
 /**
- * Copies the catalogue of one environment into another: published features, then published plans and add-ons with what hangs on them,
- * coupons, tax rates and cost sheets
- * (docs/rules/records.md, "Copying an environment"), as a workflow. Each of these is copied in a transaction of its
- * own together with the pairs of ids, so that a run which is broken off goes on where it stopped.
+ * Copies the catalogue of one environment into another: published features, plans and add-ons with their parts, coupons, tax rates and cost
+ * sheets (docs/rules/records.md, "Copying an environment"), as a workflow. Each of these is copied in its own transaction, together with
+ * the pairs of ids, so an aborted run continues where it stopped.
  */
 import { requireSuperAdmin } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
@@ -43,7 +42,7 @@ type CloneEnvironmentInput = {
   readonly author: Author;
 };
 
-/** The run belongs to the environment from which it was asked for, to be asked after there. */
+/** The run belongs to the environment of the request, so that it can be polled there. */
 export async function enqueueClone(
   { postgres }: Pick<Stores, 'postgres'>,
   requested_in: string,
@@ -67,7 +66,7 @@ export async function enqueueClone(
   });
 }
 
-/** While its clock advances nothing else is written there; the clock does not begin to before this is told. */
+/** No other writes happen while a test clock advances; the lock prevents it from starting before this request commits. */
 async function checkClockHalted(scope: Scope, transaction: Transaction): Promise<void> {
   const [clock] = await runInEnvironment(scope.environment_id, async () =>
     TestClockModel.in(scope, transaction).limit(1).forShare(),
@@ -106,15 +105,15 @@ function loadCloneTarget(
   return addEnvironment(transaction, tenant_id, { ...target, author });
 }
 
-/** What the run tells: what it has made, what was there before, and what it left out, with the reason. */
+/** Result of the run: created, existing and skipped records, the latter with reasons. */
 type CloneResult = {
   readonly target_environment_id: string;
   /** By noun. */
   readonly copied: Record<string, number>;
   readonly ids: readonly { readonly entity: string; readonly source_id: string; readonly target_id: string }[];
-  /** Features, plans and the like that an earlier run has copied. */
+  /** Number of roots, such as features and plans, that an earlier run copied. */
   readonly copied_before: number;
-  /** As others have their keys there, their copies were archived, or what they replace was copied. */
+  /** Skipped because their key is taken, their copy was archived, or a record that they replace was copied. */
   readonly skipped: readonly SkippedRecord[];
   readonly failed: readonly SkippedRecord[];
 };
@@ -132,7 +131,7 @@ async function runClone({ postgres }: Stores, place: RunReference, { clock, sign
   const target = { tenant_id, environment_id: target_environment_id };
   const where = { source: { tenant_id, environment_id: known.entity_id }, target, workflow_id, stand_ins: new Map() };
   const counts: CloneCounts = { copied_before: 0, skipped: [], failed: [] };
-  // What is copied begins when it is copied, by the clock that the other environment has.
+  // Copies start at the time of the copy, by the target environment's clock.
   const instant = await loadNow(postgres, target, clock);
   const source_now = (await loadNow(postgres, where.source, clock))();
   for (const entity of ROOTS)
@@ -155,7 +154,7 @@ async function runClone({ postgres }: Stores, place: RunReference, { clock, sign
 
 type CloneCounts = { copied_before: number; readonly skipped: SkippedRecord[]; readonly failed: SkippedRecord[] };
 
-/** What the rules forbid fails this one alone; what may pass is for another try of the run. */
+/** A violated rule fails this record alone; a temporary error is thrown for another attempt of the run. */
 async function countCopy(
   counts: CloneCounts,
   { entity, record }: { entity: string; record: Copyable },

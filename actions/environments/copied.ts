@@ -1,6 +1,6 @@
 /**
- * What the clone of an environment copies: one entry to add a noun. A root is copied in a transaction of its own, with what
- * hangs on it (`parts`) and what it names (`refs`); a record that is named and was not copied yet is copied first.
+ * Table of the records that a clone copies, one entry per noun. A root is copied in its own transaction, with its parts (`parts`) and the
+ * records that it references (`refs`); a referenced record without a copy is copied first.
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -34,19 +34,19 @@ type PartReadContext = { readonly now: Date; readonly database: Database };
 
 export type CopiedNoun = {
   fetch(scope: Scope, id: string, options: { database: Database }): Promise<Copyable>;
-  /** All that are copied, of a noun that is a root. */
+  /** Root nouns only: all records to copy. */
   published?(scope: Scope, database: Database): Promise<Copyable[]>;
-  /** The one that has the same key there already. */
+  /** The target record that has the same key already. */
   byKey?(scope: Scope, record: Copyable, database: Database): Promise<Copyable | undefined>;
-  /** Whether that one stands for the copy, in what names it. */
+  /** Whether the existing record can stand for the copy in references. */
   isSame?(record: Copyable, there: Copyable): boolean;
-  /** Of a part: other records of the source in whose place it may stand; where one of them was copied, it is not. */
+  /** Parts only: source records that it may replace; if one of them was copied, the part is not. */
   before?(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]>;
-  /** Of a part: what is there already instead of a copy with these counterparts. */
+  /** Parts only: an existing target record with these references, which prevents the copy. */
   rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
-  /** Fields that name another record: of which noun. */
+  /** Fields that reference other records, with the noun of each. */
   refs(record: Copyable): Readonly<Record<string, string>>;
-  /** The field by which `byKey` finds; `lookup_key` when absent. */
+  /** Key field of `byKey`. Default: `lookup_key`. */
   readonly key?: string;
   readonly parts?: readonly {
     noun: string;
@@ -54,12 +54,12 @@ export type CopiedNoun = {
   }[];
   /** The field that names the first of the versions of a record. */
   readonly root?: string;
-  /** What is not taken over. */
+  /** Fields that a copy does not take over, with their new values. */
   readonly fresh?: Readonly<Record<string, unknown>>;
   add(
     scope: Scope,
     record: Record<string, unknown>,
-    /** `source_now`: by the clock of the environment that is copied; the author's is that of the other. */
+    /** `source_now`: time of the source environment's clock; the author has that of the target. */
     given: { author: Author; database: Transaction; source_now: Date },
   ): Promise<{ id: string }>;
 };
@@ -112,7 +112,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       return coupon;
     },
     refs: () => ({}),
-    // Nobody has redeemed it there.
+    // The copy has no redemptions.
     fresh: { total_redemptions: 0 },
     add: (scope, record, { database }) => CouponModel.add(scope, record, { database }),
   },
@@ -184,14 +184,14 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   credit_grant: {
     fetch: (scope, id, options) => CreditGrantModel.fetch(scope, id, options),
-    // Nothing says which one a new grant replaces: rather none than twice the credits.
+    // The grant that a new one replaces is unknown, so no part is copied rather than credits granted twice.
     before: async (scope, record, database) => {
       const { plan_id, addon_id } = record as CreditGrantModel;
       const of = addon_id ? { addon_id } : { plan_id };
       return CreditGrantModel.in(scope, database).where(of).whereNot({ status: 'published' });
     },
     refs: () => ({ plan_id: 'plan', addon_id: 'addon' }),
-    // Those of a plan or an add-on are of no subscription.
+    // A grant of a plan or an add-on has no subscription.
     fresh: { subscription_id: null },
     add: (scope, record, { database }) => CreditGrantModel.add(scope, record, { database }),
   },
@@ -219,13 +219,13 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
 };
 
-/** Of which noun that is which has a price or an entitlement, by its `entity_type`. */
+/** Noun of the entity of a price or an entitlement, by `entity_type`. */
 const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', COSTSHEET: 'costsheet' };
 
 /** Features before the plans and add-ons that entitle to them. */
 export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
 
-/** What is sold there now is sold here now, also where the clock is behind. */
+/** A price that is current in the source is current in the target, also if the target's clock is behind. */
 function toStartedPrice(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
   const { start_date } = record as Pick<PriceModel, 'start_date'>;
   if (!start_date || toInstant(start_date) > source_now.getTime() || toInstant(start_date) <= now.getTime())
@@ -235,13 +235,12 @@ function toStartedPrice(record: Record<string, unknown>, { now, source_now }: { 
 
 type ListParts = NonNullable<CopiedNoun['parts']>[number]['of'];
 
-/** Those that have ended stay behind. */
+/** Lists prices without the ended ones. */
 function createPriceLister(entity_type: keyof typeof SOLD): ListParts {
   return async (scope, id, { now, database }) =>
     PriceModel.current(scope, now, database).where({ entity_type, entity_id: id }).orderBy('sequence');
 }
 
-/** The versions of a price. */
 async function listPriceVersions(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]> {
   const root = toRootId(record as PriceModel);
   return PriceModel.in(scope, database).where((of) => void of.where({ id: root }).orWhere({ parent_price_id: root }));

@@ -1,6 +1,6 @@
 /**
- * Copies one record with what it names and what hangs on it, or nothing of it (docs/rules/records.md, "Copying an
- * environment"). What was copied before is known by the pairs that are kept, and is not copied again.
+ * Copies one root with its references and parts, all or none (docs/rules/records.md, "Copying an
+ * environment"). Stored pairs of ids identify earlier copies, which are not copied again.
  */
 import { FarthingError, notAllowed } from '../../core/error.ts';
 import type { IdKind } from '../../core/id.ts';
@@ -16,14 +16,14 @@ export type CopyContext = {
   readonly source: Scope;
   readonly target: Scope;
   readonly author: Author;
-  /** By the clock of the environment that is copied. */
+  /** By the clock of the source environment. */
   readonly source_now: Date;
   readonly workflow_id: string;
-  /** What stands for records that were not copied, because their key was taken. */
+  /** Existing target records that stand for records whose key was taken. */
   readonly stand_ins: Map<string, string>;
 };
 
-/** `reason` where the root was left as it is. */
+/** `reason`: why the root was not copied. */
 export type RootOutcome =
   | { readonly kind: 'copied' | 'copied before'; readonly left_out: readonly SkippedRecord[] }
   | { readonly kind: 'skipped'; readonly reason: string };
@@ -49,7 +49,7 @@ export async function copyRoot(copying: CopyContext, entity: string, record: Cop
   return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
 }
 
-/** Those that were not copied yet. Of a root that was copied before, none that would stand beside what it replaces. */
+/** Copies parts without a copy. For a root that was copied before, parts that would exist beside their predecessor are left out. */
 async function copyParts(
   copying: CopyContext,
   part: NonNullable<CopiedNoun['parts']>[number],
@@ -68,7 +68,7 @@ async function copyParts(
   return left_out;
 }
 
-/** What was changed in the source since stays as it was copied, and so does what was made in the target. */
+/** Returns why a part is not copied: its predecessor was copied before, or the target has its own record. */
 async function findObstacle(copying: CopyContext, entity: string, record: Copyable): Promise<string | undefined> {
   const { source, target, database } = copying;
   const noun = getNoun(entity);
@@ -83,7 +83,7 @@ async function findObstacle(copying: CopyContext, entity: string, record: Copyab
   return rival && `${rival.id} is there already`;
 }
 
-/** Whoever archived the copy does not want what is new in the source. */
+/** New parts of the source are not added to a copy that was archived. */
 async function findArchivedCopy(
   noun: CopiedNoun,
   id: string,
@@ -93,7 +93,7 @@ async function findArchivedCopy(
   return status === 'published' ? undefined : `its copy ${id} is ${status}`;
 }
 
-/** Why nothing is copied where another has the key; what names the record may then mean that one. */
+/** Returns why a record is not copied because its key is taken. An equivalent record stands for it in references. */
 async function findKeyConflict(
   copying: CopyContext,
   { noun, entity, record }: { noun: CopiedNoun; entity: string; record: Copyable },
@@ -119,7 +119,7 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
     ...noun.fresh,
     ...(await findCopiedLineage(copying, entity, record)),
     ...(await findCounterparts(copying, entity, record)),
-    // The kinds of ids have the names of the nouns.
+    // The id kinds have the names of the nouns.
     id: newId(entity as IdKind, author.now.getTime()),
     ...createdBy(author),
   };
@@ -128,14 +128,14 @@ async function copyRecord(copying: CopyContext, entity: string, record: Copyable
   try {
     await EnvironmentCopyModel.add(target, { ...pair, workflow_id, created_at: fields.created_at }, { database });
   } catch (error) {
-    // Another run was faster: the next try finds what it has made.
+    // A concurrent run copied it first: the next attempt finds that copy.
     if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
     throw new FarthingError('service_unavailable', `${entity} ${record.id} is being copied by another run`);
   }
   return target_id;
 }
 
-/** The first of its versions that was copied is the first of the copies. */
+/** The copy of the first copied version is the first of the copied versions. */
 async function findCopiedLineage(
   copying: CopyContext,
   entity: string,
@@ -153,7 +153,7 @@ async function findCopiedLineage(
   return { [noun.root]: '' };
 }
 
-/** The fields that name other records, with what those are called in the target. */
+/** Reference fields, with the ids of the target. */
 async function findCounterparts(
   copying: CopyContext,
   entity: string,
@@ -175,7 +175,7 @@ async function copyNamed(copying: CopyContext, entity: string, id: string): Prom
   const noun = getNoun(entity);
   const record = await noun.fetch(source, id, { database });
   if (record.status !== 'published') throw notAllowed(`${entity} ${id} is ${record.status}, and is needed`);
-  // One of the same key that means something else is in the way: who adds this one is told.
+  // A record with the same key but another meaning is in the way; the creation then fails with its error.
   const there = await noun.byKey?.(target, record, database);
   return there && noun.isSame?.(record, there) ? there.id : copyRecord(copying, entity, record);
 }

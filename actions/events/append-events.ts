@@ -1,5 +1,5 @@
 /**
- * Accepts events: each goes to the partition of its identity, as the bytes that came in; the promise resolves when all of
+ * Accepts events: each is appended to the partition of its identity, as the received bytes. The promise resolves when all of
  * them are durable in the log (docs/rules/events.md, "Accepted is durable").
  */
 import { type CheckedEvents, eventSpan, idSpan } from '../../core/event/check-body.ts';
@@ -10,10 +10,10 @@ import { toUs } from '../../core/time/instant.ts';
 import type { EventLog, LogEntry } from '../../storage/log/log.ts';
 import { newId } from '../../storage/new-id.ts';
 
-/** One event of a body: where its bytes stand, and its id if the producer gave one. */
+/** One event of a body: its byte span, and its id if the producer gave one. */
 export type IncomingEvent = { span: TextSpan; event_id: string | undefined };
 
-/** The id of an event that came without one, by its place among those that are appended together. */
+/** Creates the id of an event without one, from its index in the batch. */
 export type MakeId = (index: number) => string;
 
 type IncomingEvents = {
@@ -24,7 +24,7 @@ type IncomingEvents = {
   makeId?: MakeId;
 };
 
-/** Events that did not come in one body, as if they had. */
+/** Joins separate events to one body. */
 export function toOneBody(
   each: readonly { readonly bytes: Buffer; readonly event_id: string | undefined }[],
 ): Pick<IncomingEvents, 'body' | 'events' | 'contiguous'> {
@@ -38,16 +38,16 @@ export function toOneBody(
   return { body, events, contiguous: true };
 }
 
-/** Appends and answers the ids of the events in order, the made ones included. `contiguous`: nothing else stands between them. */
+/** Appends events and returns their ids in order, including created ones. `contiguous`: only commas separate the events. */
 export async function appendEvents(log: EventLog, scope: Scope, incoming: IncomingEvents): Promise<string[]> {
   const placed = await appendPlacedEvents(log, scope, incoming);
   return placed.map(({ event_id }) => event_id);
 }
 
-/** Where in the log an event stands: what a reader of usage has come so far to has it. */
+/** Log position of an event: usage that is read up to a later offset contains it. */
 export type AppendedEvent = { readonly event_id: string; readonly partition: number; readonly offset: bigint };
 
-/** The same with their places. */
+/** Appends events and returns their log positions. */
 export async function appendPlacedEvents(
   log: EventLog,
   scope: Scope,
@@ -84,7 +84,7 @@ export async function appendPlacedEvents(
   return ids.map((one) => ({ ...one, offset: offsetByPartition.get(one.partition)! }));
 }
 
-/** The same for a body that was checked where it stands. The ids are read only where they decide about the partition. */
+/** Appends a body that was validated in place. The ids are read only if there are several partitions. */
 export async function appendChecked(
   log: EventLog,
   scope: Scope,
@@ -132,7 +132,7 @@ const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
-/** The events as one JSON array: the stretch of the body as it is when all of them go to one partition. */
+/** Builds one JSON array. If all events go to one partition, it is the unchanged section of the body. */
 function joinEvents(body: Buffer, spans: readonly TextSpan[], contiguous: boolean): Buffer {
   if (contiguous) {
     return Buffer.concat([OPEN, body.subarray(spans[0]!.start, spans.at(-1)!.end), CLOSE]);

@@ -1,8 +1,7 @@
 /**
- * The effect of corrections where the pipeline meets them: what an event says from here on is stored beside it, and the usage
- * rows that it was in, or comes into, are written anew from the raw events. All corrections of a slice are one rebuild, which
- * writes the usage rows of the slice's own events, too. Once: a message that comes twice, a void of what is void, and a correction of an id that never was
- * accepted change nothing.
+ * Applies corrections in the pipeline. The corrected content is stored beside the event, and the usage rows of its old and new content are
+ * rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the usage rows of the slice's own events.
+ * Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
  */
 
 import { FarthingError, unavailable } from '../../core/error.ts';
@@ -44,12 +43,12 @@ export type CorrectionBatch = {
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
   /** When the last record of the slice came. */
   readonly received_at_us: Microseconds;
-  /** The end of the slice: what stands before it in our partition is in its raw rows, and is recounted. */
+  /** End of the slice: earlier events of this partition are in its raw rows and are recounted. */
   readonly own_before: bigint;
-  /** The usage rows of the slice's own events, and what writes them where there is nothing to rebuild. */
+  /** Usage rows of the slice's own events. */
   readonly beside: NonNullable<Rebuild['beside']>;
   writeBeside(): Promise<void>;
-  /** Finishes the slice, in the transaction that settles the corrections. */
+  /** Commits the slice in the transaction that marks the corrections as applied. */
   end(transaction: Database): Promise<void>;
 };
 
@@ -59,7 +58,7 @@ export async function correctEvents(stores: Stores, met: CorrectionBatch): Promi
     for (const { correction, row } of effects) await markCorrectionApplied(transaction, correction.id, row);
     const arrivals = effects.flatMap(toArrivals);
     await recordLateUsage(transaction, arrivals, met.received_at_us);
-    // What is spent, and what is left, has moved as by usage that lands.
+    // Spend and balances may have changed, as after new usage.
     await enqueueUsageChecks(transaction, arrivals);
     await met.end(transaction);
   };
@@ -80,13 +79,13 @@ export async function correctEvents(stores: Stores, met: CorrectionBatch): Promi
 
 type CorrectionEffect = {
   readonly correction: Correction;
-  /** What is stored of it; null for an id that never was accepted. */
+  /** The stored correction; null for an id that was never accepted. */
   readonly row: AppliedCorrection | null;
-  /** Where the event was counted, and where it is from here on. */
+  /** Content of the event before and after the correction. */
   readonly contents: readonly EventContent[];
 };
 
-/** Where it was counted, and where it is now. */
+/** Customers and times whose usage changed: those before and after the correction. */
 function toArrivals({ correction, contents }: CorrectionEffect): LateArrival[] {
   const { tenant_id, environment_id } = correction;
   return contents.map(({ external_customer_id, timestamp_us }) => ({
@@ -101,7 +100,7 @@ async function gatherEffects(
   { postgres, clickhouse }: Stores,
   { held, records }: CorrectionBatch,
 ): Promise<CorrectionEffect[]> {
-  // Of a message that came twice the first counts.
+  // The first of repeated messages counts.
   const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
   const corrections = await listPendingCorrections(postgres, [...offsets.keys()]);
   const effects: CorrectionEffect[] = [];
@@ -131,8 +130,8 @@ async function gatherEffects(
 type LastContent = StoredEventVersion & { readonly action: string };
 
 /**
- * An id may have been a dead letter when its correction was asked for, and be sent again after it, within one slice: that event is
- * accepted after the correction, which does not concern it. On another partition it stood before partitions were added.
+ * A dead letter may be corrected and then sent again within one slice. The event is then accepted after the correction, which does not
+ * apply to it. An event on another partition was accepted before partitions were added.
  */
 function isAcceptedAfter(
   { event_partition, event_offset }: StoredEventVersion,
@@ -142,8 +141,8 @@ function isAcceptedAfter(
 }
 
 /**
- * Answers the content of the event before this correction, which an interrupted attempt may have stored already. Corrections of this slice
- * count as they are applied now. A correction that was applied before may stand between two of them, if the first is applied again.
+ * Returns the content of the event before this correction, which an aborted attempt may have stored already. Corrections of this slice
+ * count as they are applied now. An earlier correction may lie between two of them if the first is applied again.
  */
 function findContentBefore(
   { original, corrections }: EventHistory,
@@ -165,7 +164,7 @@ function buildEffect(
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : buildReplacement(correction, before);
   const contentBefore = before.action === 'void' ? [] : [before];
-  // An earlier try, or somebody's hand, may have stored something else under this number: it was counted where that says.
+  // An earlier attempt or a manual change may have stored other content under this number, which was counted there.
   const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
   const { event_partition, event_offset, event_position } = history.original;
   const row = {
@@ -184,7 +183,7 @@ function buildEffect(
   return { correction, row, contents: [...contentBefore, ...stored, ...(after === null ? [] : [after])] };
 }
 
-/** What the events say from here on is stored, and looked at: without it the rows would be recounted as they were. */
+/** Stores the new contents and verifies them: without them the rebuild would count the old ones. */
 async function storeCorrections(
   { clickhouse }: Stores,
   rows: readonly AppliedCorrection[],
@@ -198,7 +197,7 @@ async function storeCorrections(
     throw unavailable('the usage store (corrections that were written are not there)');
 }
 
-/** What the event should have said; without a timestamp of its own it keeps the event's. */
+/** The replacing content; without a timestamp it has that of the event. */
 function buildReplacement({ replacement }: Correction, before: EventContent): EventContent {
   const fields = readEvent(replacement!);
   const given = fields.timestamp ? parseEventTime(fields.timestamp) : undefined;
@@ -214,7 +213,7 @@ function buildReplacement({ replacement }: Correction, before: EventContent): Ev
   };
 }
 
-/** What corrections touched since a version was announced: its back-fill may have read the events before or after them. */
+/** Usage touched by corrections since the version was announced: its back-fill may have read the events before or after them. */
 export async function listOvertakenTargets(
   stores: Stores,
   scope: Scope,
@@ -247,8 +246,8 @@ async function listTouchedTargets(stores: Stores, effects: readonly CorrectionEf
 }
 
 /**
- * Customers and days of the meters that any of these contents feeds; also where a value cannot be used any more, which an
- * earlier version may have counted.
+ * Returns customers and days of the meters that any of these contents feeds. Contents with unusable values are included, because an earlier
+ * version may have counted them.
  */
 async function listTouchedMeters(
   stores: Stores,

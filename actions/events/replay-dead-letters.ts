@@ -1,6 +1,6 @@
 /**
- * Sends dead letters through the log once more: their bytes go through validation again, and what passes becomes an event
- * under the id that its producer was told. Appended first and marked then: what is appended twice is removed by its identity.
+ * Sends dead letters through the log again. Their bytes are validated again, and a valid one becomes an event under the id that its
+ * producer received. They are appended first and marked afterwards: a repeated append is removed by its identity.
  */
 
 import { findEventFault } from '../../core/event/accept.ts';
@@ -28,7 +28,7 @@ export type ReplayVerdict = {
 };
 
 export type ReplayInput = {
-  /** All that were not replayed yet when null, at most so many of the newest. */
+  /** Null: the newest dead letters that were not replayed, up to `REPLAYED_AT_ONCE_MAX`. */
   readonly ids: readonly string[] | null;
   readonly user_id: string;
   readonly now: Date;
@@ -83,7 +83,7 @@ async function replay(
   return { id, event_id, verdict: 'replayed', message: null };
 }
 
-/** An event whose raw row was kept when the pipeline set it aside says again what it said. */
+/** Restores the content of an event that the pipeline set aside and whose raw row exists. */
 async function restoreEvent(
   { postgres }: Stores,
   scope: Scope,

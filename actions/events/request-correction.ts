@@ -1,7 +1,7 @@
 /**
- * Asks for an accepted event to be voided or replaced. The request is recorded with who, when and why, and goes through the
- * log to the partition of the id, so that it takes effect once and in order (actions/events/correct-events.ts). An event that is
- * still on its way is corrected when its turn has come; what was invoiced finally is left for an adjustment.
+ * Requests the void or the replacement of an accepted event. The request is stored with user, time and reason. It goes through the log to
+ * the partition of the id, so that it applies once and in order (actions/events/correct-events.ts). An event in flight is corrected after
+ * it is processed; usage on a final invoice is left to an adjustment.
  */
 import { FarthingError, notAllowed, notFound } from '../../core/error.ts';
 import { toPartition } from '../../core/event/identity.ts';
@@ -22,14 +22,14 @@ import type { Stores } from '../../storage/stores.ts';
 export type RequestCorrectionInput = {
   readonly event_id: string;
   readonly action: Correction['action'];
-  /** The JSON text of the event as it should have been; null for a void. */
+  /** JSON text of the corrected event; null for a void. */
   readonly replacement: string | null;
   readonly reason: string;
   readonly user_id: string;
   readonly now: Date;
 };
 
-/** How long an event is waited for that the log may hold, where the log cannot be searched. */
+/** Number of checks for an event that may still be in the log, because the log cannot be searched. */
 const ATTEMPTS_MAX = 100;
 const PAUSE_MS = 50;
 
@@ -52,7 +52,7 @@ export async function requestCorrection(
   });
 }
 
-/** In the stores, or in the log behind what they hold. */
+/** Whether the event is in the stores, or in the unprocessed part of the log. */
 async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promise<boolean> {
   const partition = toPartition(computeEventShard(scope, eventId), stores.log.partition_count);
   const lag = await stores.log.lag();
@@ -62,7 +62,7 @@ async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promis
     const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
     if (await findEvent(stores.clickhouse, scope, eventId)) return true;
     if (await findUnprocessed(stores, scope, eventId)) return true;
-    // Everything that was in the log when we were asked is in the stores, and the event is not among it.
+    // Everything in the log at the time of the request is stored now, and the event is not part of it.
     if (reached >= end) return false;
     if (attempts === ATTEMPTS_MAX)
       throw new FarthingError(

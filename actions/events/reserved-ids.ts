@@ -11,7 +11,7 @@ const RESERVED: ReservedId = {
   why: 'is the id of a reservation, which becomes an event by its commit',
 };
 
-/** What is wrong with events under ids of reservations that are not committed yet, by their place among these ids. */
+/** Faults of events with ids of uncommitted reservations, by their index. */
 export async function findReservedIds(
   database: Database,
   scope: Scope,

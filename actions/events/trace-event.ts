@@ -1,7 +1,6 @@
 /**
- * The road of one event, looked at step by step: its customer, the meters that it feeds (or which filter refused it, or why
- * its value cannot be used), the prices of those meters, and the line items that they are billed on. It asks the records as
- * they are now.
+ * Traces one event: its customer, the meters that it feeds, the prices of those meters, and the line items that bill them. For other meters
+ * it names the rejecting filter, or why the value is unusable. It reads the records as they are now.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { compileMeter, measure } from '../../core/metering/compiled-meter.ts';
@@ -25,7 +24,7 @@ export type TracedLineItem = {
   readonly is_active_for_event: boolean;
 };
 
-/** What the event comes to on one line item. */
+/** Quantity of the event on one line item. */
 export type FedLineItem = {
   readonly record: SubscriptionLineItemModel;
   readonly meter_id: string;
@@ -54,7 +53,7 @@ export async function traceEvent(
   });
   const met = await matchMeters(database, scope, event);
   const meterIds = met.matched.map(({ meter }) => meter.id);
-  // One that was archived with its plan has charged for what came before.
+  // Archived prices are included: a price archived with its plan charged earlier events.
   const prices = await PriceModel.in(scope, database).whereIn('meter_id', meterIds).orderBy(['created_at', 'sequence']);
   const line_items = customer ? await listLineItems(database, { customer, prices, at_us: event.timestamp_us }) : [];
   const fed = await listFedLineItems(database, scope, { matched: met.matched, prices, line_items });
@@ -88,7 +87,7 @@ async function matchMeters(
   return met;
 }
 
-/** What the event itself brings: the value that is aggregated, or one event. */
+/** Quantity of the event: the aggregated value, or 1 for a count. */
 function computeQuantity({ value }: Contribution, multiplier: Decimal | undefined): string {
   if (value === undefined) return '1';
   const quantity = new Decimal(exactText(value));
@@ -118,7 +117,7 @@ async function listLineItems(
   });
 }
 
-/** A draft has not begun; what has ended still bills what came before its end. */
+/** A draft has not begun; an ended subscription still bills events before its end. */
 function isActiveAt(subscription: SubscriptionModel, at_ms: Milliseconds): boolean {
   if (subscription.subscription_status === 'draft') return false;
   const { start_ms, end_ms } = billedSubscription(subscription);

@@ -1,4 +1,4 @@
-/** Connections: made with credentials that are kept sealed, changed, archived (docs/rules/exports.md, "Connections"). */
+/** Creates, changes and archives connections; their credentials are stored sealed (docs/rules/exports.md, "Connections"). */
 import {
   type Connection,
   type ConnectionSecrets,
@@ -65,7 +65,7 @@ export async function changeConnection(
   });
 }
 
-/** One to which something is exported by itself is refused: its next file would have nowhere to go. */
+/** A connection that a scheduled task uses cannot be archived: its next file would have no destination. */
 export async function archiveConnection(
   { postgres }: Postgres,
   scope: Scope,

@@ -1,4 +1,4 @@
-/** Whether what a file must have is there (docs/rules/exports.md, "As of"). */
+/** Checks whether the stores contain everything that a file needs (docs/rules/exports.md, "As of"). */
 import { setTimeout } from 'node:timers/promises';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import { type Microseconds, parseEventTime, toUs } from '../../core/time/instant.ts';
@@ -7,8 +7,9 @@ import type { Stores } from '../../storage/stores.ts';
 import { isCountedUntil, loadFreshness } from '../../storage/usage/usage.ts';
 
 /**
- * What was accepted before the end of the range, and before the file was asked for, is in it, or it is not written yet. Where the clock was
- * set back since, the end has not come: what was accepted until now is in it, and what comes later is in the next. Answers as of when it is.
+ * A file contains everything accepted before the end of its range and before it was requested; until that is counted, it is not written. If
+ * the clock was set back, the end is in the future: the file contains the usage until now, and the next file the rest. Returns the
+ * freshness.
  */
 export async function checkUsageCounted(
   stores: Stores,
@@ -27,7 +28,7 @@ export async function checkUsageCounted(
 const ATTEMPTS = 20;
 const RETRY_EVERY_MS = 250;
 
-/** Events are counted within a second or so, which is less than another try is away. */
+/** Events are counted within about a second, so waiting here is faster than another attempt. */
 async function waitUntilCounted(stores: Stores, at_us: Microseconds): Promise<boolean> {
   for (let attempt = 1; attempt < ATTEMPTS; attempt++) {
     if (await isCountedUntil(stores, at_us)) return true;

@@ -1,4 +1,4 @@
-/** Records one after the other in stretches that are no longer than so many bytes, but for a record that is longer by itself. */
+/** Splits records into sections of limited size; a record that is larger than the limit is a section of its own. */
 import type { ExportCell } from '../../core/export/column.ts';
 
 type CellRows = readonly ExportCell[][];
@@ -8,7 +8,7 @@ export class CutRecords {
   readonly #batches: AsyncIterator<CellRows>;
   readonly #bounds: FileBounds;
   #left: CellRows = [];
-  /** Once a stretch was taken whole: whether it was the last. */
+  /** Valid after a section was read completely: whether it was the last one. */
   isOver = false;
 
   constructor(batches: AsyncIterable<CellRows>, bounds: FileBounds) {
@@ -16,7 +16,7 @@ export class CutRecords {
     this.#bounds = bounds;
   }
 
-  /** Those behind the last stretch; the first may have none. */
+  /** Yields the next section; the first one may be empty. */
   async *next(): AsyncGenerator<CellRows> {
     const { head, bytes_max, of } = this.#bounds;
     let room = bytes_max - head;
@@ -43,7 +43,7 @@ export class CutRecords {
     return done ? null : value;
   }
 
-  /** What is not asked for any more is not read. */
+  /** Stops the reading of further records. */
   async end(): Promise<void> {
     await this.#batches.return?.();
   }

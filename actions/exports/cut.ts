@@ -1,5 +1,5 @@
 /**
- * What the file of a scheduled task has is decided once, before its first byte: what was there by then and is in no file before it
+ * Fixes the content of a scheduled task's file before its first byte: the records present by then that no earlier file contains
  * (docs/rules/exports.md, "Each record in one file"; docs/decisions/0018-exports.md).
  */
 import { FarthingError, unavailable } from '../../core/error.ts';
@@ -20,8 +20,8 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { checkUsageCounted } from './counted.ts';
 
 /**
- * By the clock of an environment: which records its files have is decided at the instant at which they are due, so that the clock may go on
- * before they are written. What cannot be said yet is asked again; until then the advance waits.
+ * Fixes the content of the due files of an environment with a test clock, so that the clock may advance before they are written. A file
+ * whose usage is not counted yet is checked again; until then the advance waits.
  */
 export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Promise<void> {
   for (const task of await listLastUncutFiles(stores.postgres, scope)) {
@@ -34,8 +34,8 @@ export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Prom
 }
 
 /**
- * Null of a file that somebody asked for: it has what happened in its range, whenever that came. `as_of`: what was accepted before is in the
- * stores.
+ * Null for a requested file: it contains the records of its range, whenever they arrived. `as_of`: the stores contain everything that was
+ * accepted before this instant.
  */
 export async function loadCutParts(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -59,7 +59,7 @@ export async function loadCutParts(
   });
 }
 
-/** With it each file before it that was not begun: what came since is in the first of them. */
+/** Also fixes the earlier files that were not begun: late records are in the first of them. */
 async function decideCut(database: Transaction, task: TaskModel, as_of: string): Promise<ExportCut> {
   const number = await assignArrivalNumbers(database, task);
   const offsets = toOffsetsText(nextOffsets(await readProgress(database)));

@@ -1,4 +1,4 @@
-/** Whereto an export goes: the destination of a connection, and what a file is called there. */
+/** Destinations of exports: the destination of a connection, and the file names there. */
 import { notAllowed } from '../../core/error.ts';
 import { EXTENSIONS } from '../../core/export/record.ts';
 import { hasPathStyle, type JobConfig } from '../../core/scheduled-task/record.ts';
@@ -51,16 +51,16 @@ export function getExportDirectory({ EXPORT_DIRECTORY }: ExportSettings): string
 
 type NamedExport = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
 
-/** Which part of a file: its number, or any of them; null of one that is not in parts. */
+/** A part of a file by its number, or all parts; null for a file without parts. */
 export type PartSelector = number | '*' | null;
 
 const PART_DIGITS = 4;
-/** So that their names are in their order. */
+/** Four digits, so that the alphabetical order of the names is the order of the parts. */
 export const PARTS_MAX = 10 ** PART_DIGITS - 1;
 
 /**
- * `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`, or `….task_….part-0001.csv.gz`: whose name it is stays its name, however
- * often it is written.
+ * `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`, or `….task_….part-0001.csv.gz`. A task has one file name, however often
+ * the file is written.
  */
 export function formatFileName(task: NamedExport, { format, compression }: JobConfig, which: PartSelector): string {
   const range = [task.range_start, task.range_end].map((instant) => formatCompactInstant(instant!)).join('_');
@@ -69,7 +69,7 @@ export function formatFileName(task: NamedExport, { format, compression }: JobCo
   return `${range}.${task.id}${part}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
-/** In a directory, which all share, below that of the environment. */
+/** All tenants share the directory, so its keys begin with the tenant and the environment. */
 export function formatFileKey(
   task: NamedExport & Scope,
   { provider_type }: Pick<ConnectionModel, 'provider_type'>,

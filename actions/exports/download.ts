@@ -1,4 +1,4 @@
-/** The file of an export, and an address of it that is good for a while (docs/rules/exports.md, "The file"). */
+/** Serves the file of an export and creates temporary links to it (docs/rules/exports.md, "The file"). */
 import { invalid, notFound } from '../../core/error.ts';
 import type { JobConfig } from '../../core/scheduled-task/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -18,13 +18,13 @@ import {
 
 type StoredFileQuery = {
   readonly id: string;
-  /** Of a file in parts; null where none is stated. */
+  /** Part of a file in parts; null if the request names none. */
   readonly part: number | null;
   readonly settings: ExportSettings;
 };
 type Postgres = Pick<Stores, 'postgres'>;
 
-/** That of S3 itself; null of a file in the directory of the service, which it sends itself. */
+/** Returns an S3 link; null for a file in the service's directory, which the service sends itself. */
 export async function createFileLink(
   { postgres }: Postgres,
   scope: Scope,
@@ -36,7 +36,7 @@ export async function createFileLink(
   return createDestination(connection, job_config, settings).linkTo(key, seconds);
 }
 
-/** 404 where it was written elsewhere. */
+/** 404 if the file was written to another destination. */
 export async function openFile({ postgres }: Postgres, scope: Scope, { id, part, settings }: StoredFileQuery) {
   const { task, connection, job_config } = await loadExportLocation(postgres, scope, id);
   if (connection.provider_type !== 'directory') throw notFound('file of task', id);
@@ -45,7 +45,7 @@ export async function openFile({ postgres }: Postgres, scope: Scope, { id, part,
   return { ...file, job_config, name: formatFileName(task, job_config, which) };
 }
 
-/** Which of several must be stated: one of them would be taken for all. */
+/** A file in several parts requires `part`; otherwise a part could be mistaken for the whole file. */
 function selectPart({ id, files }: TaskModel, part: number | null): number | null {
   if (files === null) {
     if (part !== null) throw invalid('part', 'the file is not in parts');
@@ -62,7 +62,7 @@ export type StoredFile = Pick<Task, 'size_bytes' | 'sha256' | 'file_name'> & {
   read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 };
 
-/** The file of a task, or its parts, with what was told of each when it was written. */
+/** Lists the file of a task, or its parts, with the facts recorded when they were written. */
 export async function listStoredFiles(
   { postgres }: Postgres,
   scope: Scope,
@@ -83,7 +83,7 @@ export async function listStoredFiles(
 
 type ExportLocation = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };
 
-/** 404 where there is no file: not yet, not any more, or because it is no export. */
+/** 404 if there is no file: not yet, no longer, or because the task is no export. */
 async function loadExportLocation(database: Postgres['postgres'], scope: Scope, id: string): Promise<ExportLocation> {
   const task = await TaskModel.fetchPublished(scope, id, { database });
   if (task.task_type !== 'EXPORT' || task.task_status !== 'COMPLETED') throw notFound('file of task', id);

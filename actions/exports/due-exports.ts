@@ -1,6 +1,6 @@
 /**
- * Exports whose time is over become tasks: one for each scheduled task and range, whoever and how often one looks. The ranges of a
- * scheduled task follow each other without a gap (docs/rules/exports.md, "Scheduled exports").
+ * Creates tasks for due exports: one per scheduled task and range, also if several processes run this. The ranges of a scheduled task
+ * follow each other without a gap (docs/rules/exports.md, "Scheduled exports").
  */
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { computeNextInterval } from '../../core/scheduled-task/interval.ts';
@@ -14,7 +14,7 @@ import { addExport } from './scheduled-tasks.ts';
 
 type DueExportsReport = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };
 
-/** Of all scheduled tasks in one look, and of one of them: the rest in the next, so that nobody waits for who has much to catch up. */
+/** Limits of one run, for scheduled tasks and for ranges per task. The next run does the rest, so a long backlog blocks nobody. */
 const TASKS_AT_ONCE = 500;
 const RANGES_AT_ONCE = 24;
 
@@ -36,7 +36,7 @@ export async function addDueExports(
   return report;
 }
 
-/** Whoever holds the row decides; who comes after it finds the next range. */
+/** The row lock decides: a process that comes later finds the next range. */
 function addRanges(
   { postgres }: Pick<Stores, 'postgres'>,
   { id, ...scope }: DueRecord,
@@ -67,7 +67,7 @@ function addRanges(
   });
 }
 
-/** One that was made since it was asked what is due: from then on the environment does not go by the machine's. */
+/** A test clock may have been created after the due tasks were listed; the environment then no longer uses the machine's clock. */
 async function hasClock(database: Transaction, scope: ScheduledTaskModel): Promise<boolean> {
   const clocks = await TestClockModel.in(scope, database).select('id').limit(1);
   return clocks.length > 0;

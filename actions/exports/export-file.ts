@@ -1,4 +1,4 @@
-/** An export as the bytes of a file, made as they are taken, with what they come to in the end. */
+/** Builds an export as a stream of file bytes, with the totals at its end. */
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
@@ -15,13 +15,13 @@ import type { ExportInput, ExportKind } from './export-kind.ts';
 export type BuildExportFileInput = ExportInput & {
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** Of CSV: whether it begins with the mark by which Excel knows UTF-8. */
+  /** For CSV: writes a byte order mark, by which Excel recognizes UTF-8. */
   readonly bom?: boolean;
 };
 
 export type ExportFile = {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Once all bytes were taken. */
+  /** Valid after all bytes were read. */
   total(): { records: number; size_bytes: number; sha256: string };
 };
 
@@ -39,7 +39,10 @@ export function buildExportFile(
   return buildFile(kind.heads(input.fields), kind.cells(stores, scope, input), input);
 }
 
-/** The same records in files that are no longer than so many bytes before they are packed: each with a head, and at least one record. The next begins when all bytes of the one before it were taken. */
+/**
+ * Builds the records as several files of at most `bytes_max` before compression, each with a head and at least one record. The next file
+ * begins after all bytes of the one before it were read.
+ */
 export async function* buildExportFiles(
   stores: Stores,
   scope: Scope,
@@ -56,7 +59,7 @@ export async function* buildExportFiles(
   }
 }
 
-/** Records of any kind as a CSV, in pieces of some size. */
+/** Writes records of any kind as CSV, in chunks. */
 export function writeCsv<Row>(
   columns: readonly ExportColumn<Row>[],
   records: AsyncIterable<Row>,
@@ -73,7 +76,7 @@ const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 type FormatLengths = { readonly head: number; of(cells: readonly ExportCell[]): number };
 
-/** Exactly, of CSV with a mark; of Parquet what its cells come to before they are encoded. */
+/** Exact for CSV with a mark; for Parquet the size of the cells before encoding. */
 const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => FormatLengths>> = {
   CSV: (heads) => ({
     head: BYTE_ORDER_MARK.length + Buffer.byteLength(formatCsvHead(heads)),
@@ -121,10 +124,10 @@ async function* addByteOrderMark(pieces: AsyncIterable<Uint8Array>): AsyncGenera
   yield* pieces;
 }
 
-/** The least that is still half of what the usual level saves takes a third of its time. */
+/** Lowest level that still saves half as much as the default level; it takes a third of the time. */
 const LEVEL = 3;
 
 function gzip(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  // What fails is thrown to whoever reads the end.
+  // An error reaches the reader of the stream.
   return pipeline(Readable.from(pieces), createGzip({ level: LEVEL }), () => undefined);
 }

@@ -1,4 +1,4 @@
-/** What one kind of export is made of: its columns, where its records come from, and whom they are about. */
+/** Defines a kind of export: its columns, the source of its records, and the customers or wallets that they belong to. */
 import type { PermissionEntity } from '../../core/access/role.ts';
 import type { ColumnHead, ExportCell, ExportColumn } from '../../core/export/column.ts';
 import { type MetadataEntity, type MetadataField, toColumnName } from '../../core/export/metadata-field.ts';
@@ -15,14 +15,14 @@ export type ExportInput = {
   readonly now: Date;
   readonly fields: readonly MetadataField[];
   readonly signal: AbortSignal;
-  /** Of a file of a schedule: what it has. Without it what happened in the range. */
+  /** Content of a scheduled file. Without it the export contains the records of the range. */
   readonly cut?: CutParts | null | undefined;
 };
 
-/** By what a record names whom it is about. */
+/** Keys by which a record names its customer or wallet. */
 export type ExportSubjectKeys<Row> = { readonly [Which in keyof ExportSubjects]?: (row: Row) => string | null };
 
-/** What one must be allowed to read to have it exported: also whom columns of metadata are about. */
+/** Permissions that the export requires, including those for the entities of its metadata columns. */
 export function listRequiredReads(
   kind: Pick<ExportKind, 'reads'>,
   fields: readonly MetadataField[],
@@ -31,11 +31,10 @@ export function listRequiredReads(
 }
 
 type ExportKindParts<Row> = {
-  /** What of the environment one must be allowed to read. */
   readonly reads: readonly PermissionEntity[];
   readonly columns: readonly ExportColumn<Row>[];
   readonly keys: ExportSubjectKeys<Row>;
-  /** Some at a time; where many are kept back they would be in memory. */
+  /** Yields batches; a batch is held in memory. */
   rows(stores: Stores, scope: Scope, input: ExportInput): AsyncGenerator<readonly Row[]>;
 };
 
@@ -44,7 +43,7 @@ export type ExportKind = {
   readonly columns: readonly ColumnHead[];
   readonly about: readonly MetadataEntity[];
   heads(fields: readonly MetadataField[]): readonly ColumnHead[];
-  /** The cells of each record in the order of the heads, some records at a time. */
+  /** Yields the cells of batches of records, in the order of the heads. */
   cells(stores: Stores, scope: Scope, input: ExportInput): AsyncGenerator<readonly ExportCell[][]>;
 };
 

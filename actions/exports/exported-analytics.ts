@@ -1,4 +1,4 @@
-/** Usage analytics of all published customers, as `POST /events/analytics` answers it, customer batch by customer batch. */
+/** Exports usage analytics of all published customers in the shape of `POST /events/analytics`, in batches of customers. */
 import { type ExportedUsageLine, USAGE_ANALYTICS_COLUMNS } from '../../core/export/usage-analytics.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -8,7 +8,7 @@ import { type AnalyticsRow, loadUsageAnalytics } from '../usage/usage-analytics.
 import { defineExportKind, type ExportInput } from './export-kind.ts';
 
 export const usageAnalyticsExport = defineExportKind<ExportedUsageLine>({
-  // It says amounts.
+  // The export contains amounts, so it requires invoices.
   reads: ['event', 'invoice', 'customer'],
   columns: USAGE_ANALYTICS_COLUMNS,
   keys: { customer_id: ({ customer }) => customer?.id ?? null },

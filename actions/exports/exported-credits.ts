@@ -1,4 +1,4 @@
-/** What was put into wallets and taken out of them in the time, in the order in which it happened. */
+/** Exports the credits and debits of wallets in the range, in the order in which they happened. */
 import { CREDIT_TOPUP_COLUMNS, CREDIT_USAGE_COLUMNS, type ExportedCredits } from '../../core/export/credits.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';

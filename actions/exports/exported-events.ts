@@ -1,4 +1,4 @@
-/** The events of a time as they count now, by their timestamps (docs/rules/exports.md, "Events"). */
+/** Exports the counted events of the range, by their timestamps (docs/rules/exports.md, "Events"). */
 import { EVENT_COLUMNS, type ExportedEvent } from '../../core/export/events.ts';
 import { streamExportedEvents } from '../../storage/events/exported-events.ts';
 import { nextOffsets, toOffsetsText } from '../../storage/progress/slice-state.ts';

@@ -1,4 +1,4 @@
-/** The invoices that became final in the time, in the order in which they did; a void one is there with its status. */
+/** Exports the invoices finalized in the range, in that order; a voided one is included with its status. */
 import { type ExportedInvoice, INVOICE_COLUMNS } from '../../core/export/invoices.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs } from '../../core/time/instant.ts';

@@ -1,4 +1,4 @@
-/** The records of Postgres in a file: what came late, of earlier times, and then what is of its own (docs/rules/exports.md). */
+/** Splits a file's Postgres records into late records of earlier ranges and the records of its own range (docs/rules/exports.md). */
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { buildFileCondition, type FileCondition } from '../../storage/exports/cuts.ts';

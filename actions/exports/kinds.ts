@@ -1,4 +1,4 @@
-/** What can be exported: one line for each. */
+/** Table of export kinds, one line for each. */
 import type { ExportEntityType } from '../../core/export/record.ts';
 import type { ExportKind } from './export-kind.ts';
 import { usageAnalyticsExport } from './exported-analytics.ts';

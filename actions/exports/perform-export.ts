@@ -1,6 +1,6 @@
 /**
- * Performs an export: writes the file, and then, holding the task, gives it its name and says so in one transaction. A try that is broken off
- * leaves nothing that anybody sees; another one begins anew, and of two that are tried at one time the first to end counts
+ * Performs an export: writes the file, then names it and completes the task in one transaction under the task's lock. An aborted attempt
+ * leaves nothing visible; the next one starts from the beginning. Of two concurrent attempts the first to finish counts
  * (docs/rules/exports.md, "Whole or not there").
  */
 import { notAllowed } from '../../core/error.ts';
@@ -24,11 +24,11 @@ import { type ExportWriting, toContentType, type WrittenExport, writeInParts } f
 type ExportOutcome = 'completed' | 'failed';
 type ExportAttempt = RunAttempt & {
   readonly settings: ExportSettings;
-  /** Ends its turn among the others, which wait for its place; null where it has as long as it takes. */
+  /** Aborts when the time quantum is over, because other exports wait for the slot; null if the export has unlimited time. */
   readonly slice: AbortSignal | null;
 };
 
-/** `overtaken`: it goes on in another job. */
+/** `overtaken`: another job continues the export. */
 export async function tryExport(
   stores: Stores,
   place: RunReference,
@@ -68,7 +68,7 @@ async function runExport(stores: Stores, place: RunReference, how: ExportAttempt
 
 type StartedExport = { task: TaskModel; scheduled: ScheduledTaskModel; connection: ConnectionModel };
 
-/** Holds the task for a moment: it is PROCESSING then, or has ended already. */
+/** Locks the task briefly. Afterwards it is PROCESSING, or it has already ended. */
 async function startExport(
   { postgres }: Stores,
   place: RunReference,
@@ -126,7 +126,7 @@ async function writeWholeFile(
   return { facts: facts, discard, commit };
 }
 
-/** Whoever goes on after this process takes away what it has left. */
+/** Stored so that a process that takes over can remove the unfinished upload. */
 async function storeUploadId(
   { postgres }: Stores,
   { id, ...scope }: TaskModel,
@@ -151,13 +151,13 @@ async function finishExport(
     const { run, ended } = await lockRun(database, place);
     const task = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
     if (ended || task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status} meanwhile`);
-    // From here on it is there. Who dies before the transaction has ended leaves a whole file, which another try puts the same name on.
+    // The file exists from here on. If the process crashes before the commit, another attempt writes a file of the same name.
     await written.commit();
     const counts = { total_records: records, processed_records: records, successful_records: records };
     await deleteParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
-    // That of a schedule is as of its cut.
+    // A scheduled file has the freshness of its cut.
     const fresh = task.is_scheduled ? {} : { as_of };
     await TaskModel.change(task, { ...done, ...counts, ...file, ...fresh, upload_id: null }, { by, database });
     return completeRun(database, place, { result: { task_id: task.id, records, size_bytes, sha256 }, now: clock() });

@@ -1,4 +1,4 @@
-/** Scheduled tasks: made, enabled and disabled, archived, run now (docs/rules/exports.md, "Scheduled exports"). */
+/** Creates, enables, disables, archives and runs scheduled tasks (docs/rules/exports.md, "Scheduled exports"). */
 import type { PermissionEntity } from '../../core/access/role.ts';
 import { notAllowed } from '../../core/error.ts';
 import { checkMetadataFields } from '../../core/export/metadata-field.ts';
@@ -28,10 +28,9 @@ export type NewScheduledTask = Pick<
 type ScheduledExport = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
 export const EXPORT_JOB = { task: 'export', time_sliced: true } as const;
-/** Of those that have had their turn. */
+/** Job of exports that have used up their time quantum. */
 export const SLOW_EXPORT_JOB = { task: 'slow-export', time_sliced: true } as const;
 
-/** What one must be allowed to read to have it exported. */
 export function listScheduleReads({ entity_type, job_config }: ScheduledExport): readonly PermissionEntity[] {
   return listRequiredReads(EXPORT_KINDS[entity_type], job_config.export_metadata_fields);
 }
@@ -64,7 +63,7 @@ export async function createScheduledTask(
   return made;
 }
 
-/** What passed while it was disabled is exported when it is enabled again: its times have no gap. */
+/** After it is enabled again, the task exports the ranges that passed while it was disabled: its ranges have no gap. */
 export async function enableScheduledTask(
   { postgres }: Postgres,
   scope: Scope,
@@ -93,7 +92,7 @@ async function lockScheduledTask(scope: Scope, id: string, database: Transaction
   return task;
 }
 
-/** The last whole interval where no range is stated. */
+/** Default range: the last complete interval. */
 export async function runScheduledTask(
   { postgres }: Postgres,
   scope: Scope,
@@ -116,12 +115,12 @@ export type NewExport = {
   start: string;
   end: string;
   is_scheduled: boolean;
-  /** By the machine's clock: what was accepted before is in the file. Null where the clock of the environment says when. */
+  /** By the machine's clock: the file contains everything accepted before. Null if the environment has a test clock. */
   asked_at: Date | null;
   author: Author;
 };
 
-/** The task and the job that does it, in one transaction. */
+/** Adds the task and its job in one transaction. */
 export async function addExport(
   database: Transaction,
   scope: Scope,
@@ -147,7 +146,7 @@ export async function addExport(
   return enqueueExport(database, scope, { task, author });
 }
 
-/** A run of its own, also of one that is done again. */
+/** Every attempt has a run of its own. */
 export async function enqueueExport(
   database: Transaction,
   scope: Scope,

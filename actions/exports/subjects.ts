@@ -1,11 +1,11 @@
-/** The metadata of those whom some records of an export are about, in a statement for each kind of them. */
+/** Loads the metadata of the customers and wallets of a batch of records, in one statement per entity type. */
 import type { MetadataEntity } from '../../core/export/metadata-field.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-/** A customer by its id, or by the external id that events name; a wallet by its id. */
+/** A customer by its id or by the external id that events name; a wallet by its id. */
 export type ExportSubjects = { customer_id: string; external_customer_id: string; wallet: string };
 
 type SubjectMetadata = Readonly<Record<string, string>> | null | undefined;

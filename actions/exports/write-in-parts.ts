@@ -1,6 +1,6 @@
 /**
- * A file in parts (docs/rules/exports.md, "In parts"): each is written as a file is, and all get their names together. Which parts a try has
- * begun is known, so that whoever tries again ends what is left of them, also those of which it has none.
+ * Writes a file in parts (docs/rules/exports.md, "In parts"). Each part is written like a file, and all get their names together. The begun
+ * parts of an attempt are recorded. So the next attempt cleans up the remaining ones, also those that it does not write itself.
  */
 import { notAllowed } from '../../core/error.ts';
 import { CONTENT_TYPES } from '../../core/export/record.ts';
@@ -25,13 +25,13 @@ export type ExportWriting = {
   readonly destination: ExportDestination;
 };
 
-/** What nobody sees yet: `commit` gives it its name, or names. */
+/** An invisible result; `commit` gives the file or its parts their names. */
 export type WrittenExport = Pick<WrittenFile, 'commit' | 'discard'> & {
   readonly facts: Pick<Task, 'file_url' | 'file_name' | 'size_bytes' | 'sha256' | 'files'> & { records: number };
 };
 
 const MIB = 1_048_576;
-/** Of those that get their names, or are taken away. */
+/** Limit of parts that are named or removed at a time. */
 const AT_ONCE = 8;
 
 export async function writeInParts(stores: Stores, writing: ExportWriting, how: RunAttempt): Promise<WrittenExport> {
@@ -85,7 +85,7 @@ function writeFilePart(
   });
 }
 
-/** Of a try that had more. */
+/** Removes a part of an earlier attempt that had more parts. */
 function takeAway(writing: ExportWriting, { part, upload_id, is_named }: BegunPart): Promise<void> {
   return writing.destination.takeAway(formatPartKey(writing, part), { begun: upload_id, is_named });
 }
@@ -116,7 +116,7 @@ export function toContentType({ format, compression }: JobConfig): string {
   return compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format];
 }
 
-/** Some at a time; where one fails the others are still waited for. */
+/** Works in chunks. If one element fails, the rest of its chunk is awaited before the error is thrown. */
 async function forEachChunked<One>(all: readonly One[], work: (one: One) => Promise<void>): Promise<void> {
   for (let from = 0; from < all.length; from += AT_ONCE) {
     const ends = await Promise.allSettled(all.slice(from, from + AT_ONCE).map(work));

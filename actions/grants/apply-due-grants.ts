@@ -1,6 +1,6 @@
 /**
- * What the clock does with credit grants: everything that is due of a subscription in one transaction, each application once however
- * often it is looked at. What fails is noted and tried again later, and keeps nobody from theirs (docs/rules/credits.md, "Applications").
+ * Applies due credit grants: all of a subscription in one transaction, each application once. A failure is stored and retried later, and
+ * does not block other grants (docs/rules/credits.md, "Applications").
  */
 import { deferApplication } from '../../core/credit-grant/application.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -35,7 +35,7 @@ export async function applyAllDueGrants(
   await runBatches({
     next: (left) => listDueGrants(stores.postgres, { now, left, only }),
     act,
-    // By a clock the same must come of the same: wallets are made, and transactions told, in the order of what is due.
+    // With a test clock the result must be repeatable: wallets and transactions are created in the order of the due grants.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
     mayGoOn,
@@ -43,11 +43,11 @@ export async function applyAllDueGrants(
   return report;
 }
 
-/** How many of its subscription were looked at, which another may have done meanwhile; null while another holds that. */
+/** Number of processed applications; a concurrent run may have done them. Null while another transaction locks the subscription. */
 function applyOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number | null> {
   return stores.postgres.transaction(async (transaction) => {
     const { subscription_id } = await CreditGrantApplicationModel.fetch(scope, id, { database: transaction });
-    // First the subscription, then what is its: as whoever changes it does.
+    // Locks the subscription before its records, as every change of it does.
     const [subscription] = await SubscriptionModel.in(scope, transaction)
       .where('id', subscription_id)
       .forUpdate()
@@ -57,7 +57,7 @@ function applyOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: 
   });
 }
 
-/** Unless it was done, or noted, by another meanwhile. */
+/** Stores the failure, unless the application was done or stored meanwhile. */
 async function noteFailure(
   { postgres }: Stores,
   scope: Scope,

@@ -1,4 +1,4 @@
-/** Changes what is given of a published credit grant; the end is one of a grant of a subscription. */
+/** Updates a published credit grant. */
 import { type CreditGrant, checkWithinSubscription, planGrantArchive } from '../../core/credit-grant/record.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -33,7 +33,7 @@ export async function changeCreditGrant(
   });
 }
 
-/** Held before its grant is, as whoever ends it does; null where the grant is not one of a subscription. */
+/** Locks the subscription before its grant, as a cancellation does. Null for a grant of a plan or an add-on. */
 async function lockGrantSubscription(
   scope: Scope,
   id: string,
@@ -43,7 +43,7 @@ async function lockGrantSubscription(
   return subscription_id === null ? null : SubscriptionModel.fetch(scope, subscription_id, { database, lock: true });
 }
 
-/** From `effective_date` on, now unless stated. */
+/** Archives from `effective_date` on. Default: now. */
 export async function archiveCreditGrant(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,

@@ -1,4 +1,4 @@
-/** A new credit grant of a plan, an add-on or a subscription, which must be there (docs/rules/credits.md). */
+/** Creates a credit grant of a plan, an add-on or a subscription, which must exist (docs/rules/credits.md). */
 import {
   type CreditGrant,
   checkCanBeGranted,
@@ -35,14 +35,14 @@ export async function createCreditGrant(
   });
 }
 
-/** Answers the subscription of one that is of a subscription. */
+/** Checks the granting entity. Returns the subscription of a subscription grant, else null. */
 async function checkReference(
   grant: CreditGrantInput,
   scope: Scope,
   database: Database,
 ): Promise<SubscriptionModel | null> {
   if (grant.scope === 'SUBSCRIPTION') return checkSubscription(grant, scope, database);
-  // Who sells it is held, so that two grants with different rates do not pass each other.
+  // Locks the plan or add-on, so that two concurrent grants cannot have different rates.
   const isOfPlan = grant.scope === 'PLAN';
   const id = isOfPlan ? grant.plan_id! : grant.addon_id!;
   const options = { database, lock: true };
@@ -55,7 +55,7 @@ async function checkReference(
 
 type SubscriptionGrantTimes = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>;
 
-/** Its row is held: it does not end while it is given something. */
+/** Locks the subscription, so that it does not end meanwhile. */
 async function checkSubscription(
   grant: SubscriptionGrantTimes,
   scope: Scope,

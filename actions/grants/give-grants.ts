@@ -1,6 +1,6 @@
 /**
- * Gives a subscription what its plan, its add-ons and itself are granted: makes the first application of each grant, and applies what is
- * due of them, with all that was missed (docs/rules/credits.md, "Applications"). The transaction holds the subscription's row.
+ * Grants credits to a subscription from its plan, its add-ons and itself: creates the first application of each grant, and applies all due
+ * ones, including missed ones (docs/rules/credits.md, "Applications"). The transaction has locked the subscription's row.
  */
 import {
   type AppliedGrant,
@@ -28,7 +28,6 @@ import type { ChangeAuthor } from '../invoices/open-and-activate.ts';
 import { loadPayer } from '../invoices/settle-change.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 
-/** A grant as this subscription has it. */
 export type SubscriptionGrant = Omit<AppliedGrant, 'subscription' | 'association' | 'grant'> & {
   readonly subscription: SubscriptionModel;
   readonly grant: CreditGrantModel;
@@ -36,10 +35,10 @@ export type SubscriptionGrant = Omit<AppliedGrant, 'subscription' | 'association
 };
 type GrantStart = { readonly given: SubscriptionGrant; readonly from: Milliseconds };
 
-/** So many of a subscription are caught up at once; the clock goes on with what is left. */
+/** Applications of a subscription that one call catches up; the scheduler applies the rest. */
 const CAUGHT_UP_MAX = 100;
 
-/** Of one that begins: everything that it has. Of drafts nothing yet. */
+/** Starts all grants of a subscription that begins. Drafts have none yet. */
 export async function beginGrants(
   transaction: Transaction,
   { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
@@ -60,7 +59,7 @@ export async function beginGrants(
       return associations
         .filter(({ addon_id }) => addon_id === grant.addon_id)
         .map(toAddonGrantStart(subscription, grant));
-    // One that takes part in another's has no plan of its own.
+    // An inherited subscription has no plan of its own.
     if (grant.scope === 'PLAN' && subscription.subscription_type === 'INHERITED') return [];
     return [{ given: { grant, subscription, association: null }, from: toInstant(grant.start_date ?? start_date) }];
   });
@@ -74,7 +73,7 @@ function toAddonGrantStart(subscription: SubscriptionModel, grant: CreditGrantMo
   });
 }
 
-/** Of an add-on that is attached to one that has begun. */
+/** Starts the grants of an add-on that is attached to a begun subscription. */
 export async function beginAddonGrants(
   transaction: Transaction,
   {
@@ -89,7 +88,7 @@ export async function beginAddonGrants(
   await startGrants(transaction, subscription, { beginnings, by });
 }
 
-/** Of the plan that it has got, from the change on. What the plan before gave is not taken back. */
+/** Starts the grants of a new plan at the change. Credits of the old plan remain. */
 export async function beginPlanGrants(
   transaction: Transaction,
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
@@ -100,7 +99,7 @@ export async function beginPlanGrants(
   await startGrants(transaction, subscription, { beginnings, by });
 }
 
-/** One of its own: from its start on, or, when its end has moved, from where it stands. */
+/** Starts a grant of the subscription at its start or, if its end moved, continues it from its last application. */
 export async function continueGrant(
   transaction: Transaction,
   { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: ChangeAuthor },
@@ -137,7 +136,7 @@ type StartedGrants = {
   readonly by: ChangeAuthor;
 };
 
-/** Of which the first was given before, because the subscription has left and comes back at that instant: its next one is to come again. */
+/** Plans the next application of grants whose first one exists, because the subscription left and returned at that instant. */
 async function resumeGrants(
   transaction: Transaction,
   subscription: SubscriptionModel,
@@ -167,7 +166,7 @@ async function createApplications(
   await CreditGrantApplicationModel.plan(toScope(subscription), records, { by, transaction });
 }
 
-/** Answers how many were looked at. */
+/** Returns the number of processed applications. */
 export async function applyDueGrants(
   transaction: Transaction,
   { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
@@ -236,7 +235,7 @@ type GrantCredit = {
   readonly by: ChangeAuthor;
 };
 
-/** Into the prepaid wallet of who pays for the subscription, at the rate of the grant. */
+/** Credits the prepaid wallet of the subscription's payer, at the grant's rate. */
 async function creditGrant(
   transaction: Transaction,
   { given: { grant, subscription }, application, expires_at, by }: GrantCredit,
@@ -246,7 +245,7 @@ async function creditGrant(
   const purse = { customer_id: await loadPayer(subscription, transaction), currency: subscription.currency };
   const wallet = await WalletModel.lockPrepaidWallet(scope, purse, transaction);
   const credits = new Decimal(application.credits);
-  // One that counts at another rate gets what is worth as much.
+  // A wallet with another rate gets credits of the same value.
   const isAlike = !wallet || new Decimal(wallet.conversion_rate).eq(conversion_rate);
   await creditWallet(transaction, scope, {
     ...purse,
@@ -259,7 +258,7 @@ async function creditGrant(
     metadata: { credit_grant_id: grant.id, subscription_id: subscription.id },
     priority: grant.priority,
     expiry_date: expires_at === null ? null : formatMs(expires_at),
-    // What was given for nothing pays for usage.
+    // Granted credits pay for usage.
     wallet: {
       conversion_rate,
       topup_conversion_rate: grant.topup_conversion_rate ?? conversion_rate,

@@ -1,4 +1,4 @@
-/** Archives a group, which frees its lookup key; its members have no group then, and nobody watches what they cost together. */
+/** Archives a group and frees its lookup key. Its members lose the group, and spend alerts on it end. */
 import { SPEND } from '../../core/alert/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';

@@ -1,11 +1,11 @@
-/** What a price or feature says of its group: it must be there, published and of that kind. */
+/** Checks that the group of a price or feature exists, is published and is of that kind. */
 import { notFound } from '../../core/error.ts';
 import { checkMembership, type Group } from '../../core/group/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** A record without a group, or whose group is not changed, asks for nothing. */
+/** A record without a group, or with an unchanged one, needs no check. */
 export async function checkGroup(
   scope: Scope,
   member: { group_id: string | null | undefined; entity_type: Group['entity_type'] },
@@ -13,7 +13,7 @@ export async function checkGroup(
 ): Promise<void> {
   const { group_id, entity_type } = member;
   if (!group_id) return;
-  // The row is held: who archives the group waits, and then finds this member, too.
+  // The row is locked: an archival of the group waits and then finds this member, too.
   const [group] = await GroupModel.in(scope, database).where('id', group_id).forShare();
   if (!group) throw notFound('group', group_id);
   checkMembership(group, entity_type);

@@ -1,6 +1,6 @@
 /**
- * Takes a file to be imported: the task, the run that does it and, where it came with the request, the file are written in one
- * transaction (docs/rules/imports.md). Which records it holds is decided here, once.
+ * Accepts a file for import. One transaction adds the task, its run and, if the request contained it, the file (docs/rules/imports.md). The
+ * kind of records is decided here, once.
  */
 import { createHash } from 'node:crypto';
 import type { PermissionEntity } from '../../core/access/role.ts';
@@ -14,16 +14,16 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
-/** Of a file that came with its request: its rows are taken as fast as we are. */
+/** Job of an uploaded file: its rows are read as fast as they are processed. */
 export const IMPORT_JOB = { task: 'import-records', time_sliced: true, in_order: true } as const;
-/** Of one that is fetched first, as fast as its sender is. Imports of a tenant go one after the other, both kinds of them. */
+/** Job of a fetched file, which is as fast as its sender. A tenant's imports of both kinds run one after the other. */
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, time_sliced: true } as const;
 
-/** About: uploads side by side do not count each other. They are kept in Postgres until their rows are done, and whoever sends faster would fill its disk. */
+/** Approximate, because concurrent uploads do not count each other. Postgres stores uploads until their import and needs the disk space. */
 const UPLOADS_BYTES_MAX = 1024 ** 3;
 const UPLOADS_RETRY_SECONDS = 60;
 
-/** What can be imported, and what its records are called where permissions are given. */
+/** Entities that can be imported, with their names in permissions. */
 export const IMPORTED = {
   EVENTS: 'event',
   CUSTOMERS: 'customer',
@@ -33,7 +33,7 @@ export const IMPORTED = {
 export type ImportedEntity = keyof typeof IMPORTED;
 
 export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
-  /** That of a request that comes again: it is answered what the first one made. */
+  /** Id of a repeated request, which gets the task of the first one. */
   readonly id: string | undefined;
   readonly entity_type: ImportedEntity;
   readonly file_type: 'CSV' | 'JSON';
@@ -79,7 +79,6 @@ export async function enqueueImport(
   });
 }
 
-/** The run of an import, that of one that is resumed, too. */
 export function addImportRun(
   transaction: Transaction,
   scope: Scope,

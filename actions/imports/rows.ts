@@ -1,4 +1,4 @@
-/** The rows of a file, read as its bytes come: of any size in the memory of a few rows (docs/rules/imports.md, "Files"). */
+/** Reads the rows of a file as its bytes arrive: a file of any size needs the memory of a few rows (docs/rules/imports.md, "Files"). */
 import { setImmediate as othersFirst } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
 import { type FarthingError, invalid } from '../../core/error.ts';
@@ -8,10 +8,10 @@ import type { ImportRow, RowFault } from '../../core/import/row.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { decodeUtf8 } from './utf8.ts';
 
-/** Or what is wrong with the row as such, while those behind it can be read. */
+/** A row, or its fault if the following rows can still be read. */
 export type FileRow = ImportRow | { readonly fault: RowFault };
 
-/** In characters of the file, about. */
+/** Approximate length in characters of the file. */
 export function computeRowLength(row: FileRow): number {
   if ('fault' in row) return 0;
   return row.text?.length ?? computeCellsLength(row.value as Record<string, string | Record<string, string>>);
@@ -26,12 +26,12 @@ function computeCellsLength(cells: Readonly<Record<string, string | Record<strin
 
 type ImportFile = {
   readonly file_type: 'CSV' | 'JSON';
-  /** The names of columns. */
+  /** Names of the known columns. */
   readonly known: readonly string[];
   readonly pieces: AsyncIterable<Buffer>;
 };
 
-/** What cannot be read on is thrown behind the rows that could. */
+/** An error that ends the file is thrown after the readable rows. */
 export function readRows({ file_type, known, pieces }: ImportFile): AsyncGenerator<FileRow> {
   const texts = decodeUtf8(splitPieces(pieces));
   return file_type === 'CSV' ? readCsvRows(texts, known) : readJsonRows(texts);
@@ -39,7 +39,7 @@ export function readRows({ file_type, known, pieces }: ImportFile): AsyncGenerat
 
 const PART_BYTES = 16_384;
 
-/** What else the process does goes on between them: a piece of a file may be some hundred thousand rows, which are taken apart at once. */
+/** Yields to other work between parts: a chunk may hold some hundred thousand rows, which are parsed without a pause. */
 async function* splitPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const piece of pieces)
     for (let from = 0; from < piece.length; from += PART_BYTES) {
@@ -64,19 +64,19 @@ async function* readCsvRows(texts: AsyncGenerator<string>, known: readonly strin
   }
 }
 
-/** A stream that fails drops what it has read and not given yet: records are taken as they are found, and what is wrong comes behind them. */
+/** A failing stream drops the records that it has not yielded, so they are collected as they are found, and the error follows them. */
 async function* readCsvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
   let found: string[][] = [];
   const failed: Error[] = [];
   const parser = parse({
     relax_column_count: true,
     skip_empty_lines: true,
-    // Each of them wherever it stands: what the first line ends with would else be part of cells behind it, or the others no ends at all.
+    // All three, at any place: otherwise the first line's delimiter alone counts, and other line ends become part of the cells.
     record_delimiter: ['\r\n', '\n', '\r'],
     max_record_size: ROW_LENGTH_MAX,
     on_record: (record: string[]) => {
       found.push(record);
-      // Each is taken for the first, whose length is right: else one that has another is an error with a stack, seven times the work, which nobody reads.
+      // Each record counts as the first, which may have any length: an error object for each other length would cost seven times the work.
       Object.assign(parser.info, { records: 0 });
     },
   });

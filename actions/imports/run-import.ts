@@ -1,6 +1,6 @@
 /**
- * Imports the rows of a file, batch by batch (docs/rules/imports.md, docs/decisions/0019-imports.md). How far it is commits with what was made, so
- * that whoever takes it over goes on behind the last row that is done.
+ * Imports the rows of a file in batches (docs/rules/imports.md, docs/decisions/0019-imports.md). The progress commits with the created
+ * records, so a process that takes over continues after the last row that is done.
  */
 import { createHash } from 'node:crypto';
 import { requireWrite } from '../../core/access/role.ts';
@@ -41,17 +41,17 @@ type ImportRun = {
   readonly stores: Stores;
   readonly place: RunReference;
   readonly task_id: string;
-  /** Who has asked for this run: for the import, or that it goes on. */
+  /** User who requested this run, by the import or by its resumption. */
   readonly requested_by: string;
   readonly settings: ImportSettings;
-  /** By the machine. */
+  /** The machine's clock. */
   readonly clock: () => Date;
   readonly signal: AbortSignal;
-  /** Absent where its file was fetched: those have places of their own, to their end. */
+  /** Absent for a fetched file: those imports have their own slots and run to their end. */
   readonly mayGoOn: RunAttempt['mayGoOn'];
 };
 
-/** `overtaken`: others had waited for its place, and another job goes on with it. */
+/** `overtaken`: others waited for the slot, and another job continues the import. */
 export function tryImport(
   stores: Stores,
   place: RunReference,
@@ -100,7 +100,7 @@ async function importFile(importing: ImportRun): Promise<'completed' | 'overtake
   return completeImport(importing, done);
 }
 
-/** PROCESSING from here on, while whoever asked for it may write such records. */
+/** Sets the task to PROCESSING, if the user may still write such records. */
 async function startImport({ stores, place, task_id, requested_by, clock }: ImportRun): Promise<TaskModel> {
   return stores.postgres.transaction(async (database) => {
     const task = await TaskModel.fetch(place, task_id, { database, lock: true });
@@ -121,7 +121,7 @@ async function startImport({ stores, place, task_id, requested_by, clock }: Impo
 
 type ImportPermission = { tenant_id: string; user_id: string; entity_type: ImportedEntity };
 
-/** As they are now: a role may have been taken away since the request. */
+/** Checks the current roles: one may have been removed since the request. */
 async function checkMayWrite(
   database: Transaction,
   { tenant_id, user_id, entity_type }: ImportPermission,
@@ -130,7 +130,7 @@ async function checkMayWrite(
   requireWrite({ roles: user?.roles ?? [] }, IMPORTED[entity_type], `an import of ${entity_type}`);
 }
 
-/** Whoever was at work when the task was stopped and resumed leaves it to the run that was asked for then, whose account the task's is. */
+/** If the task was stopped and resumed, only the run of the resumption continues it. */
 function checkOwnsTask({ workflow_id }: TaskModel, place: RunReference): void {
   if (workflow_id !== place.workflow_id) throw notAllowed('the import was resumed: another run goes on with it');
 }
@@ -138,7 +138,7 @@ function checkOwnsTask({ workflow_id }: TaskModel, place: RunReference): void {
 const buildStoppedError = ({ task_status }: TaskModel) =>
   notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
-/** One of its own for each try; what was begun and not finished is never read. */
+/** Stores a new file for each attempt; an incomplete file is never read. */
 async function fetchFile(
   task: TaskModel,
   { stores, place, settings, clock, signal }: ImportRun,
@@ -177,12 +177,12 @@ async function fetchFile(
 }
 
 const BATCH_ROWS = 1_000;
-/** A transaction holds what it writes, and others may wait for that. */
+/** A transaction locks the rows that it writes, and others may wait for them. */
 const RECORDS_PER_TRANSACTION = 50;
-/** In characters: none is more than six bytes, escaped, and an entry of the log is 8 MiB at most. One row may have as many. */
+/** In characters. An escaped character has at most six bytes, and a log entry at most 8 MiB. A single row may be as long. */
 const BATCH_LENGTH = 1_048_576;
 
-/** Those behind the first `done`. What breaks the file is thrown behind the rows before it. */
+/** Yields the rows after the first `done`. An error that ends the file is thrown after the rows before it. */
 async function* readBatches(
   rows: AsyncGenerator<FileRow>,
   { done, rows_max }: { done: number; rows_max: number },
@@ -219,12 +219,12 @@ async function* readBatches(
 
 type ImportBatch = { readonly task: TaskModel; readonly rows: readonly FileRow[]; readonly before: number };
 
-/** The task is held so long at most while the log takes a batch. */
+/** Longest time for which the task is locked while the log accepts a batch. */
 const APPEND_MS = 60_000;
 
 /**
- * The log has them before it is written that they are done: again they are the same events. The task is held meanwhile, so that nothing is
- * appended of one that was stopped, or that somebody else goes on with.
+ * Appends the events before the progress is recorded: a repeated batch consists of the same events. The task is locked meanwhile, so that
+ * nothing is appended for a stopped import or one that another worker continues.
  */
 async function importEvents({ task, rows, before }: ImportBatch, importing: ImportRun): Promise<void> {
   const { stores, place, clock, signal } = importing;
@@ -255,7 +255,7 @@ async function importRecords({ task, rows, before }: ImportBatch, importing: Imp
   });
 }
 
-/** The task, held; refused where it was stopped, or somebody else goes on with it. */
+/** Locks the task; throws if it was stopped or another worker continues it. */
 async function lockTask(database: Transaction, { place, task_id }: ImportRun, before: number): Promise<TaskModel> {
   const task = await TaskModel.fetch(place, task_id, { database, lock: true });
   checkOwnsTask(task, place);
@@ -266,7 +266,7 @@ async function lockTask(database: Transaction, { place, task_id }: ImportRun, be
 
 type ImportedBatch = { readonly task: TaskModel; readonly faults: readonly (RowFault | undefined)[] };
 
-/** How far the task is that this transaction holds. */
+/** Records the progress of the task, which this transaction has locked. */
 async function recordProgress(
   database: Transaction,
   { place, clock }: ImportRun,
@@ -303,7 +303,7 @@ async function completeImport(importing: ImportRun, total: number): Promise<'com
 
 const SUMMARIZED_MAX = 3;
 
-/** The first of them; the report has all. */
+/** Summarizes the first faults; the report contains all. */
 async function buildSummary(database: Transaction, task: TaskModel, total: number): Promise<string> {
   const summarized: string[] = [];
   for await (const { row_number, message } of readFaults(task, task.id, database)) {

@@ -1,6 +1,6 @@
 /**
- * Rows become events on the way of all events: appended to the log, whose partitions know what they have had. Those without an id get one
- * that follows from the task and the row, so that who takes the import over appends the same events again and nothing counts twice.
+ * Rows become events like all others: they are appended to the log, which detects repeated ids. A row without an id gets one derived from
+ * the task and the row number. So a worker that takes over appends the same events, and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
 import { addTimestamp } from '../../core/event/timed.ts';
@@ -18,7 +18,7 @@ import { toRowFault } from './take-records.ts';
 
 export type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 
-/** Each row as an event, or what is wrong with it, once there is room for them. */
+/** Returns each row as an event or its fault, after the pipeline has room for the events. */
 export async function readEventRows(
   stores: Stores,
   scope: Scope,
@@ -32,13 +32,13 @@ export async function readEventRows(
 type EventRowBatch = {
   readonly task_id: string;
   readonly read: readonly ImportEventRow[];
-  /** How many rows stand before them. */
+  /** Number of rows before these. */
   readonly before: number;
   /** By the machine's clock. */
   readonly now: Date;
 };
 
-/** Resolves when those that are good are in the log. */
+/** Resolves when the valid events are in the log. */
 export async function appendEventRows(
   stores: Stores,
   scope: Scope,
@@ -76,7 +76,7 @@ async function rejectReservedIds(
   });
 }
 
-/** Where the environment has a clock of its own, an event without a time happened when that says. */
+/** In an environment with a test clock, an event without a timestamp gets that clock's time. */
 function toEventBytes(text: string, now: Date | undefined): Buffer {
   const bytes = Buffer.from(text);
   if (now === undefined) return bytes;

@@ -1,6 +1,6 @@
 /**
- * Rows become customers, features and prices by the verbs that requests go through, each in a savepoint of the transaction that also
- * writes how far the import is: what was made is counted, and what is counted was made.
+ * Rows become customers, features and prices through the actions of single requests. Each row has a savepoint in the transaction that also
+ * writes the progress, so the counts match the created records.
  */
 import type { z } from 'zod';
 import { CreateCustomer, toParentReference, toRecordFields } from '../../core/customer/request.ts';
@@ -49,7 +49,7 @@ export const RECORDS: Readonly<Record<Exclude<ImportedEntity, 'EVENTS'>, RecordK
   ),
 };
 
-/** What was wrong with the row; undefined where its record was made. What may pass is thrown. */
+/** Returns the fault of the row; undefined if its record was created. A temporary error is thrown. */
 export async function createRecord(
   entity_type: Exclude<ImportedEntity, 'EVENTS'>,
   row: FileRow,
@@ -64,7 +64,7 @@ export async function createRecord(
   }
 }
 
-/** What may pass is no fault of the row. */
+/** A temporary error is no fault of the row, so it is thrown. */
 export function toRowFault(error: unknown, row?: unknown): RowFault {
   if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
   const { code, message, details } = withField(error, row);

@@ -1,11 +1,11 @@
 /**
- * The text of a file that comes in pieces. All that stands before the first byte that is no UTF-8 is given, so that the rows there are
- * taken over, and what is thrown then names its line (docs/rules/imports.md, "Files").
+ * Decodes a file that arrives in chunks. All text before the first byte that is not UTF-8 is yielded, so that its rows are imported; the
+ * error names the line (docs/rules/imports.md, "Files").
  */
 import { isUtf8 } from 'node:buffer';
 import { type FarthingError, invalid } from '../../core/error.ts';
 
-/** A mark of byte order is left out. */
+/** Removes a byte order mark. */
 export async function* decodeUtf8(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8');
   let rest: Buffer = Buffer.alloc(0);
@@ -30,11 +30,11 @@ const FORMS: readonly [begins: readonly number[], why: string][] = [
   [[0xfe, 0xff], 'is UTF-16: save it as UTF-8'],
 ];
 
-/** What the first bytes say that it is, where that is no text in UTF-8. */
+/** Throws if the first bytes identify a format other than UTF-8 text. */
 function checkForm(bytes: Buffer): void {
   const form = FORMS.find(([begins]) => begins.every((byte, at) => bytes[at] === byte));
   if (form) throw invalid('file', form[1]);
-  // Of a letter UTF-16 has one byte of zero, whichever comes first.
+  // UTF-16 has one zero byte in each Latin letter, first or second.
   if (bytes.length > 1 && (bytes[0] === 0) !== (bytes[1] === 0)) throw invalid('file', 'is UTF-16: save it as UTF-8');
 }
 
@@ -42,12 +42,12 @@ function buildEncodingError(line: number): FarthingError {
   return invalid(`line ${line}`, 'is not UTF-8: save the file as UTF-8 (a spreadsheet as "CSV UTF-8")');
 }
 
-/** How many of the bytes are good, whole characters. */
+/** Number of leading bytes that are complete, valid characters. */
 function computeValidLength(bytes: Buffer): number {
   let good = 0;
   let bad = bytes.length + 1;
   let at = bytes.length;
-  // What follows a byte that is none makes nothing good again.
+  // Binary search: bytes after an invalid one cannot make the text valid again.
   while (good < bad - 1) {
     if (isUtf8(bytes.subarray(0, computeWholeLength(bytes, at)))) good = at;
     else bad = at;
@@ -56,7 +56,7 @@ function computeValidLength(bytes: Buffer): number {
   return computeWholeLength(bytes, good);
 }
 
-/** Of the first so many without the beginning of a character that is not over there. */
+/** Length without a character at the end that is incomplete. */
 function computeWholeLength(bytes: Buffer, length: number): number {
   for (let back = 1; back <= 3 && back <= length; back++) {
     const byte = bytes[length - back]!;

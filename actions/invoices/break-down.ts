@@ -1,5 +1,5 @@
 /**
- * The usage lines of an invoice by source, feature or property, measured as it is now in the window that the line names
+ * Splits the usage lines of an invoice by source, feature or property, measured as of now in the window that a line recorded
  * (docs/rules/invoices.md, "Who used it"). The amounts are those of the lines.
  */
 import { type GroupBy, hasEventGroups, toAnalyticsGroup, toGroupValues } from '../../core/analytics/group-by.ts';
@@ -19,12 +19,12 @@ import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 
 type BreakdownGroup = Readonly<Record<string, string>>;
 type BreakdownQuery = {
-  /** Null: not by groups. */
+  /** Null means no split by groups. */
   readonly group_by: GroupBy | null;
   readonly by_feature: boolean;
   readonly by_source: boolean;
   readonly now: Date;
-  /** Of a question of a tenant; we ask for its document without. */
+  /** Bounds for the query of a tenant; unset for the invoice document. */
   readonly bounds?: QueryBounds | undefined;
 };
 export type LineBreakdown = {
@@ -35,7 +35,7 @@ export type LineBreakdown = {
 const QUESTIONS_AT_ONCE = 8;
 const BY_SOURCE: GroupBy = { source: true, properties: [] };
 
-/** By the id of the line; a line that measured nothing by itself is not there. */
+/** By line id; a line without usage of its own has no entry. */
 export async function breakDownLines(
   stores: Stores,
   scope: Scope,
@@ -83,7 +83,7 @@ export async function breakDownLines(
   return new Map(parts.flatMap((one) => (one ? [[one.id, one]] : [])));
 }
 
-/** What corrects another line, or sets it off, is a difference of amounts: nobody used it. */
+/** A line that corrects or offsets another one is a difference of amounts and has no usage. */
 function isMeasured({
   price_type,
   meter_id,
@@ -126,7 +126,7 @@ async function computeLineBreakdown(
   };
 }
 
-/** By meter: the oldest that is published. */
+/** By meter: the oldest published feature. */
 async function loadFeaturesByMeter(
   { postgres }: Stores,
   scope: Scope,

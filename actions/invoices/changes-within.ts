@@ -1,7 +1,7 @@
 /**
- * The void of an invoice undoes the credits of changes in it (docs/rules/invoices.md, "Voiding"). A change whose left-over credit lowered
- * this invoice and nothing else is void with it. Credits of other invoices that had paid a part of it go back the way they came: they
- * lower the debt of the subscription, and the rest reaches the wallet.
+ * Voiding an invoice undoes the credits of changes in it (docs/rules/invoices.md, "Voiding"). A change is voided as well if its left-over
+ * credit lowered only this invoice. Credits of other invoices that had paid a part of it are returned: they lower the debt of the
+ * subscription, and the rest reaches the wallet.
  */
 import { sumCreditOn } from '../../core/credit-note/offsets.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
@@ -17,7 +17,7 @@ import { emit } from '../system-events/emit.ts';
 import { computeInvoiceNet } from './credit-rest.ts';
 import { listLineCredits } from './credits-of-lines.ts';
 
-/** Refused where a credit of one of its lines, `ids`, has lowered something else, or is in a wallet. */
+/** Throws if a credit of one of the lines `ids` has lowered another invoice, or is in a wallet. */
 export async function gatherChangesWithin(
   transaction: Transaction,
   invoice: InvoiceModel,
@@ -34,7 +34,7 @@ export async function gatherChangesWithin(
   return changes;
 }
 
-/** All that the change gives back was charged by this invoice, and its left-over lowered this invoice alone. */
+/** This invoice charged everything that the change credits, and the left-over credit lowered this invoice alone. */
 async function isWithin(
   transaction: Transaction,
   change: InvoiceModel,
@@ -77,12 +77,12 @@ export async function voidChangesWithin(
 type ReturnOffsetsInput = {
   readonly invoice: InvoiceModel;
   readonly subscription: SubscriptionModel;
-  /** The ids of the changes that are void with it. */
+  /** Ids of the changes that are voided with the invoice. */
   readonly changes: readonly string[];
   readonly author: Author;
 };
 
-/** `transaction` holds the subscription. */
+/** `transaction` holds the lock on the subscription. */
 export async function returnOffsets(
   transaction: Transaction,
   { invoice, changes, ...returning }: ReturnOffsetsInput,
@@ -92,7 +92,7 @@ export async function returnOffsets(
     const change = await InvoiceModel.fetch(invoice, note.change_invoice_id!, { database: transaction });
     if (changes.includes(change.id)) continue;
     const credited = await gatherCredited(transaction, change, await loadInvoiceLines(change, transaction));
-    // Billed again it would charge what that invoice gives back, which lowered this one.
+    // Rebilling would charge the amount again that the other invoice credits and that lowered this one.
     if (sumCreditOn(invoice.id, credited).gt(0))
       throw notAllowed(
         'a later invoice gave back a part of what this one charged, and lowered it: it cannot be voided',

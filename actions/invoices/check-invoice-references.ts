@@ -1,6 +1,6 @@
 /**
- * What a client names on the lines of an invoice that it writes itself exists, in its own tenant and environment; a
- * subscription is one that this customer pays for. A line may name what was archived since: it tells of the past.
+ * Checks that records named on manual invoice lines exist in the client's tenant and environment. A subscription must be one that this
+ * customer pays for. Archived records are accepted, because a line describes the past.
  */
 
 import { invalid } from '../../core/error.ts';
@@ -67,11 +67,11 @@ export async function checkInvoiceReferences(
   );
 }
 
-/** What a price can come from, and so what a line can name: nothing else could be looked for. */
+/** Entity types of prices, and so of lines; no other type can be checked. */
 const ENTITY_TYPES = ['plan', 'subscription', 'addon'] as const;
 type EntityType = (typeof ENTITY_TYPES)[number];
 
-/** A plan_id says what is meant, too. */
+/** A plan_id implies the entity type. */
 function deriveEntityType({ entity_type, plan_id }: CreateInvoiceLine): EntityType | null | undefined {
   if (!entity_type) return plan_id ? 'plan' : null;
   return ENTITY_TYPES.find((type) => type === entity_type.toLowerCase());
@@ -83,11 +83,11 @@ function checkEntity(line: CreateInvoiceLine, index: number): void {
   if (type === undefined) throw invalid(field, `must be one of ${ENTITY_TYPES.join(', ')}`, { allowed: ENTITY_TYPES });
   if (line.entity_id && type === null)
     throw invalid(field, `is required with entity_id: one of ${ENTITY_TYPES.join(', ')}`, { allowed: ENTITY_TYPES });
-  // The plan is what the line would be kept as.
+  // The line is stored with the plan as its entity.
   if (line.plan_id && !line.entity_id && type !== 'plan') throw invalid(field, 'must be plan, which plan_id names');
 }
 
-/** One question for all lines. */
+/** One query for all lines. */
 async function check<M extends PageRecord & { id: string }>(
   records: PageQuery<M>,
   named: readonly NamedReference[],

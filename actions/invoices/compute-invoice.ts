@@ -1,6 +1,6 @@
 /**
- * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. One that comes
- * to nothing is skipped, and may be computed again later (docs/rules/invoices.md, "Nothing to pay").
+ * Recomputes an invoice from current usage; it may be repeated while the invoice is not final. An invoice of 0 is skipped and may be
+ * computed again later (docs/rules/invoices.md, "Nothing to pay").
  */
 import { deriveReferencePoint } from '../../core/billing/after-end.ts';
 import type { ReferencePoint } from '../../core/billing/charges.ts';
@@ -30,7 +30,7 @@ import type { ReadyDraft } from './write-final.ts';
 export type Computation = {
   invoice: InvoiceWithLines;
   skipped: boolean;
-  /** Whether the usage held every event from before the period's end. */
+  /** Whether the usage included every event from before the period's end. */
   complete: boolean;
 };
 
@@ -43,7 +43,7 @@ export async function computeInvoice(
   return runBillingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
-/** `anew`: what was edited by hand, too, is what follows from the subscription again. */
+/** `recompute`: a manually edited invoice is derived from the subscription again. */
 type ComputeInvoiceInput = {
   readonly scope: Scope;
   readonly invoice_id: string;
@@ -51,7 +51,7 @@ type ComputeInvoiceInput = {
   readonly recompute?: boolean;
 };
 
-/** For a caller that has a transaction open. */
+/** For a caller with an open transaction. */
 export async function computeWithin(
   stores: Stores,
   transaction: Transaction,
@@ -72,13 +72,13 @@ export async function computeWithin(
 
 type ComputeLastInput = ComputeInvoiceInput & {
   readonly subscription_id: string | null;
-  /** What a plan would say, it says already. */
+  /** Returns true if a new plan would equal the stored draft. */
   readonly isPlanCurrent?: IsPlanCurrent | undefined;
 };
 
 /**
- * Computes a draft for the last time, for who makes it final in this transaction. Where it says what it said before, its lines stay and
- * nothing is told but that it is final. Nothing is written while events from before the period's end are on their way.
+ * Computes a draft for the last time, before this transaction makes it final. If the result is unchanged, its lines stay, and only the
+ * finalization emits an event. Nothing is written while events from before the period's end are in the pipeline.
  */
 export async function computeLast(
   stores: Stores,
@@ -95,7 +95,7 @@ export async function computeLast(
   if (!isComplete(planned, toPeriod(invoice))) return 'waiting';
   const { plan } = planned;
   const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
-  // Which coupons gave the same is known by their applications alone, so these are written anew with it.
+  // Coupons with an equal result are visible only in their applications, so a draft with applications is always rewritten.
   const isPlain = coupon_applications.length === 0;
   if (isPlain && isSameInvoice(locked, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
   const written = await write(transaction, { held: locked, planned, isLast: true, now });
@@ -109,13 +109,13 @@ async function loadWithItsLines(transaction: Transaction, locked: LockedInvoice)
   return { ...locked, line_items: await loadInvoiceLines(locked.invoice, transaction) };
 }
 
-/** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
+/** Only an invoice that is not final: a draft or a skipped one (docs/rules/invoices.md, "From draft to final"). */
 export function checkComputable({ id, invoice_status }: InvoiceModel): void {
   if (invoice_status !== 'DRAFT' && invoice_status !== 'SKIPPED')
     throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
 }
 
-/** By which rule the lines of an invoice follow from its subscription; undefined where they were given by whoever made it. */
+/** The rule that derives the lines of an invoice from its subscription; undefined if its creator supplied the lines. */
 export function deriveReference(
   { billing_reason }: Pick<InvoiceModel, 'billing_reason'>,
   period: Period,
@@ -125,7 +125,7 @@ export function deriveReference(
   return reference && deriveReferencePoint(reference, period, billedSubscription(subscription));
 }
 
-/** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */
+/** Reasons whose lines are derived from the subscription. For any other reason, the creator of the invoice supplied the lines. */
 export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
   SUBSCRIPTION_CREATE: 'period_start',
   SUBSCRIPTION_TRIAL_END: 'period_start',
@@ -133,18 +133,17 @@ export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>>
   PRORATION: 'cancel',
 };
 
-/** Whether its lines follow from its subscription. */
 export function isDerivedFromSubscription({ billing_reason }: Pick<InvoiceModel, 'billing_reason'>): boolean {
   return REFERENCE_BY_REASON[billing_reason] !== undefined;
 }
 
 type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: SubscriptionModel };
 
-/** Those that a client wrote name no line item of it, and are not ours to replace. */
+/** Lines of a client name no line item of the subscription and are not replaced. */
 function isComputed(locked: InvoiceToCompute, recompute = false): locked is SubscriptionInvoice {
   const { invoice, line_items, subscription } = locked;
   if (subscription === null || !isDerivedFromSubscription(invoice)) return false;
-  // What was computed stands among what was edited.
+  // An edited invoice still contains computed lines.
   if (invoice.is_manually_edited) return recompute && line_items.some(({ computed_from }) => computed_from);
   return line_items.every((line) => line.subscription_line_item_id || line.computed_from);
 }
@@ -167,7 +166,7 @@ function planRecomputation(
 
 type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
 
-/** `isLast`: nothing that was accepted before is still to come, so that nothing is nothing. */
+/** `isLast`: all events accepted before are counted, so that an amount of 0 is final. */
 type ComputationWriting = { readonly planned: PlannedInvoice; readonly isLast: boolean; readonly now: Date };
 
 function write(
@@ -197,7 +196,7 @@ async function writePlan(
   return { invoice: computed, line_items };
 }
 
-/** What had come to nothing, and was no draft so far, becomes one: that is told once. */
+/** A skipped invoice that becomes a draft for the first time emits `invoice.drafted`, once. */
 async function findEventName(
   { before, computed }: { before: InvoiceModel; computed: InvoiceModel },
   transaction: Transaction,

@@ -1,7 +1,6 @@
 /**
- * Stores an invoice that a client wrote: a draft, or finalized at once when asked. The database decides who of two equal
- * requests is first: one idempotency_key is one invoice, voided ones aside
- * (docs/rules/invoices.md, "Invoices written by hand").
+ * Stores a manual invoice of a client, as a draft or, if requested, finalized at once (docs/rules/invoices.md, "Invoices written by hand").
+ * The database decides the order of equal requests: one idempotency_key is one invoice, except void ones.
  */
 
 import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
@@ -41,7 +40,7 @@ export async function createInvoice(
   return retryTransaction(stores, make);
 }
 
-/** For a caller that has a transaction open. */
+/** For a caller with an open transaction. */
 export async function createInvoiceWithin(
   transaction: Transaction,
   scope: Scope,
@@ -49,7 +48,7 @@ export async function createInvoiceWithin(
 ): Promise<InvoiceWithLines> {
   const written = defineManualInvoice(request);
   await lockNoClock(scope, transaction);
-  // Before the customer: the row of an invoice names its subscription, and so holds it.
+  // Before the customer, because inserting an invoice locks the row of its subscription.
   const requestedIds = await listRequestedSubscriptions(request, { scope, transaction });
   await lockSubscriptions(
     scope,
@@ -68,7 +67,7 @@ export async function createInvoiceWithin(
 
 type CreateInvoiceParts = { scope: Scope; request: CreateInvoice; written: ManualInvoice; author: Author; id: string };
 
-/** What coupons take off; and, of one that is final at once, what taxes add: what was paid already may be all of it. */
+/** Discounts of coupons. For an invoice that is final at once also taxes, because an amount already paid may cover the total. */
 async function applyAdjustments({ scope, request, written, author, id }: CreateInvoiceParts, transaction: Transaction) {
   const { currency, lines } = written;
   const { customer_id, subscription_id, invoice_type } = request;
@@ -129,7 +128,7 @@ async function addInvoice(writing: InvoiceWriting, database: Database): Promise<
     invoice_pdf_url,
     metadata,
     paid_at: ['SUCCEEDED', 'OVERPAID'].includes(amounts.payment_status) ? author.now.toISOString() : null,
-    // What a client wrote is complete: it rests from now on until it is finalized.
+    // A manual invoice is complete; its rest before finalization begins now.
     last_computed_at: author.now.toISOString(),
   };
   const conflict = idempotency_key

@@ -1,7 +1,7 @@
 /**
- * The last invoice of a subscription may come to less than 0 (docs/rules/invoices.md, "Before the period is over"). No invoice follows that
- * it could lower, so it lowers what the subscription still owes when it becomes final; the rest, which was paid, goes to the prepaid wallet.
- * A CREDIT invoice goes to the wallet as a whole ("Invoices written by hand").
+ * The last invoice of a subscription may be negative (docs/rules/invoices.md, "Before the period is over"). No later invoice exists that it
+ * could lower. So it lowers the open debt of the subscription when it becomes final; the paid rest goes to the prepaid wallet. A CREDIT
+ * invoice goes to the wallet as a whole ("Invoices written by hand").
  */
 import { computeNetTotal } from '../../core/billing/line-adjustments.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
@@ -13,17 +13,17 @@ import { giveCredit } from '../credit-notes/give-credit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 import type { ReadyDraft } from './write-final.ts';
 
-/** A change settles its own credits when it is made (settle-change.ts). */
+/** A change settles its credits at its creation (settle-change.ts). */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
-/** The net may be below 0; the total of the invoice says 0 then. */
+/** The net may be negative; the total of the invoice is then 0. */
 export function computeInvoiceNet(invoice: Pick<Invoice, AmountOfNet>): Decimal {
   return computeNetTotal(toAmounts(invoice));
 }
 
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
-/** 0 where nothing is given back. */
+/** 0 if nothing is credited. */
 export function computeRest(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
   const isGiven = invoice.invoice_type === 'CREDIT' || OF_A_PERIOD.includes(invoice.billing_reason);
   const rest = computeInvoiceNet(invoice).negated();
@@ -39,7 +39,7 @@ function toAmounts(invoice: Pick<Invoice, AmountOfNet>) {
   };
 }
 
-/** In the transaction that makes it final, and holds its subscription: once for an invoice. */
+/** Once per invoice, in the transaction that makes it final and holds the lock on its subscription. */
 export async function creditRest(transaction: Transaction, ready: ReadyDraft, now: Date): Promise<void> {
   const { subscription, line_items: lines } = ready;
   const invoice = { ...ready.invoice, ...ready.changes };

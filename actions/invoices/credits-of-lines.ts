@@ -1,11 +1,11 @@
-/** What other invoices have said of lines that had been invoiced. */
+/** Lines of other invoices that credit or correct invoiced lines. */
 import { Decimal } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** The lines by which a change gives back what stands on these, on invoices that are not void. */
+/** Lines by which changes credit these lines, on invoices that are not void. */
 export async function listLineCredits(
   invoice: InvoiceModel,
   ids: readonly string[],
@@ -15,7 +15,7 @@ export async function listLineCredits(
   return lines.filter(({ price_type, amount }) => price_type === 'FIXED' && new Decimal(amount).isNegative());
 }
 
-/** What late and corrected events made of the usage on these, on later invoices in this state. */
+/** Corrections of these usage lines after late or corrected events, on other invoices in this state. */
 export async function listLineCorrections(
   invoice: InvoiceModel,
   ids: readonly string[],

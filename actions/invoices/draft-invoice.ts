@@ -1,7 +1,7 @@
 /**
- * Makes a subscription's invoices: the draft of a period that has ended, the opening invoice of advance charges, the last
- * one of a cancellation. Each runs inside the transaction that holds the lock on the subscription and moves it on, so
- * that a crash leaves both or neither; a second worker finds the invoice that is there (unique per period and reason).
+ * Creates the invoices of a subscription: the draft of an ended period, the opening invoice of advance charges, and the last one of a
+ * cancellation. Each runs in the transaction that locks the subscription and moves it on, so that a crash leaves both or neither. A second
+ * worker finds the existing invoice (unique per period and reason).
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
@@ -28,21 +28,20 @@ export type DraftRequest = {
   readonly period: Period;
   readonly reference: ReferencePoint;
   readonly reason: BillingReason;
-  /** Who is invoiced, where it is not who pays for the subscription by itself. */
+  /** The invoiced customer, if it is not the subscription's own payer. */
   readonly payer_id?: string;
-  /** The void invoice in whose place this one comes: it has everybody who was on that. */
+  /** The void invoice that this one replaces; it includes the same subscriptions. */
   readonly before?: InvoiceBefore;
-  /** Hears of a draft that says what was planned and nothing else. */
+  /** Receives a draft that results from the plan alone. */
   readonly onPlanned?: (invoice: InvoiceWithLines, planned: PlannedInvoice) => void;
   readonly is_settled?: boolean;
-  /** Nothing is charged: it only gives back what was invoiced too much before. */
+  /** The invoice charges nothing; it only credits amounts that were overbilled before. */
   readonly forgives_charges?: boolean;
 };
 
 /**
- * The computed draft of the period, the one that is there already, or null where there is nothing at all to say. With
- * `untilComplete`, 'waiting' is answered and nothing written while events from before the period's end are still on
- * their way through the pipeline.
+ * The draft of the period, an existing invoice, or null if it would have no lines. With `untilComplete`, returns 'waiting' and writes
+ * nothing while events from before the period's end are in the pipeline.
  */
 export async function draftInvoice(
   stores: Stores,
@@ -59,7 +58,7 @@ export async function draftInvoice(
   if (plan.lines.length === 0) return null;
 
   const computed = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
-  // Nobody expects an invoice behind the end.
+  // No invoice is expected after the end.
   if (request.reference === 'late' && computed.invoice_status === 'SKIPPED') return null;
   const made = { ...computed, customer_id: request.payer_id ?? computed.customer_id };
   const record =
@@ -71,12 +70,12 @@ export async function draftInvoice(
     { attributes: { invoice_id: record.id, lines: plan.lines.length } },
     write,
   );
-  // Coupons are applied anew whenever it is computed.
+  // A draft with coupons is not reported, because every computation applies them again.
   if (parts.coupon_applications.length === 0) request.onPlanned?.(drafted, planned);
   return drafted;
 }
 
-/** As planned, with the next number of the subscription's own count. */
+/** Stores a planned invoice with the next number of the subscription's own sequence. */
 export async function addInvoice(
   transaction: Transaction,
   subscription: SubscriptionModel,
@@ -95,27 +94,27 @@ export async function addInvoice(
   const line_items = await InvoiceLineItemModel.addAll(subscription, lines, { database: transaction });
   await CouponApplicationModel.addAll(subscription, coupon_applications, { database: transaction });
   const drafted = Object.assign(invoice, { line_items });
-  // What comes to nothing is no draft.
+  // A skipped invoice is not a draft.
   if (invoice.invoice_status === 'DRAFT') await emit(transaction, 'invoice.drafted', { record: drafted, by: { now } });
   return drafted;
 }
 
-/** Whether everything that was sent before the period's end is in the usage. */
+/** Whether the usage includes every event sent before the period's end. */
 export function isComplete(planned: PlannedInvoice, period: Period): boolean {
   return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= period.end;
 }
 
 /**
- * Whether everything that was sent before now is in the usage. What comes to nothing without it may come to something: it rests as a
- * draft, and is computed once more (docs/rules/invoices.md, "Nothing to pay").
+ * Whether the usage includes every event sent before now. Otherwise an amount of 0 may still grow: the invoice rests as a draft and is
+ * computed again (docs/rules/invoices.md, "Nothing to pay").
  */
 export function isCounted(planned: PlannedInvoice, now: Date): boolean {
   return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= now.getTime();
 }
 
 /**
- * The opening invoice: the advance charges of the first period, due at once because no event can change them
- * (docs/rules/subscriptions.md, "The opening"). A trial opens with an invoice of nothing, paid by itself.
+ * Creates the opening invoice: the advance charges of the first period, due at once because no event can change them
+ * (docs/rules/subscriptions.md, "The opening"). A trial opens with an invoice of 0, which counts as paid.
  */
 export async function openSubscription(
   stores: Stores,
@@ -146,10 +145,9 @@ export async function draftAndFinalize(
 }
 
 /**
- * The last invoice of a cancellation: the arrears from the start of the running period to the effective date
- * (docs/rules/invoices.md, "What stands on which invoice"). Called inside the transaction that cancels; the draft then
- * rests like any other, and what was still on its way is in it when it becomes final. Periods that were over before the
- * effective date, and that the scheduler has not come to yet, get the invoices that it would have made.
+ * Drafts the last invoice of a cancellation: the arrears from the start of the running period to the effective date
+ * (docs/rules/invoices.md, "What stands on which invoice"). Called inside the cancelling transaction. The draft rests like any other and
+ * includes late events when it becomes final. Earlier periods that the scheduler has not billed yet get their usual invoices.
  */
 export async function draftFinalInvoice(
   stores: Stores,
@@ -159,7 +157,7 @@ export async function draftFinalInvoice(
   const { subscription, now } = request;
   const effective = toInstant(request.effective_date);
   const start = await draftPeriodsBefore(stores, transaction, request);
-  // One that ends where a period begins may carry something that no later invoice could be lowered by.
+  // If the end equals the period start, the invoice is still drafted: it may contain a credit that no later invoice could use.
   if (effective < start) return null;
   const period = { start, end: effective };
   const invoice = await draftInvoice(stores, transaction, { subscription, period, ...CANCELLATION, now });
@@ -169,8 +167,8 @@ export async function draftFinalInvoice(
 const CANCELLATION = { reference: 'cancel', reason: 'PRORATION' } as const;
 
 /**
- * A subscription that ends without an invoice of its arrears gives back all the same what was invoiced too much of its usage
- * (docs/rules/invoices.md, "Before the period is over"). It is final at once, because computed anew it would charge the arrears.
+ * A subscription that ends without an invoice of its arrears still credits overbilled usage (docs/rules/invoices.md, "Before the period is
+ * over"). The invoice is final at once, because a recomputation would charge the arrears.
  */
 export async function creditOverbilled(
   stores: Stores,
@@ -192,14 +190,17 @@ export async function creditOverbilled(
   await draftAndFinalize(stores, transaction, { ...last, now });
 }
 
-/** The invoices of periods that were over before; answers where the running one begins. Nobody can forgive them by a cancellation. */
+/**
+ * Drafts the invoices of earlier periods that are over, and returns the start of the running one. A cancellation cannot forgive these
+ * periods.
+ */
 export async function draftPeriodsBefore(
   stores: Stores,
   transaction: Transaction,
   { subscription, effective_date, now }: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<number> {
   const effective = toInstant(effective_date);
-  // In advance, too, nothing is charged for the time behind it: whoever makes a draft final by hand gets what it says.
+  // No advance charge extends beyond the end, because a manual finalization uses the draft unchanged.
   const ended = Object.assign(subscription.$clone(), { cancel_at: effective_date });
   let start = currentPeriod(subscription).start;
   for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {

@@ -1,6 +1,6 @@
 /**
- * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"): the lines that somebody states take the place of those that
- * were computed, coupons are applied to them anew, and from then on nothing computes it but a recalculation.
+ * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"). Requested lines replace the computed ones, and coupons are
+ * applied to them again. Afterwards only a recalculation computes the invoice.
  */
 import { isAfterEnd } from '../../core/billing/after-end.ts';
 import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
@@ -72,14 +72,14 @@ type InvoiceEditing = LockedInvoice & {
 };
 type WrittenEdit = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
 
-/** Of what is computed by other rules, what it charges goes on with the subscription (docs/rules/invoices.md, "Edits"). */
+/** Lines computed by other rules are not editable, because the subscription depends on their charges (docs/rules/invoices.md, "Edits"). */
 function checkEditable({ invoice, before }: InvoiceEditing): void {
   const isComputed = before.some(({ computed_from }) => computed_from);
   if (isComputed && !isDerivedFromSubscription(invoice))
     throw notAllowed(`the lines of an invoice of ${invoice.billing_reason} cannot be edited`, { id: invoice.id });
 }
 
-/** What is stated of the sums without stating lines is checked against those that stand. */
+/** Sums requested without lines are checked against the existing lines. */
 function checkRequestedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
   if (edit.line_items === null) checkSum(edit, sumDecimals(before.map(({ amount }) => new Decimal(amount))));
 }
@@ -97,7 +97,7 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
   const records = edited.map((line, position) => buildLineRecord(line, { ...editing, position }));
   checkSum(edit, sumDecimals(records.map(({ amount }) => new Decimal(amount))));
   const retained = await loadRetainedCoupons(editing, edited);
-  // The coupons of before are free again before the new ones are redeemed; all of them are held first, in one order.
+  // Existing coupons are released before new ones are redeemed; all are locked first, in one order.
   await lockCoupons(await listNamedCoupons(editing), editing);
   await returnRedemptions(invoice, { transaction, author });
   await deleteApplications(invoice, invoice.id, transaction);
@@ -114,7 +114,7 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
 
 type LineRecord = Partial<InvoiceLineItemModel> & Pick<InvoiceLineItem, 'amount' | 'price_type'>;
 
-/** What was there stays what it was: what was corrected since it was computed is looked at again. */
+/** An unchanged line retains its `computed_from`, so that later corrections are detected. */
 function buildLineRecord(
   line: EditedLine,
   { invoice, author, position }: InvoiceEditing & { position: number },
@@ -123,7 +123,7 @@ function buildLineRecord(
   if (line.kind === 'kept') return { ...line.before, position };
   if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
   const { plan_id, subscription_id, entity_id, entity_type, ...requested } = line.requested;
-  // What rules make of a line is refused where it is stated (core/invoice/one-off.ts).
+  // Fields that rules compute are refused in a request (core/invoice/one-off.ts).
   const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = requested;
   return {
     ...stamp,
@@ -141,7 +141,7 @@ function buildLineRecord(
   };
 }
 
-/** Those that are stated now, and those that took something off before. */
+/** Requested coupons, and those applied before. */
 async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing): Promise<string[]> {
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
   const applications = await CouponApplicationModel.listBy(invoice, filter, transaction);
@@ -150,8 +150,8 @@ async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing):
 }
 
 /**
- * Stated before and not stated now: they stay. Those that a subscription has work anyway, as on every invoice of it that is computed; of
- * one that was written by hand they were stated, too.
+ * Coupons that stay because the edit names none. Coupons of the subscription apply anyway, as on every computed invoice. On a manual
+ * invoice all coupons were requested, so all of them stay.
  */
 async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
   const { invoice, edit, transaction } = editing;
@@ -168,7 +168,7 @@ async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly Edi
   );
   return own.flatMap(({ coupon_id, coupon_association_id, subscription_id, invoice_line_item_id }) => {
     const place = edited.findIndex((line) => line.kind !== 'new' && line.before.id === invoice_line_item_id);
-    // The line that it took from is gone.
+    // The discounted line is gone.
     if (invoice_line_item_id !== null && place < 0) return [];
     const line = invoice_line_item_id === null ? null : String(place);
     const terms = { coupon: coupons.get(coupon_id)!, coupon_association_id, subscription_id };
@@ -176,7 +176,7 @@ async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly Edi
   });
 }
 
-/** Whether the coupons of its subscription take something off it, as of every invoice that is computed from that. */
+/** Whether the coupons of its subscription apply, as on every invoice computed from the subscription. */
 function hasStanding({ invoice, before }: InvoiceEditing): boolean {
   return (
     invoice.invoice_type === 'SUBSCRIPTION' &&
@@ -187,7 +187,7 @@ function hasStanding({ invoice, before }: InvoiceEditing): boolean {
 
 type EditAdjustments = { readonly records: readonly LineRecord[]; readonly retained: readonly CouponInForce[] };
 
-/** Taxes come when it is final. */
+/** Taxes are computed at finalization. */
 async function applyAdjustments(
   editing: InvoiceEditing,
   { records, retained }: EditAdjustments,
@@ -228,14 +228,14 @@ async function loadStandingCoupons(editing: InvoiceEditing, records: readonly Li
   return loadCouponsInForce(transaction, { subscriptions, invoice_id: invoice.id, ...late });
 }
 
-/** Of an invoice behind the end of its subscription, as where it was computed (actions/billing/gather-billing.ts). */
+/** For an invoice after the end of its subscription, as in its computation (actions/billing/gather-billing.ts). */
 function isLate({ period_start, period_end }: InvoiceModel, subscription: SubscriptionModel): boolean {
   if (!period_start || !period_end) return false;
   const period = { start: toInstant(period_start), end: toInstant(period_end) };
   return isAfterEnd(period, billedSubscription(subscription));
 }
 
-/** What is charged in advance is charged when its time begins, all else when that is over; what was added by hand with the invoice. */
+/** An advance charge is dated at the start of its time, any other charge at the end; a manual line is dated with the invoice. */
 async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, records: readonly LineRecord[]) {
   const ids = records.map((record) => record.subscription_line_item_id);
   const items = await SubscriptionLineItemModel.byId(invoice, ids, transaction);
@@ -248,7 +248,7 @@ async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, rec
   });
 }
 
-/** It goes with what it was charged with, whatever becomes of the other lines. */
+/** A credit retains the shares of its original charge, regardless of the other lines. */
 function toCreditedShares(record: LineRecord) {
   const { line_item_discount = '0', invoice_level_discount = '0', prepaid_credits_applied = '0', taxes } = record;
   return {

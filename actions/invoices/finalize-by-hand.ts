@@ -1,4 +1,4 @@
-/** Makes a draft final by hand, as it was drafted (docs/rules/invoices.md, "From draft to final"). */
+/** Finalizes a draft on request, without another computation (docs/rules/invoices.md, "From draft to final"). */
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -26,7 +26,7 @@ export async function finalizeInvoice(
   return retryTransaction(stores, finalize);
 }
 
-/** It is as it was drafted: whether more has come since is looked at where no other invoice comes behind it. */
+/** The draft is not recomputed, so late usage is checked for subscriptions without a later invoice. */
 async function enqueueLateUsageChecks(
   transaction: Transaction,
   { line_items, ...invoice }: InvoiceWithLines,

@@ -1,7 +1,7 @@
 /**
- * Finalizes the drafts that have rested for the configured delay since their last computation. Each is computed once more
- * first, so that what came in the meantime is on it and not on an adjustment line of the next invoice; it waits on while
- * its usage is not complete. Safe to run twice at once: the loser finds the invoice final.
+ * Finalizes drafts that have rested for the configured delay since their last computation. Each is recomputed first, so that late usage is
+ * on it and not on an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
+ * second one finds the invoice final.
  */
 import { indexById } from '../../core/by-id.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -22,7 +22,7 @@ import { activateIfNothingDue } from './settle-paid.ts';
 
 export type FinalizationReport = {
   finalized: number;
-  /** Computed to nothing: without a number, and never final. */
+  /** Computed to 0: such an invoice has no number and is never final. */
   skipped: number;
   waiting: string[];
   failed: { id: string; error: unknown }[];
@@ -31,11 +31,11 @@ export type FinalizationReport = {
 type FinalizationInput = {
   readonly now: Date;
   readonly delay_seconds: number;
-  /** Of an advance of a clock: which drafts need no second plan. */
+  /** Set by a clock advance: drafts that need no second plan. */
   readonly plans?: ClockAdvancePlanCache | undefined;
 };
 
-/** One after the other: numbers are given in the order of what has rested longest. */
+/** Sequential, because numbers follow the order of the longest rest. */
 export async function finalizeDueInvoices(
   stores: Stores,
   {
@@ -62,11 +62,11 @@ export async function finalizeDueInvoices(
   return report;
 }
 
-/** Of the group that was begun last. */
+/** Hierarchies of the group that began last. */
 type LastBatch = { families: ReadonlySet<string> };
 type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 
-/** Whether it is a draft no more; else it is left for the next run. */
+/** True if the invoice is no draft any more; otherwise it is left for the next run. */
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: DueRecord,
@@ -98,10 +98,10 @@ async function finalizeBatch(
   return { left: ids.filter((id, index) => !recordOutcome(report, id, outcomes[index]!)), alone: [] };
 }
 
-/** `not_due`: somebody has edited it since it was listed, or was quicker. */
+/** `not_due`: the draft was edited or finalized after it was listed. */
 type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
-/** Whether it is a draft no more; else it is left for the next run. */
+/** True if the invoice is no draft any more; otherwise it is left for the next run. */
 function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
   if (outcome === 'waiting') report.waiting.push(id);
   if (outcome === 'waiting' || outcome === 'not_due') return false;
@@ -110,10 +110,10 @@ function recordOutcome(report: FinalizationReport, id: string, outcome: Finaliza
 }
 
 /**
- * In one transaction, with numbers in this order: a draft whose usage is not complete stays as it was, with the rest that it has had.
- * They are computed while the group before them is written, and become final behind it: from there on it takes nothing that the next
- * one holds, for that has no wallet and no counter yet, and nobody of the same family. All subscriptions and drafts of the group are held
- * before the first wallet and the counter: whoever finalizes one of them by hand holds its subscription while he waits for the counter.
+ * Finalizes in one transaction, with numbers in this order. A draft with incomplete usage stays unchanged, and so does its rest. Drafts are
+ * computed while the previous group is written, and become final after it. From there on the group takes no lock of the next one, which has
+ * no wallet, no counter and no shared hierarchy yet. All subscriptions and drafts are locked before the first wallet and the counter: a
+ * manual finalization holds the subscription while it waits for the counter.
  */
 function finalizeAll(
   stores: Stores,
@@ -149,7 +149,7 @@ function finalizeAll(
   });
 }
 
-/** What the next of a family says hangs on what the one before it said. */
+/** A later draft of a hierarchy depends on the previous one. */
 async function waitForSharedHierarchies(
   drafts: readonly HierarchyDraft[],
   { handoff, last }: BatchOrder,
@@ -161,7 +161,7 @@ async function waitForSharedHierarchies(
 
 type DraftToFinalize = { readonly invoice_id: string; readonly subscription_id: string | null };
 
-/** `is_awaited`: its subscription may wait for nothing else. */
+/** `is_awaited`: the subscription may be incomplete only because of this invoice. */
 type HierarchyDraft = DraftToFinalize & { readonly family: string; readonly is_awaited: boolean };
 
 async function loadHierarchyDrafts(
@@ -189,8 +189,8 @@ async function loadHierarchyDrafts(
 }
 
 /**
- * In this order, cut before a draft of a subscription, or a family, that was there already: what came late for the first is on it, and
- * the next one has to see that it is.
+ * Splits in order, before a draft whose subscription or hierarchy is already in the part. Late usage is on the first draft, and the next
+ * one has to see that.
  */
 function splitByHierarchy<One extends { readonly family: string }>(drafts: readonly One[]): One[][] {
   const parts: One[][] = [];
@@ -206,7 +206,7 @@ function splitByHierarchy<One extends { readonly family: string }>(drafts: reado
   return parts;
 }
 
-/** Another scheduler, or a person, may have been quicker: then there was nothing to fail at. */
+/** If another scheduler or a user has finalized the draft meanwhile, the error is not a failure. */
 async function isStillDraft(stores: Stores, scope: Scope, id: string): Promise<boolean> {
   const invoice = await InvoiceModel.fetch(scope, id, { database: stores.postgres });
   return invoice.invoice_status === 'DRAFT';

@@ -1,10 +1,10 @@
 /**
- * Makes a draft final: its amounts as they were computed, an invoice number, a due date; from then on its lines never
- * change. Numbers have no gaps (docs/rules/invoices.md, "Numbers") because they are taken in the finalizing transaction:
- * the counter's row is locked until it ends, and a rollback gives the number back.
+ * Makes a draft final with its computed amounts, an invoice number and a due date; its lines never change afterwards. Numbers have no gaps
+ * (docs/rules/invoices.md, "Numbers"), because the finalizing transaction takes them: the counter's row is locked until it ends, and a
+ * rollback returns the number.
  *
- * It does not compute anew. The scheduler does so just before it finalizes (finalize-due-invoices.ts); whoever finalizes by
- * hand gets the draft that was seen, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
+ * It does not recompute. The scheduler does so just before it finalizes (finalize-due-invoices.ts). A manual finalization uses the draft
+ * unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
 import { notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
@@ -24,7 +24,7 @@ import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
 import { type ReadyDraft, writeFinal } from './write-final.ts';
 
-/** For a caller that has a transaction open. */
+/** For a caller with an open transaction. */
 export async function finalizeWithin(
   transaction: Transaction,
   scope: Scope,
@@ -34,7 +34,7 @@ export async function finalizeWithin(
   return finalized!;
 }
 
-/** All of them or none; they get their numbers in this order. */
+/** Finalizes all or none; numbers follow this order. */
 export async function finalizeAllWithin(
   transaction: Transaction,
   scope: Scope,
@@ -52,14 +52,14 @@ export async function finalizeReady(
   if (ready.length === 0) return [];
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await applyAdjustmentsToAll(transaction, scope, { ready, now });
-  // One after the other: two may be of one wallet.
+  // Sequential, because two invoices may share a wallet.
   for (const one of taxed) {
     const { line_items } = one;
     await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
     await creditRest(transaction, one, now);
   }
   const config = await loadSetting(scope, 'invoice_config', transaction);
-  // The numbers come last: their counter stays locked from here to the commit.
+  // Numbers come last, because their counter stays locked from here to the commit.
   const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   return writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
@@ -74,7 +74,7 @@ async function loadReady(transaction: Transaction, scope: Scope, id: string): Pr
   return { invoice, line_items, subscription };
 }
 
-/** Side by side, but for those that prepaid credits pay of: the next of a wallet finds what the one before it has left. */
+/** Batched, except invoices paid by prepaid credits: each of these needs the balance that the previous one left in the wallet. */
 async function applyAdjustmentsToAll(
   transaction: Transaction,
   scope: Scope,
@@ -88,7 +88,7 @@ async function applyAdjustmentsToAll(
   const payers = new Set(lockedWallets.map(({ customer_id }) => customer_id));
   const isPaid = ({ invoice }: ReadyDraft) => payers.has(invoice.customer_id);
   const settled = new Map<ReadyDraft, ReadyDraft>();
-  // Of many, each asks for its own rates only where there are any.
+  // In a large batch, tax rates are queried only if any exist.
   const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
   const asks = (one: ReadyDraft) => taxing || one.line_items.some(isTaxedOrCredited);
   const alone = ready.filter((one) => !isPaid(one) && asks(one));
@@ -106,7 +106,7 @@ async function applyAdjustmentsToAll(
   return ready.map((one) => settled.get(one)!);
 }
 
-/** What becomes final says its credits and its taxes. */
+/** Applies credits and taxes at finalization. */
 async function applyAdjustments(
   transaction: Transaction,
   { changes, ...draft }: ReadyDraft,
@@ -125,10 +125,9 @@ function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;
   if (!last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
-  // One that was computed before its period ended would lack the rest of its usage
-  // (docs/rules/invoices.md, "From draft to final").
+  // Before the end of its period, a computation would lack the rest of the usage (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
-  // What was agreed on by hand is complete, and waits for the end of the period alone.
+  // Manually edited lines are complete; only the end of the period is required.
   if (invoice.is_manually_edited && toInstant(invoice.period_end) <= now.getTime()) return;
   if (toInstant(last_computed_at) < toInstant(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {

@@ -1,7 +1,4 @@
-/**
- * Makes a draft final in the background, without waiting until it has rested: computed once more first, and refused while its
- * period is not over.
- */
+/** Finalizes a draft in the background without its rest. The draft is recomputed first, and refused while its period is not over. */
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';

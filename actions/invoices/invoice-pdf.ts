@@ -1,6 +1,6 @@
 /**
- * The PDF of an invoice (docs/rules/documents.md): gathers what it says, has it laid out, and keeps it while the invoice stays as
- * it is. What can still change, or is an invoice no more, is made at each question.
+ * The PDF of an invoice (docs/rules/documents.md). Gathers the content, renders it and stores it until the invoice changes. An invoice that
+ * is not FINALIZED is rendered for each request.
  */
 import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../core/invoice-document/document.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -18,7 +18,7 @@ import { loadPrintedGroups } from './printed-groups.ts';
 
 export type InvoicePdfInput = {
   readonly id: string;
-  /** Made anew with the settings of now, whatever is kept. */
+  /** Renders again with the current settings, even if a stored PDF exists. */
   readonly force?: boolean;
   readonly fonts: string | null;
   readonly now: Date;
@@ -46,7 +46,7 @@ export async function loadInvoicePdf(
 
 type GatherDocumentInput = Pick<InvoicePdfInput, 'now' | 'bounds'>;
 
-/** What its document says; of groups of usage as they are counted now. */
+/** Content of the document; usage groups are measured as of now. */
 export async function gatherInvoiceDocument(
   stores: Stores,
   invoice: InvoiceModel,
@@ -67,7 +67,7 @@ export async function gatherInvoiceDocument(
     groups: await loadPrintedGroups(stores, scope, { lines, group_by: settings.group_by, ...input }),
     customer: {
       ...customer,
-      // It was decided when the invoice became final.
+      // The exemption was fixed at finalization.
       tax_exempt: invoice.finalized_at ? (invoice.tax_exempt ?? 'none') : customer.tax_exempt,
       tax_ids: (customer.tax_ids ?? []).map(({ value }) => value),
     },

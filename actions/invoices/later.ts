@@ -1,7 +1,6 @@
 /**
- * Work on an invoice in the background: the caller gets the id of a workflow to ask after (docs/rules/invoices.md, "Invoices
- * computed later"). The work and its result are written in one transaction, so that it takes effect once however often it is tried
- * (actions/workflows/run.ts).
+ * Background work on an invoice: the caller gets the id of a workflow to poll (docs/rules/invoices.md, "Invoices computed later"). The work
+ * and its result are written in one transaction, so that repeated attempts take effect once (actions/workflows/run.ts).
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -15,7 +14,7 @@ import { computeWithin } from './compute-invoice.ts';
 
 export type InvoiceRunInput = { readonly invoice_id: string; readonly author: Author };
 
-/** `check` throws where it would fail anyway, so that whoever asks is told at once. */
+/** `check` throws if the work would fail anyway, so that the caller gets the error at once. */
 export function addInvoiceRun(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -39,7 +38,7 @@ export type RecomputedInvoice = Awaited<ReturnType<typeof computeWithin>>;
 type InvoiceRunResult = { readonly id: string; readonly version: number; readonly total: string };
 export type InvoiceRunContext = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
 
-/** Computes the invoice, and does with it what `finish` does in the same transaction. */
+/** Computes the invoice and runs `finish` in the same transaction. */
 export function tryInvoiceRun(
   stores: Stores,
   place: RunReference,

@@ -1,4 +1,4 @@
-/** An invoice and its subscription, held for the rest of the transaction. */
+/** An invoice and its subscription, locked for the rest of the transaction. */
 import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -9,7 +9,7 @@ export type LockedInvoice = { readonly invoice: InvoiceModel; readonly subscript
 
 type InvoiceToLock = { readonly invoice_id: string; readonly subscription_id: string | null };
 
-/** Of many: all their subscriptions, then all of them. Nothing else is held yet by whoever asks. */
+/** Locks all subscriptions, then all invoices. The caller holds no other lock yet. */
 export async function lockInvoices(
   transaction: Transaction,
   scope: Scope,
@@ -26,7 +26,7 @@ export async function lockInvoice(transaction: Transaction, scope: Scope, id: st
   return lockInvoiceAndSubscription(transaction, scope, { id, subscription_id });
 }
 
-/** The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order. */
+/** The subscription first, then the invoice: all writers of a subscription's invoices use this order. */
 export async function lockInvoiceAndSubscription(
   transaction: Transaction,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Sends an invoice to its customer with its PDF: each event that asks for it puts one job into the queue when it is dispatched
- * (docs/rules/documents.md, "By e-mail"). Environments with a clock of their own send nothing: what happens there has not happened.
+ * Mails an invoice with its PDF to the customer (docs/rules/documents.md, "By e-mail"). The dispatch of each event that requires a mail
+ * enqueues one job. Environments with a clock of their own send nothing, because their events are simulated.
  */
 import {
   composeInvoiceEmail,
@@ -21,7 +21,7 @@ import { loadInvoicePdf } from './invoice-pdf.ts';
 import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
 
 export const MAIL_TASK = 'mail-invoice';
-/** Over a day, the waits between them growing. */
+/** Attempts over more than a day, with growing delays. */
 const ATTEMPTS = 16;
 
 export type MailedEvent = Scope & {
@@ -32,7 +32,7 @@ export type MailedEvent = Scope & {
   readonly has_clock?: boolean;
 };
 
-/** In the transaction that dispatches the event, so that each is mailed once. */
+/** In the transaction that dispatches the event, so that each event is mailed once. */
 export async function mailLater(transaction: Transaction, event: MailedEvent): Promise<void> {
   const kind = findEmailKind(event.event_name as SystemEventName);
   if (kind === null || event.has_clock || (await isResent(transaction, event))) return;
@@ -46,7 +46,7 @@ export async function mailLater(transaction: Transaction, event: MailedEvent): P
   });
 }
 
-/** That it is final is told again to whoever listens, and was mailed; what asks for a letter is another event. */
+/** A repeated `invoice.finalized` was mailed before; another event requests a mail. */
 async function isResent(transaction: Transaction, event: MailedEvent): Promise<boolean> {
   const { event_name, entity_id, sequence } = event;
   if (event_name !== 'invoice.finalized') return false;
@@ -58,7 +58,7 @@ async function isResent(transaction: Transaction, event: MailedEvent): Promise<b
   return before !== undefined;
 }
 
-/** `none`: there is nothing to send, or nobody to send it to. */
+/** `none`: no mail is due, or the customer has no address. */
 export type MailOutcome = { readonly outcome: 'sent' | 'none' | 'refused'; readonly detail?: string };
 
 export type Mailing = {

@@ -1,4 +1,3 @@
-/** By what letters go out: the server that is configured, or nothing. */
 import { createSmtpMailer, type Mailer } from '../../integrations/mail/smtp.ts';
 
 export type { Mailer } from '../../integrations/mail/smtp.ts';

@@ -1,4 +1,4 @@
-/** The next numbers of invoices, by the setting of the environment (docs/rules/invoices.md, "Numbers"). */
+/** Takes the next invoice numbers in the format of the environment's setting (docs/rules/invoices.md, "Numbers"). */
 import { formatInvoiceNumber, toNumberToken } from '../../core/invoice/number.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SettingValue } from '../../core/setting/record.ts';
@@ -6,12 +6,12 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
-/** How many numbers are looked at together behind one that an invoice has already. */
+/** Numbers checked per query after a number that is already taken. */
 const AHEAD = 1_000n;
 
 /**
- * The transaction is the one that finalizes: their counter stays locked from here to the commit. One that an invoice of another format has
- * already is passed over: two counters may come to one text, and it is given.
+ * Called in the finalizing transaction: the counter stays locked from here to the commit. A number that an invoice of another format
+ * already has is skipped, because two counters may yield one text.
  */
 export async function takeNextNumbers(
   transaction: Transaction,
@@ -32,7 +32,7 @@ export async function takeNextNumbers(
   }
   return free;
 
-  /** To the last of those that are given one after the other. */
+  /** Advances the counter past the consecutive taken numbers. */
   async function passOver(last: bigint): Promise<void> {
     const next = Array.from({ length: Number(AHEAD) }, (_, index) => last + BigInt(index) + 1n);
     const given = await findTakenNumbers(transaction, scope, next.map(formatNumber));

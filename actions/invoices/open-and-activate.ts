@@ -1,7 +1,6 @@
 /**
- * Opens a subscription and says where it stands then: active, trialing, or waiting for its opening invoice to be paid
- * (docs/rules/subscriptions.md, "The opening"). One that starts later is opened when its start comes ("A start that lies
- * ahead").
+ * Opens a subscription and sets its state: active, trialing, or waiting for payment of its opening invoice (docs/rules/subscriptions.md,
+ * "The opening"). A subscription that starts later is opened at its start ("A start that lies ahead").
  */
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../core/subscription/payment-settings.ts';
@@ -15,10 +14,10 @@ import { openSubscription } from './draft-invoice.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
-/** On whose behalf: a request, which may be refused, or the clock alone. */
+/** Author of the change: a request, which may be refused, or the clock alone. */
 export type ChangeAuthor = SystemEventChange['by'];
 
-/** `transaction` holds the subscription's row. */
+/** `transaction` holds the lock on the subscription's row. */
 export async function openAndActivate(
   stores: Stores,
   transaction: Transaction,
@@ -26,19 +25,19 @@ export async function openAndActivate(
 ): Promise<OpenedSubscription> {
   if (subscription.opens_at) return { subscription, latest_invoice: null };
   await openSubscription(stores, transaction, subscription, by.now);
-  // The invoice of a trial's start is one of nothing, and paid.
+  // A trial opens with an invoice of 0, which counts as paid.
   if (subscription.subscription_status === 'trialing')
     return { subscription, latest_invoice: await findNewestInvoice(subscription, transaction) };
   return activateIfPaid(transaction, { subscription, by });
 }
 
-/** Active, or waiting for the invoice that was just made to be paid. */
+/** Sets the subscription active, or waiting for payment of the invoice just created. */
 export async function activateIfPaid(
   transaction: Transaction,
   { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
 ): Promise<OpenedSubscription> {
   const latest_invoice = await findNewestInvoice(subscription, transaction);
-  // Where it is charged the payment says it, after the commit (actions/payments/collect-opening.ts).
+  // If it is collected automatically, the payment sets the state after the commit (actions/payments/collect-opening.ts).
   const isCollected =
     latest_invoice && (await findPendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
   const isRefused = 'user_id' in by && !isCollected;

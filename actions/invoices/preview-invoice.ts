@@ -1,7 +1,6 @@
 /**
- * The next invoice of a subscription as it would be drafted from what is known now: the arrears so far and the advance
- * charges of the next period (docs/rules/invoices.md, "Preview and invoice agree"). The same gathering and the same plan as
- * the draft, without the writing; ids are empty.
+ * Previews the next invoice of a subscription: the arrears so far and the advance charges of the next period (docs/rules/invoices.md,
+ * "Preview and invoice agree"). It uses the gathering and the plan of the draft, without writing; ids are empty.
  */
 import { nextPeriod } from '../../core/billing/charges.ts';
 import { laterPeriods } from '../../core/billing/due.ts';
@@ -73,8 +72,8 @@ async function isChangingThen(database: Database, subscription: SubscriptionMode
 }
 
 /**
- * The usage that the preview would charge, after coupons, and how it is made of other usage than now. Where the next invoice is due and not made
- * yet, that of the periods which have begun behind it is with it: what was used is used, whenever the scheduler comes.
+ * Usage that the preview would charge, after coupons, and a function that recomputes it for other usage. If the next invoice is due but not
+ * made yet, usage of the periods begun after it is included. The result does not depend on the time of the scheduler's run.
  */
 export async function planCurrentCharge(
   stores: Stores,
@@ -83,7 +82,7 @@ export async function planCurrentCharge(
 ): Promise<ComputedAnswer<Decimal>> {
   const invoices = listComingInvoices(subscription, now);
   const [next] = invoices;
-  // When the next period begins is in no record.
+  // The start of the next period is in no record, so it is recorded as a dependency.
   currentRecorder()?.row({ ends: formatMs(invoices.at(-1)!.period.end) });
   const alone = (await isChangingThen(database, subscription, next))
     ? null
@@ -102,7 +101,7 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
   for (const { period, reference } of invoices) {
     const last = alone.at(-1);
     for (const key of last ? deriveInvoicedKeys(last) : []) invoiced.add(key);
-    // What they draw and use is known when they are planned.
+    // Draws and uses are known only after planning.
     const behind = last && { invoiced };
     const question = await gatherAlone(stores, database, { subscription, now, period, reference, behind });
     if (question === null) return null;
@@ -111,17 +110,20 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
   return alone;
 }
 
-/** Of who was begun years back, or could not be billed for long, so many: each costs a gathering, and the scheduler is about to come to them. */
+/**
+ * Limit for a subscription that began years ago or could not be billed for long. Each invoice costs a gathering, and the scheduler will
+ * process them soon.
+ */
 const MOST_TO_COME = 32;
 
-/** The next one, and those of the periods that have begun behind it: its opening, the end of its trial or that of its period waits to be done. */
+/** The next invoice, and those of the periods begun after it, if its opening, trial end or period end is not processed yet. */
 function listComingInvoices(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;
   if (status !== 'active' && status !== 'trialing') return [next];
   if (opens_at && toInstant(opens_at) > now.getTime()) return [next];
   const begun = laterPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
-  // What opens a period charges no usage of it: that is on the invoice behind it. What is used in a trial is free.
+  // An opening invoice contains no usage; the invoice after it does. Usage in a trial is free.
   const behind = opens_at ? [currentPeriodUntilEnd(subscription), ...begun] : begun;
   return [next, ...behind.slice(0, MOST_TO_COME).map(toCycleInvoice)];
 }
@@ -130,12 +132,12 @@ function toCycleInvoice(period: Period): NextInvoice {
   return { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
 }
 
-/** An invoice that is planned, of a subscription as it is then. */
+/** A planned invoice and the subscription in its state at that time. */
 type PlanPreviewInput = { readonly next: NextInvoice; readonly as: SubscriptionModel; readonly now: Date };
 
 /**
- * The next invoice, and those that come `behind` it. A plan change that is to be done at the end of the period is done first, as it will be, in a
- * transaction that is undone.
+ * Plans the next invoice and those after it. A plan change at the end of the period is executed first, in a transaction that is rolled
+ * back.
  */
 async function planInvoices(
   stores: Stores,
@@ -195,14 +197,14 @@ function buildEarlierInvoices(plans: readonly PreviewPlan[]): EarlierInvoices {
 type PreviewPlan = InvoicePlan<BillableItem>;
 type PreviewCredits = Pick<BillingTarget, 'before' | 'credits'>;
 
-/** What the change nets on an invoice of its own is said with that of the period: as if it were all on one. */
+/** Credits that the change settles on its own invoice are shown on the invoice of the period, as if both were one. */
 function toPreviewCredits({ invoice, lines }: SettledChangeLines): PreviewCredits {
   return { before: { invoice, line_items: [] }, credits: lines.filter(({ amount }) => amount.isNegative()) };
 }
 
 type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;
 
-/** The running period, cut where the subscription ends, unless the request names another. */
+/** The running period, cut at the subscription's end, unless the request names another. */
 function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): NextInvoice {
   const opening = openingInvoice(subscription);
   const expected = opening?.period ?? currentPeriod(subscription);
@@ -214,7 +216,7 @@ function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): 
   return opening ? { ...opening, period } : toCycleInvoice(period);
 }
 
-/** What has not begun to be paid for, a draft, a trial or what starts later, is opened with its advance charges. */
+/** A draft, a trial or a later start opens with an invoice of its advance charges. */
 function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
   const { subscription_status, trial_end, opens_at } = subscription;
   const isDraft = subscription_status === 'draft';

@@ -1,4 +1,4 @@
-/** Who sends an invoice, and by which clock its days are those of the calendar: for its document and its letter. */
+/** Sender and time zone of an invoice, for its document and its mail. */
 import type { Scope } from '../../core/scope.ts';
 import type { SettingValue } from '../../core/setting/record.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -7,7 +7,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** Days are those of whoever's periods are billed; of what was written by hand, those by which invoices are numbered. */
+/** Time zone of the subscription; for a manual invoice, the time zone of the invoice numbers. */
 export async function loadInvoiceTimezone(
   { subscription_id }: InvoiceModel,
   scope: Scope,
@@ -19,7 +19,7 @@ export async function loadInvoiceTimezone(
 
 export type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
-/** As the setting says, or else what the tenant says of itself. */
+/** From the setting, otherwise from the tenant's own details. */
 export async function loadSeller(
   { company }: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },

@@ -1,4 +1,4 @@
-/** Who used what is charged, as the document of an invoice says it where its settings name groups (docs/rules/documents.md). */
+/** Usage groups of the invoice document, if its settings name groups (docs/rules/documents.md). */
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import type { DocumentGroup } from '../../core/invoice-document/document.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -15,7 +15,7 @@ type PrintedGroupsInput = {
   readonly bounds?: QueryBounds | undefined;
 };
 
-/** By the id of the line. */
+/** By line id. */
 export async function loadPrintedGroups(
   stores: Stores,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Bills the period of a subscription's invoice again (docs/rules/invoices.md, "Billing again"): in the place of one that is void,
- * by a new draft; or a draft in its place, from the usage as it is now.
+ * Bills the period of a subscription's invoice again (docs/rules/invoices.md, "Billing again"): a new draft replaces a void invoice, or a
+ * draft is recomputed in place from current usage.
  */
 import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
@@ -23,7 +23,7 @@ import { voidLocked } from './void-invoice.ts';
 
 export type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
 
-/** One that is not void yet is voided first. */
+/** An invoice that is not void yet is voided first. */
 export async function recalculateInvoice(
   stores: Stores,
   scope: Scope,
@@ -50,7 +50,7 @@ export async function recalculateInvoice(
   });
 }
 
-/** What is charged for it by other rules, or by hand, cannot be derived from the period. */
+/** Manual charges and charges of other rules cannot be derived from the period. */
 function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel | null) {
   const { invoice_type, billing_reason, period_start, period_end, recalculated_invoice_id } = invoice;
   if (recalculated_invoice_id)
@@ -66,7 +66,7 @@ function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel 
   return { subscription, billed: { period, reference, reason: billing_reason, payer_id: invoice.customer_id } };
 }
 
-/** Somebody may have written an invoice of this period by hand meanwhile. */
+/** A manual invoice of this period may exist by now. */
 async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): Promise<void> {
   const { subscription_id, period_start, period_end, billing_reason } = voided;
   const [other] = await InvoiceModel.in(voided, transaction)
@@ -76,7 +76,7 @@ async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): P
   if (other) throw alreadyExists('the period of this invoice is billed by another one', { invoice_id: other.id });
 }
 
-/** A draft, computed from the usage as it is now and kept; also one that was edited. */
+/** Recomputes a draft in place from current usage, even if it was edited. */
 export async function recalculateDraft(
   stores: Stores,
   scope: Scope,
@@ -95,7 +95,7 @@ export async function recalculateDraft(
   });
 }
 
-/** What comes to nothing is skipped, and never final. */
+/** An invoice of 0 is skipped and never final. */
 async function finalizeIfRequested(
   stores: Stores,
   transaction: Transaction,

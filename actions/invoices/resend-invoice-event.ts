@@ -1,4 +1,4 @@
-/** Tells once more what has become of an invoice, or that it is to be sent, for whoever missed it (docs/rules/webhooks.md). */
+/** Emits an event of an invoice again, or requests its mail, for receivers that missed it (docs/rules/webhooks.md). */
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -10,7 +10,7 @@ import type { Stores } from '../../storage/stores.ts';
 import { loadWithLines } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
 
-/** What can be told again, and of which invoices it is true. */
+/** Events that can be emitted again, with the condition on the invoice. */
 const RESENDABLE_EVENTS: Partial<Record<SystemEventName, (invoice: Invoice) => boolean>> = {
   'invoice.finalized': ({ finalized_at }) => Boolean(finalized_at),
   'invoice.update.payment': ({ finalized_at }) => Boolean(finalized_at),
@@ -20,7 +20,7 @@ const RESENDABLE_EVENTS: Partial<Record<SystemEventName, (invoice: Invoice) => b
 
 type ResendEventInput = { readonly id: string; readonly event_name: string; readonly author: Author };
 
-/** Answers the name under which it is told. */
+/** Returns the name of the emitted event. */
 export async function resendInvoiceEvent(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

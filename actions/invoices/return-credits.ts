@@ -1,6 +1,6 @@
 /**
- * Prepaid credits that lines of an invoice give back, beyond what its charges use of them, return to the lots that paid those charges, when the
- * invoice becomes final (docs/rules/invoices.md, "What is given back").
+ * Returns prepaid credits to the lots that paid the credited charges, when the invoice becomes final (docs/rules/invoices.md, "What is
+ * given back"). Only the amount beyond the credits that the invoice's own charges use is returned.
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
@@ -13,7 +13,7 @@ import { returnPrepaid } from '../wallets/return-credits.ts';
 
 type ReturnCreditsInput = { readonly line_items: readonly InvoiceLineItem[]; readonly author: Author };
 
-/** In the transaction that makes it final: once for an invoice. */
+/** Once per invoice, in the transaction that makes it final. */
 export async function returnCredits(
   transaction: Transaction,
   invoice: Invoice,
@@ -36,7 +36,7 @@ export async function returnCredits(
   await returnPrepaid(transaction, { invoice, charged }, giving);
 }
 
-/** The invoices on which credits had paid what these lines give back: first those of the lines that they name, then the newest. */
+/** Invoices whose charges, paid by credits, these lines credit: first those of the named lines, then the newest. */
 async function listCharged(
   database: Database,
   invoice: Invoice,

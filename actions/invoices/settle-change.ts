@@ -1,8 +1,8 @@
 /**
- * Settles what a change credits and charges: one invoice of all its lines (docs/rules/proration.md, "One netted invoice").
- * What is to be paid is final at once, because no event can change it. What comes to nothing or less is skipped as every such
- * invoice is, and keeps the lines, by which later changes know what was billed and given back; what is less than nothing lowers
- * what the subscription still owes, and goes to the prepaid wallet of who is invoiced as far as it was paid.
+ * Settles the credits and charges of a change on one invoice with all its lines (docs/rules/proration.md, "One netted invoice"). An amount
+ * to pay is final at once, because no event can change it. An amount of 0 or less is skipped like any such invoice; its lines remain as a
+ * record for later changes. A negative amount lowers the open debt of the subscription, and the paid part goes to the prepaid wallet of the
+ * invoiced customer.
  */
 
 import { computeNetTotal, type InvoiceTerms } from '../../core/billing/line-adjustments.ts';
@@ -28,27 +28,27 @@ import { returnCredits } from './return-credits.ts';
 
 export type Settlement = {
   readonly subscription: SubscriptionModel;
-  /** The customer who was charged: of one that is invoiced with a parent, who is invoiced for the parent. */
+  /** The charged customer; for a grouped subscription, the payer of its parent. */
   readonly payer_id: string;
   /** At least one. */
   readonly lines: readonly PlannedLine<BillableItem>[];
-  /** A change that comes again is settled once: what it did to the lines makes the key. */
+  /** Derived from the changes of the lines, so that a repeated change is settled once. */
   readonly key: string;
-  /** What becomes of what is charged: what is given back goes with what it was billed with. */
+  /** Terms for charges; a credit uses the terms of its original charge. */
   readonly terms: SettlementTerms;
-  /** That of the credit notes; an ORDER_CHANGE when absent. */
+  /** Reason of the credit notes; default ORDER_CHANGE. */
   readonly reason?: LeftOver['reason'];
   readonly author: Author;
 };
 
 export type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
-  /** What prepaid credits would pay, for a preview: what is done says it when it becomes final. */
+  /** Preview only: payable prepaid credits. An executed change applies them at finalization. */
   readonly previewed?: Pick<InvoiceTerms, 'prepaid'>;
 };
 
 /**
- * The coupons that work in the running period, or in the one that begins with the change, and the rates of now. `begins`: lines that
- * are not written yet.
+ * Coupons of the running period, or of the period that begins with the change, and the current tax rates. `begins`: lines that are not
+ * written yet.
  */
 export async function loadChargeTerms(
   database: Database,
@@ -76,7 +76,6 @@ export type SettledChange = { invoice: InvoiceWithLines } & GivenCredit;
 
 const NOTHING_GIVEN: GivenCredit = { credit_notes: [], wallet_transaction: null };
 
-/** Who pays for a subscription. */
 export async function loadPayer(subscription: SubscriptionModel, database: Database): Promise<string> {
   const { subscription_type, parent_subscription_id } = subscription;
   const isGrouped = subscription_type === 'grouped_invoicing' && parent_subscription_id;
@@ -86,7 +85,7 @@ export async function loadPayer(subscription: SubscriptionModel, database: Datab
   return deriveAddressee(charged);
 }
 
-/** The same invoice without ids, as it would be; `unmade` line items have none either. */
+/** The settlement's invoice without ids; `unmade` line items have empty ids, too. */
 export function previewSettlement(
   settlement: Settlement,
   unmade: ReadonlySet<string | null | undefined>,
@@ -99,7 +98,7 @@ export function previewSettlement(
   return { ...record, idempotency_key: null, line_items };
 }
 
-/** `transaction` holds the subscription's row. */
+/** `transaction` holds the lock on the subscription's row. */
 export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<SettledChange> {
   const { subscription, author } = settlement;
   const id = newId('invoice', author.now.getTime());
@@ -141,7 +140,7 @@ function planSettlementInvoice({ subscription, payer_id, lines, key, terms, auth
   const record: Invoice = {
     ...invoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
     customer_id: payer_id,
-    // What credits pay is invoiced, too.
+    // An amount paid by credits is invoiced, too.
     invoice_status: plan.total.gt(0) || plan.total_prepaid_credits_applied.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: toChangeKey(subscription.id, key),
   };

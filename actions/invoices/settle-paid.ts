@@ -1,6 +1,7 @@
 /**
- * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, credits that were bought
- * with it come, and a subscription that waits for it becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
+ * Effects of a lower remaining amount of an invoice: its other open payments are voided. If nothing remains, purchased credits are granted
+ * and an incomplete subscription becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the
+ * invoice").
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
@@ -16,7 +17,7 @@ import { emit, type SystemEventChange } from '../system-events/emit.ts';
 import { completePurchase } from '../wallets/pending-credits.ts';
 import type { LockedInvoice } from './lock-invoice.ts';
 
-/** Whatever has brought down what remains of the invoice: a payment, or a credit note. */
+/** Called after any decrease of the remaining amount, by a payment or a credit note. */
 export async function completeIfPaid(
   stores: Stores,
   transaction: Transaction,
@@ -28,7 +29,7 @@ export async function completeIfPaid(
   await activateAwaiting(stores, transaction, { invoice, subscription, by });
 }
 
-/** Nobody has to pay the invoice any more: it is paid, or void. */
+/** Called when the invoice needs no payment any more: it is paid or void. */
 export async function activateAwaiting(
   stores: Stores,
   transaction: Transaction,
@@ -46,7 +47,7 @@ export async function activateAwaiting(
   await propagateToChildren(stores, transaction, { parent: activated, by });
 }
 
-/** An invoice that was computed again may have come to nothing: then nothing has to be paid for it. */
+/** A recomputed invoice may be 0 and then needs no payment. */
 export async function activateIfNothingDue(
   stores: Stores,
   transaction: Transaction,
@@ -61,7 +62,7 @@ export async function activateIfNothingDue(
     await completeIfPaid(stores, transaction, { invoice, subscription, by });
 }
 
-/** Of these reasons are the invoices that a subscription waits for when it is incomplete; and of any, where its collection has failed. */
+/** Invoices of these reasons keep an incomplete subscription waiting; so does any invoice whose collection failed. */
 const WAITED_FOR: readonly BillingReason[] = [
   'SUBSCRIPTION_CREATE',
   'SUBSCRIPTION_TRIAL_END',
@@ -70,7 +71,7 @@ const WAITED_FOR: readonly BillingReason[] = [
   'THRESHOLD_BILLING',
 ];
 
-/** One of those is settled, and none of them is unpaid any more. */
+/** True if this invoice is one of those, and no other one of them is unpaid. */
 async function isAwaited(
   transaction: Transaction,
   { invoice, subscription }: { invoice: InvoiceModel; subscription: SubscriptionModel },
@@ -84,7 +85,7 @@ async function isAwaited(
   return isOne(invoice) && !unpaid.some(isOne);
 }
 
-/** Those that could not be collected, however they were paid afterwards. */
+/** Invoices whose automatic collection failed, even if they were paid otherwise later. */
 async function failedCollections(invoices: readonly InvoiceModel[], transaction: Transaction): Promise<Set<string>> {
   const [first] = invoices;
   const failed = await PaymentModel.in(first!, transaction)

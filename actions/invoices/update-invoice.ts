@@ -1,6 +1,6 @@
 /**
- * What may change on an invoice by hand: dates shown, the document's address, metadata
- * (docs/rules/invoices.md, "Changes by hand"), and its payment status, where no payment says it. Amounts never change here.
+ * Manual changes of an invoice: shown dates, the document's address, metadata (docs/rules/invoices.md, "Changes by hand"), and its payment
+ * status if no payment determines it. Amounts never change here.
  */
 
 import { Decimal } from '../../core/decimal.ts';
@@ -60,7 +60,7 @@ export async function updateInvoicePayment(
   });
 }
 
-/** What payments say was paid is not said otherwise by hand. */
+/** A payment status that payments determine is not changed manually. */
 async function checkNoPayments(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const [payment] = await PaymentModel.in(invoice, transaction)
     .where({ destination_id: invoice.id, status: 'published' })

@@ -1,4 +1,4 @@
-/** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
+/** Voids an invoice: it retains its number and its lines, and no longer bills its period (docs/rules/invoices.md, "Voiding"). */
 
 import { filterPartialCharges } from '../../core/billing/partial-charges.ts';
 import { splitRefundable } from '../../core/credit-note/creditable.ts';
@@ -40,7 +40,7 @@ export async function voidInvoice(
     const locked = await lockInvoice(transaction, scope, id);
     await checkNothingCorrected(locked.invoice, transaction);
     const voided = await voidLocked(stores, transaction, { ...locked, metadata, author });
-    // What was final may be what it waits for; whoever bills it again asks for the money again.
+    // An incomplete subscription may wait for the voided invoice; rebilling requests the payment again.
     if (locked.invoice.invoice_status === 'FINALIZED')
       await activateAwaiting(stores, transaction, { ...locked, invoice: voided, by: author });
     return voided;
@@ -49,7 +49,7 @@ export async function voidInvoice(
 
 type VoidLockedInput = LockedInvoice & Omit<VoidInvoiceInput, 'id'>;
 
-/** The subscription is held, too: a change reads what was billed under its lock. */
+/** The subscription is locked, too: a change reads the billed amounts under its lock. */
 export async function voidLocked(
   stores: Stores,
   transaction: Transaction,
@@ -91,7 +91,7 @@ export async function voidLocked(
   return voided;
 }
 
-/** What was charged of a period less what this invoice had charged of it before the period was over. */
+/** Lines of other invoices whose charge was reduced by the partial charges of this invoice. */
 async function gatherOffsetLines(
   invoice: InvoiceModel,
   subscription: SubscriptionModel,
@@ -106,7 +106,7 @@ async function gatherOffsetLines(
   );
 }
 
-/** A draft is computed anew; what is final says a difference to what would be void. */
+/** A draft is recomputed; a final invoice contains the difference to the void one. */
 function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
   const closed = lessened.find(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (closed)
@@ -115,7 +115,7 @@ function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
     });
 }
 
-/** A credit that this invoice gave has lowered a debt or lies in a wallet: without the invoice the customer would have it twice. */
+/** A credit of this invoice has lowered a debt or is in a wallet: without the invoice the customer would have it twice. */
 async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
   if (invoice.invoice_status === 'FINALIZED' && (isReturned || computeRest(invoice).gt(0)))
@@ -129,8 +129,8 @@ async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transacti
 }
 
 /**
- * What later invoices gave back of its usage is not given back again. Where it is billed again at once it is: that charges what was given
- * back once more (`saidSince` of actions/billing/gather-billing.ts).
+ * Usage of this invoice that later invoices have credited must not be credited again. An immediate rebilling is allowed: it charges the
+ * credited amount again (`listLaterCorrections` in actions/billing/gather-billing.ts).
  */
 async function checkNothingCorrected(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   if (invoice.invoice_status === 'DRAFT') return;
@@ -153,7 +153,7 @@ async function listLineIds(invoice: InvoiceModel, transaction: Transaction): Pro
 
 type CreditVoidedInput = { readonly changesWithin: readonly InvoiceModel[]; readonly author: Author };
 
-/** Gives back payments and used prepaid credits, less the amounts that came back before; an invoice is given back once. */
+/** Returns payments and used prepaid credits, less earlier refunds; an invoice is refunded once. */
 async function creditVoided(
   transaction: Transaction,
   invoice: InvoiceModel,
@@ -161,7 +161,7 @@ async function creditVoided(
 ): Promise<void> {
   const { id, invoice_number } = invoice;
   const { prepaid, rest } = splitRefundable(invoice);
-  // The lots have what the changes that are void with it returned to them.
+  // The changes voided with the invoice have already returned credits to the lots.
   const returned = sumDecimals(
     changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()),
   );

@@ -1,6 +1,6 @@
 /**
- * Writes that drafts are final: number, due date, what remains to be paid; tells of it, and plans the collection. What does not hang on
- * the invoice is done once for all of them, and the database writes some while the next are made ready.
+ * Writes finalized drafts: number, due date and remaining amount; emits their events and plans the collection. Work that does not depend on
+ * an invoice is done once for all. The database writes one part while the next is prepared.
  */
 import { dueDate } from '../../core/billing/due.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -17,12 +17,12 @@ import type { Transaction } from '../../storage/stores.ts';
 import { planCollections } from '../payments/plan-collection.ts';
 import { emitAll } from '../system-events/emit.ts';
 
-/** A draft whose row this transaction holds, with its lines. */
+/** A draft with its lines; this transaction holds the lock on its row. */
 export type ReadyDraft = {
   readonly invoice: InvoiceModel;
   readonly line_items: readonly InvoiceLineItem[];
   readonly subscription: SubscriptionModel | null;
-  /** What of it is written when it becomes final, and not before. */
+  /** Fields written only at finalization. */
   readonly changes?: Partial<InvoiceModel>;
 };
 
@@ -31,7 +31,7 @@ type NumberedDraft = ReadyDraft & { readonly invoice_number: string };
 type WriteFinalInput = { readonly due_date_days: number; readonly now: Date };
 type CustomersById = ReadonlyMap<string, CustomerModel>;
 
-/** So many are written while the next are made ready. */
+/** Invoices written while the next ones are prepared. */
 const PART = 50;
 
 export async function writeFinal(
@@ -45,7 +45,7 @@ export async function writeFinal(
   );
   const write = (part: readonly NumberedDraft[]) => writePart(transaction, scope, { part, customers, ...how });
   const finalized = (await mapPipelined(transaction, parts, write)).flat();
-  // Charged after the commit: no provider is asked inside of a transaction.
+  // Charged after the commit: no provider is called inside a transaction.
   const all = finalized.map((invoice, index) => ({ invoice, subscription: numbered[index]!.subscription }));
   await planCollections(transaction, scope, { all, now: how.now });
   return finalized;
@@ -95,15 +95,15 @@ function toPaymentFields(invoice: InvoiceModel, changes: Partial<InvoiceModel> =
 }
 
 /**
- * An invoice without a period counts from the day it becomes final, and so does that of a change, which is asked for when it is made
- * and not when the period ends that it is about (docs/rules/invoices.md, "Due date").
+ * The due date of an invoice without a period counts from its finalization. So does that of a change, which is due when it is made and not
+ * at the end of its period (docs/rules/invoices.md, "Due date").
  */
 function billedUntil(invoice: InvoiceModel, now: Date): number {
   if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
   return invoice.period_end ? toInstant(invoice.period_end) : now.getTime();
 }
 
-/** By their ids; every invoice has one. */
+/** By customer id; every invoice has one. */
 async function loadCustomers(
   transaction: Transaction,
   scope: Scope,

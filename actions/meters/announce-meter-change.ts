@@ -1,6 +1,6 @@
 /**
- * The single place where a new or changed meter is told to whoever counts events, inside the transaction that changes it:
- * the version to count by, and the control message that the relay appends to every partition of the log (the barrier).
+ * Announces a new or changed meter to the event counters, in the transaction of the change: the version to count by, and the control
+ * message that the relay appends to every partition of the log (the barrier). No other code does this.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';

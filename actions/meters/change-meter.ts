@@ -1,4 +1,4 @@
-/** Changes of a meter: its filters are replaced, or it is archived and matches no event any more. The rest is immutable. */
+/** Replaces the filters of a meter or archives it, after which it matches no events. Its other fields are immutable. */
 
 import { invalid, notAllowed } from '../../core/error.ts';
 import { checkFilters, type Filter } from '../../core/meter/record.ts';
@@ -29,7 +29,7 @@ export async function changeMeterFilters(
   });
 }
 
-/** Archiving what is archived changes nothing. */
+/** Archiving an archived meter changes nothing. */
 export async function archiveMeter(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * A meter by which something is charged stays: archived, it matches no event any more, and what comes in from then on would
- * cost nothing (docs/rules/records.md, "Archiving"). Who adds a price holds the meter, so none comes in meanwhile.
+ * A meter that charges something cannot be archived: it would match no more events, and later usage would be free
+ * (docs/rules/records.md, "Archiving"). A new price locks the meter, so none is added meanwhile.
  */
 import { notAllowed } from '../../core/error.ts';
 import type { Meter } from '../../core/meter/record.ts';
@@ -42,7 +42,7 @@ function formatCount(ids: readonly string[], noun: string): string {
   return `${ids.length} ${noun}${ids.length === 1 ? '' : 's'} (${named}${ids.length > 3 ? ', …' : ''})`;
 }
 
-/** Those of subscriptions charge by their lines alone, and outlive them; a cost sheet that is deleted keeps its own. */
+/** Prices of subscriptions charge through their lines only and outlive them; prices of a deleted cost sheet remain. Both are excluded. */
 async function listPrices(scope: Scope, meter_id: string, { now, database }: MeterChargesQuery): Promise<string[]> {
   const sheets = CostsheetModel.in(scope, database).select('id').where('status', 'published');
   const prices = await PriceModel.current(scope, now, database)

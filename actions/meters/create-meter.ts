@@ -1,4 +1,4 @@
-/** A new meter: checked by its own rules, stored, and then told to whoever counts events. */
+/** Creates a meter: checks it, stores it and announces it to the event counters. */
 import { checkMeter, type MeterInput } from '../../core/meter/record.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
 import { checkCost } from '../../core/metering/meter-cost.ts';
@@ -17,7 +17,7 @@ export async function createMeter(
   return stores.postgres.transaction((transaction) => addMeter(transaction, scope, given));
 }
 
-/** The same inside a transaction that does more: a feature made together with its meter. */
+/** Creates a meter within a larger transaction, such as that of a feature with its meter. */
 export async function addMeter(
   transaction: Database,
   scope: Scope,

@@ -1,6 +1,6 @@
 /**
- * Tries to collect an invoice now: its automatic collection goes on at once, or one is made (docs/rules/payments.md, "Tried by hand").
- * A request that has made an invoice final asks for the same, so that it can answer what came of it.
+ * Collects an invoice now: retries its automatic collection at once, or creates one (docs/rules/payments.md, "Tried by hand"). A request
+ * that finalized an invoice uses it too, so that its answer contains the outcome.
  */
 import { notAllowed } from '../../core/error.ts';
 import { checkPayable } from '../../core/payment/request.ts';
@@ -26,7 +26,7 @@ export async function attemptInvoice(
     const pending = await findPendingCollection(transaction, invoice);
     if (pending) return pending;
     const covered = await loadCoveredByCredits(transaction, invoice, by.now);
-    // Whoever asks for it has what there is, also of a part.
+    // A requested attempt charges any amount that is available, also a part of the invoice.
     const charge = await loadCollection(transaction, invoice, { subscription, covered, inPart: true });
     if (charge.collection === null)
       throw notAllowed(`there is nothing to charge: ${charge.obstacle.message}`, charge.obstacle.details);
@@ -35,7 +35,7 @@ export async function attemptInvoice(
   return processPayment(stores, scope, { id: payment.id, by });
 }
 
-/** What was planned with the invoice is tried at once; null where nothing was. */
+/** Tries the planned collection of the invoice at once; null if none is planned. */
 export async function collectNow(
   stores: Stores,
   scope: Scope,
@@ -45,7 +45,7 @@ export async function collectNow(
   return pending ? resumePayment(stores, scope, { id: pending.id, by }) : null;
 }
 
-/** The same where a request that has died may have tried it: what came of that, and no second try. */
+/** Continues after a request that crashed: tries an untried collection, or returns the outcome of the first try without a second one. */
 export async function ensureCollected(
   stores: Stores,
   scope: Scope,

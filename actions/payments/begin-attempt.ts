@@ -1,6 +1,6 @@
 /**
- * Takes the next try of a payment: from here until it is concluded nobody else charges the invoice, or voids it. What was received
- * elsewhere is booked at once; what a provider has to be asked for is asked outside of this transaction.
+ * Begins the next attempt of a payment. Until the attempt ends, no other payment charges the invoice and nobody voids it. Money received
+ * elsewhere is booked at once; a payment provider is called outside this transaction.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError, notAllowed } from '../../core/error.ts';
@@ -23,15 +23,15 @@ import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice
 import { type Collection, loadCollection, loadUsableGateway } from './find-payment-method.ts';
 import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
-/** Whether a provider is to be asked now. */
+/** `asks`: the caller has to call the provider now. */
 export type StartedAttempt = {
   readonly payment: PaymentModel;
   readonly asks: boolean;
-  /** Why it has failed before anybody was asked. */
+  /** Error with which the attempt failed before any provider was called. */
   readonly obstacle?: FarthingError;
 };
 
-/** `isAsked`: somebody asks for it, and is refused what cannot be; the clock leaves it. */
+/** `isRequested`: a caller requests the attempt and gets the error; the scheduler leaves an impossible payment alone. */
 export async function beginAttempt(
   stores: Stores,
   scope: Scope,
@@ -80,7 +80,7 @@ export async function beginAttempt(
   });
 }
 
-/** The clock may go by a list of before: another has made this try since, and the next one has its own time. */
+/** The scheduler's list may be old: another process may have made this attempt, and the next one has its own time. */
 function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
   return next_attempt_at !== null && next_attempt_at !== undefined && toInstant(next_attempt_at) <= now.getTime();
 }
@@ -88,7 +88,7 @@ function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
 function findObstacle({ invoice, payment }: LockedPayment): FarthingError | null {
   try {
     checkPayable(invoice);
-    // What is collected automatically is what remains, however much that is by now.
+    // An automatic collection charges the remaining amount, whatever it is by now.
     if (!payment.is_automatic) checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
     return null;
   } catch (error) {
@@ -97,7 +97,7 @@ function findObstacle({ invoice, payment }: LockedPayment): FarthingError | null
   }
 }
 
-/** No provider is asked that is not there, or that moves no money where money is meant; and no wallet that cannot pay so much. */
+/** Fails if the provider is not usable, if a sandbox would stand in for real money, or if the wallet cannot pay the amount. */
 async function findPaymentObstacle(
   transaction: Transaction,
   { payment, invoice }: LockedPayment,
@@ -122,7 +122,7 @@ async function catchRejection(attempt: () => Promise<unknown>): Promise<Farthing
   }
 }
 
-/** Another is about to pay the invoice: it waits; else it can never be made. */
+/** Delays the payment if another payment is about to pay the invoice; otherwise fails it. */
 async function deferPayment(
   stores: Stores,
   transaction: Transaction,
@@ -134,7 +134,7 @@ async function deferPayment(
   return PaymentModel.change(current.payment, { next_attempt_at }, { by, database: transaction });
 }
 
-/** Its request is answered that it cannot be made: nobody makes it later. */
+/** Fails the payment: its request got an error, so the payment must not be made later. */
 function rejectPayment(
   stores: Stores,
   transaction: Transaction,
@@ -143,7 +143,7 @@ function rejectPayment(
   return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
 }
 
-/** The key is written down before the provider hears of it. */
+/** The key is stored before the provider is called. */
 async function openPaymentPage(
   transaction: Transaction,
   { payment }: LockedPayment,
@@ -158,7 +158,7 @@ async function openPaymentPage(
 
 type CollectionAttempt = LockedPayment & { collection: Collection | null; by: PaymentChangeAuthor };
 
-/** `transaction` holds the wallet, which was found to be able to pay. */
+/** `transaction` has locked the wallet, which can pay the amount. */
 async function payWithCredits(
   stores: Stores,
   transaction: Transaction,
@@ -208,7 +208,7 @@ async function claimPayment(
   return claimed;
 }
 
-/** The customer may have another card since, or credits. Whoever asks for it has what there is, also of a part. */
+/** The customer may have another payment method or more credits by now. A requested attempt also charges a part of the invoice. */
 async function computeCollection(
   transaction: Transaction,
   { invoice, subscription }: LockedPayment,
@@ -219,7 +219,7 @@ async function computeCollection(
   return (await loadCollection(transaction, invoice, { subscription, covered, ...inPart })).collection;
 }
 
-/** By that, and what remains by now: a part may have been paid. */
+/** Target and amount of this attempt. The remaining amount may be smaller now, because a part may have been paid. */
 function toCurrentCollection({ payment, invoice, collection }: Omit<CollectionAttempt, 'by'>) {
   const amount = new Decimal(invoice.amount_remaining).toFixed();
   return collection ?? { payment_gateway: payment.payment_gateway, amount };

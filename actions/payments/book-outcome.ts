@@ -1,4 +1,4 @@
-/** What came of a payment is booked on it and on its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
+/** Books the outcome of a payment on the payment and its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
 
 import { Decimal } from '../../core/decimal.ts';
 import { applyDecline, applyReceipt } from '../../core/invoice/payment-status.ts';
@@ -19,7 +19,6 @@ import { storePaymentMethod } from './payment-methods.ts';
 import { addCollection, findPendingCollection, planCollection } from './plan-collection.ts';
 import { refundOverpayment } from './refund-payment.ts';
 
-/** The money is there. */
 export async function bookReceipt(
   stores: Stores,
   transaction: Transaction,
@@ -48,7 +47,7 @@ export async function bookReceipt(
   const needed = computeAppliedAmount(record, invoice);
   if (needed.isZero()) await endProcessing(stores, transaction, { payment, invoice, subscription, by });
   else {
-    // A charge that has ended is on its way no more.
+    // A charge that has ended is no longer in progress.
     const begun =
       payment.payment_status === 'PROCESSING' ? { ...invoice, payment_status: 'PENDING' as const } : invoice;
     const paid = applyReceipt(begun, needed.toFixed(), by.now);
@@ -59,7 +58,7 @@ export async function bookReceipt(
   return overpaid.isZero() ? record : refundOverpayment(transaction, { payment: record, overpaid: overpaid, by });
 }
 
-/** Nobody pays the invoice any more: that is said, unless it is paid by now. */
+/** Ends the invoice's status PROCESSING if the payment was in progress. */
 async function endProcessing(
   stores: Stores,
   transaction: Transaction,
@@ -72,7 +71,7 @@ async function endProcessing(
 
 type BookedPayment = { readonly payment: PaymentModel; readonly by: PaymentChangeAuthor };
 
-/** What was left to a postpaid wallet, which may hold less by now. */
+/** Collects the rest of the invoice, which was planned for a postpaid wallet; the wallet may hold less by now. */
 async function collectRemainder(stores: Stores, transaction: Transaction, booked: BookedPayment): Promise<void> {
   if (await payRemainder(stores, transaction, booked)) return;
   const { invoice, subscription } = await lockInvoice(transaction, booked.payment, booked.payment.destination_id);
@@ -81,7 +80,7 @@ async function collectRemainder(stores: Stores, transaction: Transaction, booked
     await planCollection(transaction, { invoice, subscription, now: booked.by.now });
 }
 
-/** Whether a postpaid wallet has paid something of it; its payment goes on with what is left. */
+/** Returns whether a postpaid wallet paid a part. The booking of that payment collects the rest. */
 async function payRemainder(
   stores: Stores,
   transaction: Transaction,
@@ -105,7 +104,7 @@ type PaymentReceipt = LockedPayment & {
   at?: string | undefined;
 };
 
-/** A try has ended without money. What collects an invoice is tried again, as long as the setting says so. */
+/** Books an attempt that brought no money. An automatic collection is retried as often as `payment_config` allows. */
 export async function bookDecline(
   stores: Stores,
   transaction: Transaction,
@@ -136,7 +135,7 @@ export async function bookDecline(
   return after(await writeDecline(stores, transaction, { ...current, changes, by }));
 }
 
-/** What is collected; but whoever creates a subscription with `error_if_incomplete` is told at once that it was refused. */
+/** Automatic collections are retried, except the first one of a subscription created with `error_if_incomplete`: its request is refused. */
 function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
   const isRefused =
     invoice.billing_reason === 'SUBSCRIPTION_CREATE' &&
@@ -146,12 +145,12 @@ function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
   return payment.is_automatic && !isRefused;
 }
 
-/** What had taken its time, or was not answered, was told as a subscription that is incomplete: it is tried as any other. */
+/** A first attempt that took long or had no answer was answered as an incomplete subscription, so it is retried as usual. */
 function isFirstAnswer({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
   return attempt_count <= 1 && !gateway_payment_id && !error_message;
 }
 
-/** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */
+/** Fails the payment for good. If the setting `after_last_try` requires it, the subscription is changed next. */
 export async function failPayment(
   stores: Stores,
   transaction: Transaction,

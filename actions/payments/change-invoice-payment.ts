@@ -1,4 +1,4 @@
-/** What was paid of an invoice is written: what a payment says of it, or somebody by hand. */
+/** Writes the paid amount of an invoice, after a payment or a manual update. */
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

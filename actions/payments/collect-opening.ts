@@ -1,6 +1,6 @@
 /**
- * The invoice that opened a subscription is charged at once, after the commit that made it, so that whoever asked is told what came
- * of it (docs/rules/payments.md, "Openings").
+ * Charges the opening invoice of a subscription at once, after the commit that created it, so that the response contains the outcome
+ * (docs/rules/payments.md, "Openings").
  */
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -22,7 +22,7 @@ import { withdrawCharge } from './process-payment.ts';
 
 type CollectOpeningInput = { readonly opened: OpenedSubscription; readonly author: Author };
 
-/** As it is after that; itself where nothing is charged. */
+/** Returns the subscription after the charge; unchanged if nothing was charged. */
 export async function collectOpening(
   stores: Stores,
   scope: Scope,
@@ -32,7 +32,7 @@ export async function collectOpening(
   return payment ? reloadOpened(stores, scope, opened) : opened;
 }
 
-/** The same of a request that creates it: where it said so, it is refused with what it has made undone. */
+/** Charges a created subscription. With `error_if_incomplete`, a failure undoes the creation and is the error of the request. */
 export async function collectCreation(
   stores: Stores,
   scope: Scope,
@@ -54,7 +54,7 @@ export async function collectCreation(
   });
 }
 
-/** Whoever wants no subscription that is incomplete waits for no customer: a charge that one has to confirm is taken back. */
+/** With `error_if_incomplete` the request does not wait for the customer: a charge that needs confirmation is withdrawn. */
 async function withdrawUnconfirmed(
   stores: Stores,
   payment: PaymentModel,
@@ -69,7 +69,7 @@ async function withdrawUnconfirmed(
 
 type ResumeOpeningInput = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
 
-/** Whoever created it has died before it was charged, or before that was told. */
+/** Continues a creation whose request crashed before the charge, or before its answer. */
 export async function resumeCreation(
   stores: Stores,
   scope: Scope,
@@ -118,7 +118,7 @@ async function reloadOpened(
   };
 }
 
-/** It stays told that there was one: cancelled, with an invoice that is void, and with its coupons given back. */
+/** The subscription remains as a cancelled record; its invoice is void and its coupons are released. */
 async function undoCreation(
   stores: Stores,
   scope: Scope,

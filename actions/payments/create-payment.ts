@@ -1,6 +1,6 @@
 /**
- * Makes a payment of an invoice and, unless it is to wait, processes it: what was received elsewhere is booked, what is charged is
- * charged (docs/rules/payments.md, "Making a payment"). One key is one payment, which the database decides.
+ * Creates a payment for an invoice and processes it unless the request disables that: received money is booked, and a charge is made
+ * (docs/rules/payments.md, "Making a payment"). One key is one payment; a unique index enforces it.
  */
 import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { deriveFirstStatus, OPEN } from '../../core/payment/moves.ts';
@@ -31,7 +31,7 @@ export async function createPayment(
   const { known } = await findPaymentKey(stores.postgres, scope, { request, author });
   if (known) return resumeCreation(stores, checkSamePayment(known, request), { request, author });
   const made = await addPayment(stores, scope, { request, author, method }).catch(async (error: unknown) => {
-    // Another was quicker, and may have paid the invoice.
+    // A concurrent request may have created the payment and paid the invoice.
     if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
     const { known: first } = await findPaymentKey(stores.postgres, scope, { request, author });
     if (first) return { first };
@@ -41,7 +41,7 @@ export async function createPayment(
   return request.process_payment ? processPayment(stores, scope, { id: made.id, by: author, isNew: true }) : made;
 }
 
-/** Whoever made it may have died before it was processed: a request that comes again does what the first one was to do. */
+/** Continues a request that crashed before the payment was processed. */
 async function resumeCreation(
   stores: Stores,
   payment: PaymentModel,
@@ -59,14 +59,14 @@ async function addPayment(
 ): Promise<PaymentModel | { first: PaymentModel }> {
   return retryTransaction(stores, async (transaction) => {
     const lockedInvoice = await lockInvoice(transaction, scope, request.destination_id);
-    // Where the minute of the clock has changed between two that are equal, their keys do not meet.
+    // Two equal requests in different clock minutes have different keys, so the earlier one is searched under the invoice's lock.
     const { key, known } = await findPaymentKey(transaction, scope, { request, author });
     if (known) return { first: known };
     checkPayable(lockedInvoice.invoice);
     checkAmount({ ...request, method }, lockedInvoice.invoice);
     const chargeTarget = await resolveCharge(transaction, lockedInvoice, { request, method, now: author.now });
     const payment_status = deriveFirstStatus(method, request.process_payment);
-    // Whoever dies before it is processed leaves it to the clock; what is not to be processed waits for whoever asks.
+    // An unprocessed payment is left to the scheduler after a crash; without `process_payment` it waits for a request.
     const record = {
       ...chargeTarget,
       ...createdBy(author),
@@ -118,7 +118,7 @@ async function resolveCharge(
 
 type PaymentKey = { readonly key: string; readonly known: PaymentModel | undefined };
 
-/** The key of the request, and the payment that has it; of a request that states none also one of less than a minute ago. */
+/** Returns the key and the payment that has it. A request without a key also matches an equal one of less than a minute ago. */
 async function findPaymentKey(
   database: Database,
   scope: Scope,
@@ -134,7 +134,7 @@ async function findPaymentKey(
   return findOpenKey(database, scope, `payment-${derived.key}`);
 }
 
-/** What has failed is tried anew by whoever asks again without a key of their own. */
+/** A repeated request without a key of its own retries a failed payment under a new key. */
 async function findOpenKey(database: Database, scope: Scope, first: string): Promise<PaymentKey> {
   let key = first;
   for (;;) {
@@ -157,7 +157,7 @@ function checkSamePayment(payment: PaymentModel, request: CreatePayment): Paymen
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
-/** Those that say another thing of their own are not equal. */
+/** Requests with different metadata are not equal. */
 function listKeyParts(request: CreatePayment): unknown[] {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
   const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -1,4 +1,4 @@
-/** What the clock does with payments: each that is to be tried, or asked after, side by side and outside of transactions. */
+/** Processes due payments: attempts and status checks, concurrently and outside transactions. */
 import type { Scope } from '../../core/scope.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listDuePayments } from '../../storage/due-payments.ts';
@@ -19,7 +19,7 @@ export async function processDuePayments(
   const act = async ({ id, ...scope }: DueRecord) => {
     try {
       await resumePayment(stores, scope, { id, by: { now } });
-      // What is still due then is left for the next run, or the provider would be asked without end.
+      // A payment that is still due is left for the next run, so the provider is not called in a loop.
       const isDone = !(await isStillDue(stores, scope, { id, now }));
       if (isDone) report.processed += 1;
       return isDone;

@@ -1,4 +1,4 @@
-/** Tells of each invoice, once, that its due date has passed without its money (docs/rules/payments.md, "Overdue"). */
+/** Emits one event for each invoice that is unpaid after its due date (docs/rules/payments.md, "Overdue"). */
 import type { Scope } from '../../core/scope.ts';
 import { type DueEnvironments, type DueRecord } from '../../storage/due-billing.ts';
 import { listOverdueInvoices, markOverduePublished } from '../../storage/due-payments.ts';
@@ -33,7 +33,7 @@ export async function emitOverdue(
   return report;
 }
 
-/** Of one environment, in one transaction. Those who were told of here: one may have been paid meanwhile, or told of by another. */
+/** Handles one environment in one transaction. Returns the emitted ids; an invoice paid or emitted meanwhile is skipped. */
 function emitScopeOverdue(stores: Stores, due: readonly DueRecord[], now: Date): Promise<Set<string>> {
   const { tenant_id, environment_id }: Scope = due[0]!;
   const scope = { tenant_id, environment_id };

@@ -1,5 +1,5 @@
 /**
- * Ends subscriptions whose invoices have waited for their money longer than the setting of the environment allows
+ * Ends subscriptions whose invoices have been unpaid longer than the environment's setting allows
  * (docs/rules/payments.md, "After the grace period").
  */
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';

@@ -1,4 +1,4 @@
-/** What a payment is charged to, and by whom (docs/rules/payments.md, "What is charged"). */
+/** Finds the payment method and the gateway of a payment (docs/rules/payments.md, "What is charged"). */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import { canBePaidInPart, computeCollection } from '../../core/payment/collection.ts';
@@ -16,17 +16,17 @@ import type { CoveredByCredits } from '../wallets/pay-with-credits.ts';
 
 export type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 
-/** What is collected says how: a card, or a bank account. */
+/** A collection also needs the type: a card or a bank account. */
 type CollectionTarget = ChargeTarget & Pick<PaymentMethodModel, 'payment_method_type'>;
 
 type PaymentMethodQuery = {
   readonly customer_id: string;
-  /** As it was stated: one that is kept of the customer, or what the provider calls it. */
+  /** Id of a stored payment method or the provider's id of it. */
   readonly requested: string | null;
   readonly gateway: PaymentGateway | null;
 };
 
-/** The one that is stated, or the default one of the customer; refused by the field where there is none. */
+/** Returns the requested payment method or the customer's default one; the error names the field. */
 export async function findPaymentMethod(
   database: Database,
   scope: Scope,
@@ -46,7 +46,7 @@ async function buildChargeTarget(
   return { payment_method_id, payment_gateway: await loadUsableGateway(database, scope, gateway) };
 }
 
-/** That which is stated, or the default of the setting. */
+/** Returns the requested gateway or the setting's default. */
 export async function loadUsableGateway(
   database: Database,
   scope: Scope,
@@ -74,8 +74,8 @@ async function findStoredMethod(
 }
 
 /**
- * By which an invoice of the subscription is collected: its own, else that of who is invoiced; or why there is none. What was
- * usable once may be none any more: nothing is collected by the sandbox where money is meant.
+ * Returns the payment method that collects the subscription's invoices: its own or the invoiced customer's, or the obstacle. A gateway that
+ * was usable may no longer be: the sandbox does not collect real money.
  */
 async function findCollectionMethod(
   database: Database,
@@ -87,7 +87,7 @@ async function findCollectionMethod(
   try {
     const storedMethod = await findStoredMethod(database, scope, query);
     const way = await buildChargeTarget(storedMethod, query, { database, scope });
-    // What only the provider knows is taken for a card.
+    // A method that only the provider knows counts as a card.
     return { way: { ...way, payment_method_type: storedMethod?.payment_method_type ?? 'CARD' } };
   } catch (error) {
     if (error instanceof FarthingError && error.http_status_code < 500) return { way: null, obstacle: error };
@@ -95,17 +95,17 @@ async function findCollectionMethod(
   }
 }
 
-/** How an invoice is collected: what is charged, or taken from a postpaid wallet, and how much of it. */
+/** Collection of an invoice: the charged payment method or postpaid wallet, and the amount. */
 export type Collection = Pick<PaymentModel, 'payment_gateway' | 'payment_method_id' | 'payment_method_type' | 'amount'>;
 
 type CollectionQuery = {
   readonly subscription: (CollectedSubscription & Pick<Subscription, 'payment_behavior'>) | null;
-  /** What a postpaid wallet can pay of it. */
+  /** Amount that a postpaid wallet can pay. */
   readonly covered: CoveredByCredits | null;
   readonly inPart?: boolean;
 };
 
-/** What is collected of an invoice now; or why nothing is. */
+/** Returns the collection of an invoice as of now, or the obstacle. */
 export async function loadCollection(
   database: Database,
   invoice: InvoiceModel,

@@ -1,6 +1,6 @@
 /**
- * The rows of a payment in the one order (hold-in-order.ts): the subscription; the customer, where a way to pay may be kept of it; the
- * invoice; the payment.
+ * Locks the rows of a payment in the fixed order (lock-in-order.ts): the subscription; the customer, if a payment method may be stored for
+ * it; the invoice; the payment.
  */
 import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -1,4 +1,4 @@
-/** The ways to pay that are kept of a customer: one of them, at most, is the default (docs/rules/payments.md, "What is charged"). */
+/** Stores the payment methods of a customer; at most one is the default (docs/rules/payments.md, "What is charged"). */
 import { notFound } from '../../core/error.ts';
 import type { PaymentGateway, PaymentMethodType, SavePaymentMethod } from '../../core/payment/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -31,7 +31,7 @@ export type PaymentMethodInput = {
   readonly author: Author;
 };
 
-/** One that is kept already is changed. The lock on the customer puts whoever does so at one time in a row. */
+/** Updates a method that is stored already. The customer's row lock serializes concurrent requests. */
 export async function storePaymentMethod(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,

@@ -1,6 +1,6 @@
 /**
- * An invoice that becomes final is collected where its subscription says so and there is something to charge: a payment is made in
- * the same transaction, and tried after its commit (docs/rules/payments.md, "Collected by itself").
+ * Plans the collection of a finalized invoice if its subscription requires it and there is something to charge. The payment is created in
+ * the finalizing transaction and tried after its commit (docs/rules/payments.md, "Collected by itself").
  */
 
 import { SYSTEM_USER } from '../../core/audit/record.ts';
@@ -21,7 +21,7 @@ import { type Collection, loadCollection } from './find-payment-method.ts';
 
 type CollectedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
 
-/** Of several that become final together, in one environment. Most have nothing to be charged to: who has is asked once for all. */
+/** Plans the invoices that one transaction finalizes in one environment. One query finds the payers that can be charged; most cannot. */
 export async function planCollections(
   transaction: Transaction,
   scope: Scope,
@@ -37,7 +37,7 @@ export async function planCollections(
 }
 
 function shouldCollect({ invoice, subscription }: CollectedInvoice): boolean {
-  // A wallet that buys credits by itself buys no others until they are paid.
+  // A wallet with automatic top-up buys no further credits until the last ones are paid.
   const isTopUp = invoice.billing_reason === 'WALLET_AUTO_TOPUP';
   const isByItself = subscription?.collection_method === 'charge_automatically' || isTopUp;
   return isByItself && new Decimal(invoice.amount_remaining).gt(0);
@@ -52,7 +52,7 @@ export async function planCollection(
   return collection && addCollection(transaction, { invoice, collection, now });
 }
 
-/** What collects it, and waits to be tried. */
+/** Returns the automatic payment of the invoice that waits for its attempt. */
 export async function findPendingCollection(
   database: Database,
   invoice: Pick<InvoiceModel, 'id' | 'tenant_id' | 'environment_id'>,

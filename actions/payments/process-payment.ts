@@ -1,6 +1,6 @@
 /**
- * Does what is next of a payment: takes a try, asks the provider outside of any transaction, and books what came of it. Whoever dies
- * in between leaves a payment that is asked after: under the same key, so that nothing is charged twice
+ * Makes the next step of a payment: begins an attempt, calls the provider outside any transaction, and books the outcome. After a crash in
+ * between, the outcome is requested from the provider under the same key, so that nothing is charged twice
  * (docs/rules/payments.md, "Never twice").
  */
 import { Decimal } from '../../core/decimal.ts';
@@ -23,8 +23,8 @@ import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-p
 import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
- * Somebody asks for it: what cannot be processed is refused. Of a payment that is new (`isNew`) another request with its key may
- * have taken the first try already.
+ * Processes a payment on request and throws if it cannot be processed. `isNew`: another request with the payment's key may have made the
+ * first attempt already.
  */
 export async function processPayment(
   stores: Stores,
@@ -36,7 +36,7 @@ export async function processPayment(
   return asks ? queryAndBook(stores, payment, { by, isFirst: true }) : payment;
 }
 
-/** The clock has come to it: whatever is left to do of it. */
+/** Makes the due step of a payment for the scheduler. */
 export async function resumePayment(
   stores: Stores,
   scope: Scope,
@@ -66,7 +66,7 @@ function hasRefund({ refunded_amount }: PaymentModel): boolean {
   return new Decimal(refunded_amount).gt(0);
 }
 
-/** Nobody waits for an answer: what cannot be processed is left, or has failed. */
+/** Begins an attempt without a waiting request: a payment that cannot be processed is left alone or fails. */
 async function startAttempt(
   stores: Stores,
   scope: Scope,
@@ -76,7 +76,7 @@ async function startAttempt(
   return begun.asks ? queryAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
-/** What the provider says by now, of one that it has told us something about, or that somebody looks after. */
+/** Books the provider's current state of a payment, after a notification or a request. */
 export async function refreshPayment(
   stores: Stores,
   payment: PaymentModel,
@@ -85,7 +85,7 @@ export async function refreshPayment(
   return queryAndBook(stores, payment, { by, isFirst: false });
 }
 
-/** Its customer shall not confirm it any more. Where that has happened already, or the provider cannot be reached, it says so. */
+/** Cancels a charge at the provider, so that the customer cannot confirm it. The answer may show an earlier charge or no connection. */
 export async function withdrawCharge(
   stores: Stores,
   payment: PaymentModel,
@@ -106,7 +106,7 @@ async function queryAndBook(
 
 type ProviderAnswer = PaymentOutcome | { readonly outcome: 'unknown'; readonly error: string };
 
-/** What cannot be reached may have charged, or not. */
+/** An unreachable provider may or may not have charged. */
 async function queryProvider(
   stores: Stores,
   payment: PaymentModel,
@@ -135,7 +135,7 @@ function chargeProvider(
   return provider.charge(payment, { key, amount, currency, payment_method_id, now });
 }
 
-/** On what is there by then: another may have booked it already, and a page may be paid that was to be closed. */
+/** Books on the current record: another process may have booked the answer, and a page may have been paid before it was closed. */
 async function bookAnswer(
   stores: Stores,
   { id, gateway_tracking_id, ...scope }: PaymentModel,
@@ -156,7 +156,7 @@ async function bookAnswer(
     : booked;
 }
 
-/** What is over, and brings no money to its invoice any more. */
+/** Payments in these statuses bring no more money to their invoice. */
 const CLOSED_STATUSES: readonly PaymentModel['payment_status'][] = ['VOIDED', 'FAILED'];
 
 async function bookOpenPayment(
@@ -202,7 +202,7 @@ async function deferPayment(
   return record;
 }
 
-/** It was paid although it was over: the money goes back where it came from. A page that was opened meanwhile is closed. */
+/** A payment that succeeded after it was closed is refunded in full. A page that was opened meanwhile is closed. */
 async function bookLatePayment(
   transaction: Transaction,
   { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderAnswer; by: PaymentChangeAuthor },
@@ -216,19 +216,19 @@ async function bookLatePayment(
   return refundOverpayment(transaction, { payment: known, overpaid: new Decimal(known.amount), by });
 }
 
-/** Closed at its provider; what was paid there before goes back. A page that is about to be opened is looked for later. */
+/** Closes the page at its provider and books an earlier payment for its refund. A page that is just being opened is checked again later. */
 async function closePage(stores: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
   const answer = await closeCharge(stores, payment, by);
   if (answer?.outcome === 'succeeded') return bookAnswer(stores, payment, { outcome: answer, by });
   const isOver = answer === null ? isLongVoid(payment, by) : answer.outcome === 'failed';
   const next_attempt_at = isOver ? null : computeProviderRecheckAt(by.now).toISOString();
-  // Known by its name, so that a notice of it finds it.
+  // The provider's id is stored, so that a notification finds the payment.
   const gateway_payment_id =
     (answer && 'gateway_payment_id' in answer && answer.gateway_payment_id) || payment.gateway_payment_id;
   return updateNextAttempt(stores, payment, { next_attempt_at, gateway_payment_id: gateway_payment_id ?? null, by });
 }
 
-/** Whoever was about to open its page has given up by now. */
+/** After an hour no process is still about to open the page. */
 function isLongVoid({ voided_at }: PaymentModel, { now }: PaymentChangeAuthor): boolean {
   return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
 }

@@ -1,4 +1,4 @@
-/** The table of payment providers: one file to add in integrations/payments, one line to list it. */
+/** Table of payment providers. A new one needs a file in integrations/payments and a line here. */
 import { invalid } from '../../core/error.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
 import type { PaymentProvider } from '../../integrations/payments/provider.ts';

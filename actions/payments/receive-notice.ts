@@ -1,7 +1,6 @@
 /**
- * A provider tells that something has become of a payment. Once its signature is checked it is only a reason to ask: what is booked
- * is what the provider says then, so that a notice that comes twice, or out of order, changes nothing
- * (docs/rules/payments.md, "Told by the provider").
+ * Receives a provider's notification about a payment. After the signature check it only triggers a query: the provider's current state is
+ * booked, so repeated or reordered notifications change nothing (docs/rules/payments.md, "Told by the provider").
  */
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
@@ -23,12 +22,12 @@ export async function receiveNotice(
     gateway_payment_id,
     payment_gateway: gateway,
   });
-  // It is told again by the provider, and by then the answer to our question may be written down.
+  // The provider sends the notification again, and by then the payment may have its provider id.
   if (!payment) throw notFound('payment', gateway_payment_id);
   return refreshPayment(stores, payment, { now: await now() });
 }
 
-/** What the customer, or the bank, does at the sandbox: there nobody else can. */
+/** Performs the customer's or the bank's action in the sandbox, where nobody else can. */
 export async function actInSandbox(
   stores: Stores,
   scope: Scope,

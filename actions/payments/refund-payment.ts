@@ -1,7 +1,6 @@
 /**
- * Gives back what was paid, by the provider that took it or by hand. What is to be given back is written down first, under the lock
- * on the payment, so that it never comes to more than was paid; then the provider is asked, and what it says is booked
- * (docs/rules/payments.md, "Refunds").
+ * Refunds a payment, through its provider or manually. The refund is recorded first, under the payment's lock, so that refunds never exceed
+ * the payment. The provider is called afterwards, and its answer is booked (docs/rules/payments.md, "Refunds").
  */
 import { computeRefundablePayment } from '../../core/credit-note/creditable.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -72,14 +71,14 @@ export async function refundPayment(
   return after;
 }
 
-/** A key that comes again means what it meant. */
+/** A repeated key must have the same amount. */
 function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): PaymentRefundModel {
   if (amount === null || new Decimal(amount).eq(known.amount)) return known;
   const about = { field: 'amount', id: known.id, amount: known.amount };
   throw alreadyExists('the idempotency_key is that of a refund of another amount', about);
 }
 
-/** `transaction` holds the payment. */
+/** `transaction` has locked the payment. */
 function addRefund(
   transaction: Transaction,
   payment: PaymentModel,
@@ -90,7 +89,7 @@ function addRefund(
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
-    // What no provider gives back is given back by being written down: nothing is left to do of it.
+    // Without a provider the record is the refund, so it is complete at once.
     refund_status: isOfProvider(payment) ? 'pending' : 'succeeded',
   };
   return PaymentRefundModel.add(payment, record, { database: transaction });
@@ -101,8 +100,8 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
 }
 
 /**
- * What a credit note, a void, a change or a correction has given back is not given back again. Of an invoice whose credits have come no
- * more than was paid too much.
+ * Amounts that a credit note, a void, a change or a correction returned are not refunded again. For an invoice whose credits have arrived
+ * only the overpaid amount is refundable.
  */
 async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
@@ -126,7 +125,7 @@ function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request:
   return amount.toFixed();
 }
 
-/** What is still to be given back of it: its provider is asked, under the key of the refund. */
+/** Sends the pending refunds to the provider, each under its id as the key. */
 export async function processRefunds(
   stores: Stores,
   payment: PaymentModel,
@@ -138,7 +137,7 @@ export async function processRefunds(
   return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
 }
 
-/** Under the lock on the payment nothing is written down to be given back, so none is forgotten. */
+/** No refund is added while the payment is locked, so none is missed. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
@@ -147,7 +146,7 @@ function endRefunds({ postgres }: Stores, payment: PaymentModel, by: PaymentChan
   });
 }
 
-/** On the payment as it is by then: refunds of it may be made side by side. */
+/** Updates the current record, because refunds of a payment may run concurrently. */
 export function updateNextAttempt(
   { postgres }: Stores,
   payment: PaymentModel,
@@ -181,7 +180,7 @@ async function processRefund(stores: Stores, { payment, refund, by }: RefundAtte
   });
 }
 
-/** Null where the provider could not be reached: it is asked again. */
+/** Null if the provider could not be reached; it is called again later. */
 async function requestRefund(stores: Stores, { payment, refund, by }: RefundAttempt): Promise<RefundOutcome | null> {
   const { payment_gateway, gateway_payment_id } = payment;
   if (!payment_gateway || !gateway_payment_id) return { outcome: 'succeeded', gateway_refund_id: '' };
@@ -199,7 +198,7 @@ async function requestRefund(stores: Stores, { payment, refund, by }: RefundAtte
   }
 }
 
-/** Of which the invoice has seen nothing: what it did not need, or what was paid when the payment was over. One for a payment. */
+/** Key prefix of a refund that the invoice does not show: an overpaid amount, or money for a closed payment. At most one per payment. */
 const OVERPAYMENT = 'surplus';
 
 export async function refundOverpayment(
@@ -217,7 +216,7 @@ function isOverpaymentRefund({ payment_id, idempotency_key }: PaymentRefundModel
   return idempotency_key === `${OVERPAYMENT}/${payment_id}`;
 }
 
-/** Booked before the provider is asked, so that nobody else gives the same money back meanwhile. */
+/** Booked before the provider is called, so that no other request refunds the same money meanwhile. */
 async function bookRefund(
   transaction: Transaction,
   { payment, invoice, amount, by }: LockedPayment & { amount: string; by: PaymentChangeAuthor },
@@ -229,7 +228,7 @@ async function bookRefund(
   return record;
 }
 
-/** On the payment alone. What never was a receipt stays what it is. */
+/** Updates the payment alone. A payment that was never received keeps its status. */
 async function updateRefunded(
   transaction: Transaction,
   { payment, amount, by }: { payment: PaymentModel; amount: string; by: PaymentChangeAuthor },
@@ -253,7 +252,7 @@ async function updateRefunded(
   return record;
 }
 
-/** A refund that was not made is taken back by its negative; a surplus that the provider keeps with us is paid, and too much. */
+/** A failed refund is reversed by its negative amount; an overpaid amount that could not be refunded is booked as a receipt. */
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,

@@ -1,6 +1,6 @@
 /**
- * When an invoice could not be collected and is not tried again, the setting says what becomes of its subscription
- * (docs/rules/payments.md, "After the last try"). The payment says that this is still to be done, until it is.
+ * After the last failed collection of an invoice, a setting decides about its subscription (docs/rules/payments.md, "After the last try").
+ * The payment's `next_attempt_at` is set until this is done.
  */
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -33,7 +33,7 @@ export async function handleRetriesExhausted(
   if (after_last_try === 'cancel') await cancelUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
   return retryTransaction(stores, async (transaction) => {
     const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
-    // Another has done it.
+    // Another process has done it.
     if (!isPending(payment)) return payment;
     if (subscription && isUnpaid(invoice))
       await markIncomplete(stores, transaction, { subscription, after_last_try, by });
@@ -45,15 +45,16 @@ function isPending({ payment_status, next_attempt_at }: PaymentModel): boolean {
   return payment_status === 'FAILED' && next_attempt_at !== null;
 }
 
-/** Also while a charge is on its way it is not known whether it stays so. */
+/** While a charge is in progress, the invoice may still be paid. */
 function isUnpaid({ invoice_status, payment_status, amount_remaining }: InvoiceModel): boolean {
   const isOpen = invoice_status === 'FINALIZED' && payment_status !== 'PROCESSING';
   return isOpen && new Decimal(amount_remaining).gt(0);
 }
 
 /**
- * Ended at once, with what it owes until now on its last invoice: unless the invoice was paid meanwhile, or it has ended. Whether it was.
- * `isDue`: whoever found it looks again at what it was found by, with the subscription and the invoice held.
+ * Cancels the subscription at once and puts the usage until now on its last invoice. Does nothing if the invoice was paid or the
+ * subscription has ended. Returns whether it was cancelled. `isDue` repeats the caller's condition under the locks of subscription and
+ * invoice.
  */
 export async function cancelUnpaid(
   stores: Stores,

@@ -1,6 +1,6 @@
 /**
- * What may be said of a payment by hand: before it is settled, what it is; and that it succeeded, failed or was a mistake, where no
- * provider decides that (docs/rules/payments.md, "Said by hand").
+ * Updates a payment manually: its fields before it is final, and its status SUCCEEDED, FAILED or VOIDED if no provider decides it
+ * (docs/rules/payments.md, "Said by hand").
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
@@ -67,7 +67,7 @@ async function writeFields(
   return record;
 }
 
-/** Each try charges what remains by then to what is the way to pay by then: what is said of those would be forgotten. */
+/** A retry charges the remaining amount to the current payment method, so it would overwrite these fields. */
 function checkPreservedByRetries(payment: PaymentModel, changes: Partial<PaymentModel>): void {
   const isSame = (one: 'amount' | 'payment_gateway' | 'payment_method_id') =>
     one === 'amount' ? new Decimal(changes.amount!).eq(payment.amount) : changes[one] === payment[one];
@@ -122,7 +122,7 @@ async function writeStatus(
   });
 }
 
-/** An instant goes with its status, and nothing has happened that is yet to come. */
+/** An instant requires its status and is not in the future. */
 function checkInstants(request: UpdatePayment, { now }: Author): void {
   const goWith = { succeeded_at: 'SUCCEEDED', failed_at: 'FAILED', voided_at: 'VOIDED' } as const;
   for (const [field, status] of Object.entries(goWith)) {
@@ -133,7 +133,7 @@ function checkInstants(request: UpdatePayment, { now }: Author): void {
   }
 }
 
-/** What was recorded by mistake has never paid anything; what a provider has taken is given back by a refund. */
+/** Voids a payment that was recorded by mistake. Money that a provider took is returned by a refund instead. */
 async function voidPayment(
   stores: Stores,
   transaction: Transaction,
@@ -164,13 +164,13 @@ async function voidPayment(
   return record;
 }
 
-/** What has bought credits that have come stays paid: they would be there for nothing. */
+/** A payment whose credits have arrived cannot be voided: the credits would be free. */
 async function checkKeepsPurchase(transaction: Transaction, { payment, invoice }: LockedPayment): Promise<void> {
   const most = await loadRefundLimit(transaction, invoice);
   if (most?.lt(payment.amount)) throw notAllowed('the credits that it has bought are in a wallet: the payment stays');
 }
 
-/** What brought money in, or is about to, stays. */
+/** A payment that brought money or may still bring some is not archived. */
 export async function archivePayment(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

@@ -1,4 +1,7 @@
-/** What waits to pay an invoice of which nothing remains, or that is void, pays nothing; nor does a page that asks for more than remains (docs/rules/payments.md, "What becomes of the invoice"). */
+/**
+ * Voids open payments of an invoice that needs no more money, and pages that ask for more than remains
+ * (docs/rules/payments.md, "What becomes of the invoice").
+ */
 import { Decimal } from '../../core/decimal.ts';
 import { OPEN } from '../../core/payment/moves.ts';
 import { hasPage } from '../../core/payment/receipt.ts';
@@ -7,7 +10,7 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { emit, type SystemEventChange } from '../system-events/emit.ts';
 
-/** `transaction` holds the invoice. */
+/** `transaction` has locked the invoice. */
 export async function voidOpenPayments(
   transaction: Transaction,
   { invoice, by }: { invoice: InvoiceModel; by: SystemEventChange['by'] },
@@ -19,7 +22,7 @@ export async function voidOpenPayments(
     .forUpdate();
   const now = by.now.toISOString();
   for (const payment of open.filter((one) => isNeedless(one, invoice))) {
-    // Closed at its provider outside of this transaction.
+    // The page is closed at its provider outside this transaction.
     const next_attempt_at = hasPage(payment) ? now : null;
     const changes = { payment_status: 'VOIDED' as const, voided_at: now, next_attempt_at, payment_url: null };
     const record = await PaymentModel.change(payment, changes, { by, database: transaction });

@@ -1,4 +1,4 @@
-/** How often a tenant may do something that costs money, per hour of the clock and in this process. */
+/** Limits a tenant's calls that cost money, per clock hour and process. */
 const HOUR_MS = 3_600_000;
 
 export class HourlyLimit {
@@ -10,7 +10,7 @@ export class HourlyLimit {
     this.#max = max;
   }
 
-  /** Whether it may do so once more. */
+  /** Counts one more call and returns true, unless the limit is reached. */
   tryAcquire(tenant_id: string, now: Date): boolean {
     const hour = Math.floor(now.getTime() / HOUR_MS);
     if (hour !== this.#hour) this.#taken = new Map();

@@ -1,7 +1,6 @@
 /**
- * A description of prices as bodies of requests (docs/rules/parsing.md): by a language model where one is configured, by rules
- * where there is none, where it does not answer in time or nothing usable, and where the tenant has used up what it may ask.
- * Nothing is saved.
+ * Converts a description of prices to request bodies (docs/rules/parsing.md). A language model is used if one is configured. Rules are used
+ * if there is none, if it gives no usable answer in time, or if the tenant has reached its limit. Nothing is saved.
  */
 import { FarthingError, notAllowed } from '../../core/error.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
@@ -11,7 +10,7 @@ import type { ParsedPricing, ParseMethod } from '../../core/pricing-parse/record
 import { type ChatEndpoint, requestJson } from '../../integrations/chat-completions.ts';
 import type { HourlyLimit } from './hourly-limit.ts';
 
-/** Null where none is configured. */
+/** Null if no language model is configured. */
 export type LanguageModel = { readonly endpoint: ChatEndpoint; readonly limit: HourlyLimit } | null;
 
 export type ParseRequest = {

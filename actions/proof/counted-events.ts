@@ -1,4 +1,4 @@
-/** The events that a usage line counted, one after the other, with what the line took of each. */
+/** Reads the events that usage lines counted, with the contribution of each event to each line. */
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution } from '../../core/metering/contribution.ts';
 import { matches } from '../../core/metering/match.ts';
@@ -9,7 +9,7 @@ import type { Stores } from '../../storage/stores.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { LineCounting } from './gather.ts';
 
-/** What each line took of an event, in the order of the lines; null where nothing. */
+/** Contributions of an event in the order of the lines; null if a line did not count it. */
 export type CountedEvent = { readonly event: MarkedEvent; readonly taken: readonly (Contribution | null)[] };
 
 export type ProofWindow = { readonly start_us: Microseconds; readonly end_us: Microseconds };
@@ -22,7 +22,7 @@ export function compileCountedMeter({ definition }: LineCounting): CompiledMeter
   return compileMeter(definition);
 }
 
-/** Of lines that count of the same events, at least one; those of which none takes anything are passed over. */
+/** For at least one line that reads the same events. Events without a contribution are skipped. */
 export async function* readCountedEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,
@@ -57,7 +57,7 @@ function measureEvent(meter: CompiledMeter, event: MarkedEvent): Contribution | 
   return contribution.unusable === undefined ? contribution : null;
 }
 
-/** Whether an event lies in the times in which its customer is counted. */
+/** Whether an event lies in the intervals in which its customer is counted. */
 function buildTimeFilter({ counted }: LineCounting): (event: MarkedEvent) => boolean {
   const clipped = new Map<string, readonly ProofWindow[]>();
   for (const { external_customer_id, times } of counted.customers)

@@ -1,7 +1,7 @@
 /**
- * Gathers what the proof of an invoice is made of: the invoice, its lines, and of each usage line whose events were counted, by
- * which definition, and until where. A line that an earlier version computed does not say whose: it is then asked for as
- * billing would today, and count and quantity tell whether that is right (seal-lines.ts).
+ * Gathers the inputs of an invoice proof: the invoice, its lines and, for each usage line, the customers, the definition and the marks of
+ * its count. A line of an earlier version does not name its customers: they are then determined as billing does today, and the comparison
+ * of count and quantity (seal-lines.ts) verifies them.
  */
 import { notAllowed } from '../../core/error.ts';
 import type { CountedScope } from '../../core/invoice/computed-from.ts';
@@ -21,10 +21,10 @@ import { buildCountedCustomers } from '../billing/measure-usage.ts';
 import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 import { findLevelTime, type LevelTime } from './level-digest.ts';
 
-/** What a usage line counted; lines with the same `key` counted the same events. */
+/** Counting of a usage line; lines with the same `key` counted the same events. */
 export type LineCounting = {
   readonly key: string;
-  /** Which events are read for it; several meters may count of the same. */
+  /** Identifies the events to read; several meters may count the same ones. */
   readonly source: string;
   readonly counted: CountedLine;
   readonly definition: MeterDefinition;
@@ -40,7 +40,7 @@ export type ProvableInvoice = {
   }[];
 };
 
-/** Of an invoice whose lines do not change by themselves any more. */
+/** For an invoice whose lines no longer change automatically. */
 export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<ProvableInvoice> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   if (invoice.invoice_status === 'DRAFT')
@@ -85,7 +85,7 @@ async function loadCounting(
   return { key: JSON.stringify([counted, level]), source, counted, definition, level };
 }
 
-/** Behind the offset at which a partition met the end of the meter nothing is counted. */
+/** Events after the offset at which a partition met the end of the meter are not counted. */
 function computeMarks(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
   const marks = Object.entries(high_water).map(([partition, offset]) => {
     const end = stop.get(Number(partition));

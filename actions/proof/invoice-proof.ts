@@ -1,4 +1,4 @@
-/** The proof of an invoice, and that one event is counted by it (docs/proof.md). */
+/** Builds the proof of an invoice, and the proof that it counts one event (docs/proof.md). */
 import { notFound } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { minorUnits } from '../../core/money.ts';
@@ -23,7 +23,7 @@ export type ProofQuery = {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Seals what is not sealed yet. */
+/** Seals lines that are not sealed yet. */
 export async function buildInvoiceProof(stores: Stores, scope: Scope, query: ProofQuery): Promise<InvoiceProof> {
   const provable = await gatherProvable(stores.postgres, scope, query.invoice_id);
   const sealed = await sealLines(stores, scope, provable, query);
@@ -48,7 +48,7 @@ async function loadCoupons({ postgres }: Stores, invoice: Invoice): Promise<Invo
   }));
 }
 
-/** What a rate says does not change once it has taxed something. */
+/** A tax rate does not change after it has taxed something. */
 async function loadTaxes({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
   const where = { entity_type: 'invoice', status: 'published' };
   const query = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
@@ -84,7 +84,7 @@ function whyNotCounted({ computed_from }: InvoiceLineItemModel): string | null {
   return computed_from?.meter_id ? 'the definition of the meter by which it was counted is not kept' : null;
 }
 
-/** The paths of one event in the trees of the lines that count it; each takes as long as the line's events take to be read. */
+/** Paths of one event in the trees of the lines that count it. Each takes as long as reading the line's events. */
 export async function buildEventProof(
   stores: Stores,
   scope: Scope,

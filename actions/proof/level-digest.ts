@@ -11,10 +11,10 @@ import type { CountedLine } from '../../core/proof/record.ts';
 import { type Microseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 
-/** The time of a line in which a level is integrated, in a whole period of this length. */
+/** Interval of a line in which a level is integrated, and the length of the whole period. */
 export type LevelTime = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly whole_us: number };
 
-/** Null of a line that is charged otherwise. */
+/** Null for a line that is not charged by an integral. */
 export function findLevelTime({ computed_from, period_start }: InvoiceLineItemModel): LevelTime | null {
   const { chain, window_end } = computed_from ?? {};
   if (chain?.rule !== 'integral' || !period_start || !window_end) return null;
@@ -25,7 +25,7 @@ export function findLevelTime({ computed_from, period_start }: InvoiceLineItemMo
   };
 }
 
-/** Levels until the begin of the time, and until its end. */
+/** Levels until the beginning of the interval, and until its end. */
 type LevelBuckets = { readonly before: UsageBucket; readonly until: UsageBucket };
 
 export class LevelDigest {
@@ -52,7 +52,7 @@ export class LevelDigest {
     if (timestamp_us < this.#time.start_us) this.#aggregation.add(levels.before, contribution);
   }
 
-  /** Once: whoever leaves takes the level away. */
+  /** Callable once: the departure of a customer removes its level. */
   finish(): Decimal {
     const { start_us, end_us, whole_us } = this.#time;
     const integrals = [...this.#levels].map(([customer, { before, until }]) => {

@@ -1,6 +1,6 @@
 /**
- * The events of an invoice's usage lines as lines of JSON, one event each, their properties as they were sent: what the verifier
- * computes from. Of each line they come in the order of its tree; lines that counted the same events share them.
+ * Streams the events of an invoice's usage lines as JSON lines, with their properties as they were sent; the verifier computes from them.
+ * The events of each line are in the order of its tree; lines that counted the same events share them.
  */
 import { groupBy } from '../../core/group-by.ts';
 import { toLeaf } from '../../core/proof/leaf.ts';
@@ -12,7 +12,7 @@ import { gatherProvable, type LineCounting } from './gather.ts';
 
 type CountedProofLine = { readonly line_id: string; readonly counting: LineCounting };
 
-/** Fails before the first line where there is no such invoice. */
+/** An unknown invoice fails before the first line is sent. */
 export async function readProofEvents(
   stores: Stores,
   scope: Scope,
@@ -38,7 +38,7 @@ async function* formatEvents(
 function formatEventLine({ event, taken }: CountedEvent, proofLines: readonly CountedProofLine[]): string {
   const { event_id, event_name, external_customer_id, timestamp_us, source, properties_text } = event;
   const counting = proofLines.filter((_line, index) => taken[index] !== null);
-  // An expression is another language: what it makes of an event is said beside the event.
+  // The verifier does not evaluate expressions, so their values are added to the event.
   const values = proofLines.flatMap(({ line_id, counting: { definition } }, index) => {
     const contribution = taken[index];
     return contribution && definition.aggregation.expression ? [[line_id, toLeaf(contribution).value] as const] : [];
@@ -52,6 +52,6 @@ function formatEventLine({ event, taken }: CountedEvent, proofLines: readonly Co
     lines: counting.map(({ line_id }) => line_id),
     ...(values.length === 0 ? {} : { values: Object.fromEntries(values) }),
   });
-  // JSON has line ends between its parts only.
+  // Line breaks in JSON occur between tokens only.
   return `${json.slice(0, -1)},"properties":${properties_text.replace(/[\r\n]+/g, ' ')}}\n`;
 }

@@ -1,6 +1,6 @@
 /**
- * Seals the usage lines of an invoice: reads the events of each once, as they stood at its marks, holds what they come to against what
- * the line says, and keeps the root of the tree over them (docs/decisions/0016-invoice-proof.md).
+ * Seals the usage lines of an invoice: reads the events of each once, up to its marks, compares their count and quantity with the line, and
+ * stores the root of their tree (docs/decisions/0016-invoice-proof.md).
  */
 import { hash } from 'node:crypto';
 import { planSegments } from '../../core/analytics/segments.ts';
@@ -30,7 +30,7 @@ export type LineSeal = { readonly seal: Seal | null; readonly not_sealed: string
 
 type SealOptions = { readonly now: Date; readonly signal?: AbortSignal | undefined };
 
-/** By the id of the line. What was sealed before is not read again. */
+/** Seals by line id. Sealed lines are not read again. */
 export async function sealLines(
   stores: Stores,
   scope: Scope,
@@ -57,7 +57,7 @@ export async function sealLines(
     if (fault === null) fresh.set(line.id, { event_count, root, sealed_at: now.toISOString() });
     else faults.set(line.id, fault);
   }
-  // A skipped one may be computed again, and has other lines then.
+  // A skipped invoice may be recomputed and then has other lines.
   const isStored = invoice.invoice_status !== 'SKIPPED';
   if (isStored) await createSeals(scope, fresh, stores.postgres);
   const storedSeals = isStored && fresh.size > 0 ? await loadSeals(scope, [...fresh.keys()], stores.postgres) : fresh;
@@ -69,7 +69,7 @@ export async function sealLines(
   );
 }
 
-/** By the id of the line what it says otherwise than its events; nothing is kept of them. */
+/** Differences between lines and their events, by line id; nothing is stored. */
 export async function listCountFaults(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
@@ -83,10 +83,10 @@ export async function listCountFaults(
   return new Map(faults.flatMap(([id, fault]) => (fault === null ? [] : [[id, fault] as const])));
 }
 
-/** So many streams of events at once: most invoices have few events, and wait for the store. */
+/** Concurrent event streams: most invoices have few events, and the store's latency dominates. */
 const STREAMS = 4;
 
-/** By the key of what was counted; meters that count of the same events are read together. */
+/** Digests by counting key; meters that count the same events are read in one pass. */
 async function readBySource(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
@@ -121,7 +121,7 @@ async function startDigest(
   const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
   const plan = await runYielding(planSegments(meter, { ...range, grid }), bounds);
-  // Windows of a meter's own are many numbers; all else is one.
+  // A meter with its own windows has many values, any other has one.
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const bucket = new UsageBucket();
   const tree = new MerkleTree(sha256);
@@ -148,7 +148,7 @@ async function startDigest(
   };
 }
 
-/** A correction whose money had no room keeps the old count, so that the next invoice looks at it again. */
+/** A correction line without room for its amount has the old count, so that the next invoice checks it again. */
 function findCountFault(line: InvoiceLineItemModel, { event_count, quantity }: EventsDigest): string | null {
   const computed = line.computed_from;
   const isCounted = computed?.event_count === event_count || line.parent_line_item_id !== null;

@@ -1,5 +1,5 @@
 /**
- * Whether a customer may use so many units of a feature, or spend so many credits, now; and holds them where that is asked for
+ * Checks whether a customer may use a number of units of a feature, or spend a number of credits, now; reserves them on request
  * (docs/rules/reservations.md).
  */
 import { Decimal } from '../../core/decimal.ts';
@@ -60,7 +60,6 @@ export async function checkReservation(
   return request.credits === null ? checkFeature(stores, scope, input) : checkCredits(stores, scope, input);
 }
 
-/** Who and what is asked about. */
 type CheckSubjects = {
   readonly customer: CustomerModel;
   readonly config: ReservationConfig;
@@ -70,7 +69,7 @@ type CheckSubjects = {
 };
 type CheckSubjectsQuery = CheckReservationRequest & { readonly scope: Scope };
 
-/** Looked up once for all who ask the same at one time. */
+/** Concurrent checks with the same references load them once. */
 const SUBJECTS = new KeyedBatchLoader<Database, CheckSubjectsQuery, CheckSubjects>(async (database, asked) => {
   const named = await findSubjects(database, asked[0]!);
   return asked.map(() => named);
@@ -129,7 +128,7 @@ async function checkFeature(
   };
 }
 
-/** What nobody ends is charged as it was asked for: whether the meter would count that is known before anything is held. */
+/** An expiring reservation may be charged as requested, so the meter has to accept its event before it is reserved. */
 function checkHoldChargeable(
   meter: CompiledMeter,
   quantity: Decimal,
@@ -166,7 +165,7 @@ async function checkCredits(
   const counter = createWalletCounter(stores, scope, { wallet, when_in_doubt: config.when_in_doubt });
   const op = buildCheckOp(quantity, { request, author, config });
   const outcome = (await submitReservation(stores, counter, op)) as CheckOutcome<SpendableCredits>;
-  // Of what lasts until the hold ends that is asked for; less what is held, by this one too.
+  // Credits that are usable until the requested reservation ends, less all reserved ones, this one included.
   const until = op.now + (op.hold?.ttl_seconds ?? 0) * 1000;
   const remaining = outcome.room?.spendable(until)?.minus(outcome.held) ?? null;
   return {
@@ -214,7 +213,7 @@ function buildCheck(
   };
 }
 
-/** That of which the least is left, and all of them. `held` is also for those who share it. */
+/** Returns the limit with the smallest remaining quantity, and all limits. `held` includes the reservations of sharing customers. */
 function pickTightestLimit(limits: readonly FeatureLimit[], { held }: CheckOutcome<FeatureRoom>) {
   const first = findTightestLimit(limits);
   if (!first) return {};
@@ -223,7 +222,7 @@ function pickTightestLimit(limits: readonly FeatureLimit[], { held }: CheckOutco
   return { limit, is_soft_limit, used, held: all_held, remaining, limits: limits.map((one) => showLimit(one, held)) };
 }
 
-/** By id, by external id, or by both when they agree. */
+/** Finds the customer by id, by external id, or by both if they agree. */
 async function findCustomer(scope: Scope, query: ReservationCheckInput, database: Database): Promise<CustomerModel> {
   const { customer_id, external_customer_id } = query;
   if (customer_id === null && external_customer_id === null)

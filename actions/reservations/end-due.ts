@@ -1,5 +1,5 @@
 /**
- * Reservations whose time is over are released or charged, and what was committed by who has ended in between becomes its events
+ * Releases or charges expired reservations, and sends the events of commits whose process crashed before that
  * (docs/rules/reservations.md, "How it ends").
  */
 import type { Scope } from '../../core/scope.ts';
@@ -13,10 +13,10 @@ import { expireReservation } from './end-reservation.ts';
 import { sendCommitted } from './send-committed.ts';
 
 type EndFaults = { id: string; error: unknown }[];
-/** `uncharged` have ended without the charge that was asked for, and why. */
+/** `uncharged`: reservations that ended without the requested charge, with the reason. */
 type EndReservationsReport = { ended: number; sent: number; failed: EndFaults; uncharged: EndFaults };
 const WORKERS = 8;
-/** Longer than the pipeline is ever behind while it works. */
+/** Longer than the lag of a running pipeline. */
 const COUNTED_WITHIN_MS = 60_000;
 
 export async function endDueReservations(
@@ -52,7 +52,7 @@ export async function endDueReservations(
     ),
     workers: WORKERS,
   });
-  // By a clock of its own a period may end at the same instant: what was charged is in it.
+  // With a test clock a period may end at this instant; its invoice contains the charged usage.
   if (only && report.ended + report.sent > 0) await waitUntilCounted(stores, only);
   return report;
 }

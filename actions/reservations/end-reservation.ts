@@ -1,4 +1,4 @@
-/** A reservation is committed, as it was used, or released (docs/rules/reservations.md, "How it ends"). */
+/** Commits a reservation with the used quantity, or releases it (docs/rules/reservations.md, "How it ends"). */
 import { isDeepStrictEqual } from 'node:util';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
@@ -22,7 +22,7 @@ import { createWalletCounter } from './wallet-counter.ts';
 
 type EndReservationInput = { readonly id: string; readonly author: Author };
 
-/** Resolves when what it became is durable: its events in the log, or its debit in the ledger. */
+/** Resolves when the result is durable: the events in the log or the debit in the ledger. */
 export async function commitReservation(
   stores: Stores,
   scope: Scope,
@@ -40,7 +40,7 @@ export async function commitReservation(
   return ReservationModel.fetch(scope, id, { database: stores.postgres });
 }
 
-/** What was committed before is answered to who asks for the same: what is stated now is in its event, but for the field of the meter, which has the quantity. */
+/** A repeated commit must have the properties of the stored event, apart from the meter's field, which contains the quantity. */
 async function checkSameCommit(
   { postgres }: Stores,
   { reservation, properties }: { reservation: ReservationModel; properties: Record<string, unknown> | null },
@@ -69,7 +69,7 @@ export async function releaseReservation(
   return endReservation(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
 }
 
-/** What is charged when its time is over was charged at that instant, whether or not the job has come to it. */
+/** A reservation that is charged at expiry is charged as of that instant, whether or not the job has run. */
 async function loadCurrent(
   stores: Stores,
   scope: Scope,
@@ -84,12 +84,12 @@ async function loadCurrent(
   return ReservationModel.fetch(scope, id, { database: stores.postgres });
 }
 
-/** `refusal` is why it could not be charged. */
+/** `refusal`: why it could not be charged. */
 export type ExpiredReservation = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
 
 /**
- * One whose time is over is released, or charged: at the instant of its expiry, whenever that is done. What the meter would not count any more as what is
- * held, because it has changed since, is released, and whoever asked for it can still commit it with what is missing.
+ * Releases or charges an expired reservation as of the instant of its expiry. If the meter changed and would no longer count the reserved
+ * quantity, the reservation is released. The caller can still commit it with the missing properties.
  */
 export async function expireReservation(
   stores: Stores,
@@ -97,7 +97,7 @@ export async function expireReservation(
   { id, author }: EndReservationInput,
 ): Promise<ExpiredReservation> {
   const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
-  // With one of a pool all are released whose time is over.
+  // The expiry of one reservation releases all expired ones of its pool.
   if (reservation.reservation_status !== 'held') return { reservation, refusal: null };
   const { events, refusal } = await buildExpiryCharge(stores, reservation);
   const op = {
@@ -127,7 +127,7 @@ async function buildExpiryCharge(stores: Stores, reservation: ReservationModel) 
     });
     return { events, refusal: null };
   } catch (error) {
-    // Trying again would find the same, and keep the customer out meanwhile.
+    // A retry would fail in the same way and block the customer meanwhile.
     if (error instanceof FarthingError && error.http_status_code < 500) return { events: null, refusal: error };
     throw error;
   }
@@ -167,13 +167,13 @@ type CommitUsage = {
   readonly at: Milliseconds;
 };
 
-/** Null of a wallet. */
+/** Null for a wallet. */
 async function loadCommittedEvents(
   { postgres }: Stores,
   { reservation, quantity, properties, at }: CommitUsage,
 ): Promise<(CommittedEvents & { at: string }) | null> {
   const scope = toScope(reservation);
-  // What it became stays, whatever the meter has become since.
+  // Committed events do not change, even if the meter changes.
   if (reservation.reservation_status === 'committed') return null;
   if (reservation.wallet_id !== null) {
     if (properties !== null) throw invalid('properties', 'are of an event: credits become none');

@@ -1,4 +1,4 @@
-/** What is held of a feature for a customer, and how much more of it there is room for (docs/rules/reservations.md, "What is answered"). */
+/** Counts the reserved and the remaining units of a feature for a customer (docs/rules/reservations.md, "What is answered"). */
 import { notFound } from '../../core/error.ts';
 import { type CompiledMeter, compiledMeter } from '../../core/metering/compiled-meter.ts';
 import { deriveFeatureVerdict, type FeatureRoom } from '../../core/reservation/room.ts';
@@ -26,7 +26,7 @@ export function createFeatureCounter(
   const { tenant_id, environment_id } = scope;
   const pool = { tenant_id, environment_id, customer_id: customer.id, subject_id: feature.id };
   const { postgres, log } = stores;
-  /** Whose commits may be in doubt: known once room was gathered. */
+  /** Customers whose commits may be unsent: known after the room is gathered. */
   let sharing: readonly string[] = [customer.id];
   return {
     pool,

@@ -1,6 +1,6 @@
 /**
- * Of which wallet credits are asked for (docs/rules/reservations.md, "Credits"): what a customer uses is paid by whoever is invoiced for it, so where a
- * customer has no wallet it is theirs.
+ * Finds the wallet of a credit reservation (docs/rules/reservations.md, "Credits"). The invoiced customer pays for the usage, so its wallet
+ * is used if the customer has none.
  */
 import { invalid } from '../../core/error.ts';
 import type { ReservationCheckInput } from '../../core/reservation/request.ts';
@@ -9,7 +9,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { type EntitlementReadContext, listGrantingSubscriptions } from '../entitlements/entitled-features.ts';
 import { loadPayer } from '../invoices/settle-change.ts';
 
-/** The one that is named, or the only one that there is; null where there is none. */
+/** Returns the named wallet or the only one; null if there is none. */
 export async function findRequestedWallet(
   customer: CustomerModel,
   { wallet_id, currency }: ReservationCheckInput,
@@ -50,7 +50,7 @@ function listActiveWallets(
     .where(currency === null ? {} : { currency: currency.toLowerCase() });
 }
 
-/** Who is invoiced for what the customer uses now. */
+/** Customers that are invoiced for the customer's current usage. */
 async function listPayers({ id }: CustomerModel, reading: EntitlementReadContext): Promise<string[]> {
   const subscriptions = await listGrantingSubscriptions(id, undefined, reading);
   const payers = new Set<string>();

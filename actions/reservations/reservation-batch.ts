@@ -1,7 +1,7 @@
 /**
- * Questions, commits and releases that meet one pool at one time are one transaction: the pool is held once for all of them, each is decided on what the
- * one before it left (core/reservation/decide.ts), and what they change is written together. Which pool it is, and what there is room
- * for in it, is said by whose pool it is: of a feature, or of a wallet.
+ * Concurrent checks, commits and releases of one pool share a transaction. The pool is locked once, each operation is decided on the result
+ * of the one before it (core/reservation/decide.ts), and all changes are written in one batch. The pool handler, for a feature or a wallet,
+ * defines the pool and its room.
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { alreadyExists, errorRecord, type FarthingError, notFound } from '../../core/error.ts';
@@ -38,9 +38,9 @@ import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
 type OpAuthor = { readonly author: Author };
-/** What it becomes, of a feature; nothing of a wallet, which is debited. */
+/** Events of a committed feature reservation; null for a wallet, which is debited. */
 type OpEvents = { readonly events: (CommittedEvents & { readonly at: string }) | null };
-/** Why it cannot be charged. */
+/** Error that prevents the charge. */
 type OpRefusal = { readonly refusal: FarthingError | null };
 export type ReservationOp =
   | (ReservationCheck & OpAuthor)
@@ -48,22 +48,21 @@ export type ReservationOp =
   | (ReservationRelease & OpAuthor)
   | (ReservationExpiry & OpAuthor & OpEvents & OpRefusal);
 
-/** `promised` is of credits. */
+/** `promised` is set for credits only. */
 type PoolRoom<Looked> = {
   readonly computeVerdict: DecideVerdict;
   readonly room: Looked | null;
   readonly promised?: ReservationPoolState['promised'];
 };
 
-/** Whose pool it is. */
 export type ReservationPoolHandler<Looked> = {
   readonly pool: ReservationPool;
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
-  /** Holds it until the transaction ends. */
+  /** Locks the pool until the transaction ends. */
   lock(transaction: Transaction, now: Date): Promise<void>;
-  /** What there is room for, where that was gathered: read where nobody else decides. */
+  /** Returns the room of the pool if it was gathered. Runs under the pool's lock, so no other decision is made meanwhile. */
   readRoom(transaction: Transaction, now: Date): Promise<PoolRoom<Looked>>;
-  /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
+  /** Posts the debit of each commit in the same transaction. Returns its id per reservation. */
   postCommits?(transaction: Transaction, commits: readonly EndedReservation[]): Promise<ReadonlyMap<string, string>>;
 };
 export type EndedReservation = {
@@ -75,7 +74,7 @@ export type EndedReservation = {
 export type CheckOutcome<Looked> = {
   readonly kind: 'told';
   readonly verdict: ReservationVerdict;
-  /** Of all, this one among them. */
+  /** Sum of all reservations, including this one. */
   readonly held: Decimal;
   readonly room: Looked | null;
   readonly reservation: ReservationModel | null;
@@ -84,7 +83,7 @@ export type ReservationOutcome<Looked> =
   | CheckOutcome<Looked>
   | { readonly kind: 'ended'; readonly reservation: ReservationModel }
   | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
-  /** To be asked again, with what there is room for. */
+  /** The operation has to be repeated, with the room gathered. */
   | { readonly kind: 'again' };
 
 export function runReservationBatch<Looked>(
@@ -150,7 +149,7 @@ async function loadKnown(
   return { byId, byKey: new Map(found.map((one) => [one.idempotency_key!, one])) };
 }
 
-/** One of them with what was decided; `before` is what was held under its key. */
+/** An operation with its decision; `before` is the reservation that has its key. */
 type DecidedOp =
   | (ReservationDecision & { readonly op: ReservationOp; readonly of?: ReservationModel; readonly isFresh?: boolean })
   | {
@@ -213,7 +212,7 @@ function decideEnd(
   return op.kind === 'release' ? decideRelease(op, about, state) : decideExpiry(op, about, state);
 }
 
-/** A key that means something else by now is a mistake of whoever says it. */
+/** A key that was used for another reservation is refused. */
 function checkSameKey(
   existing: ReservationModel,
   pool: ReservationPool,
@@ -236,7 +235,7 @@ function mergeChanges(of: ReservationModel, changes: ReservationEnding): Reserva
   return Object.assign(Object.create(Object.getPrototypeOf(of)), of, changes);
 }
 
-/** What was written, by the place of the one that asked for it. */
+/** Returns the written reservations by the index of their operation. */
 async function writeDecisions<Looked>(
   transaction: Transaction,
   poolHandler: ReservationPoolHandler<Looked>,
@@ -271,7 +270,7 @@ async function writeDecisions<Looked>(
   return written;
 }
 
-/** Somebody counts on the charge, and nobody has asked for its end. */
+/** The caller expects the charge and made no request that could return its error, so an event reports it. */
 async function emitFailedCharge(transaction: Transaction, op: ReservationOp, record: ReservationModel): Promise<void> {
   if (op.kind !== 'expire' || !op.refusal || record.reservation_status !== 'expired') return;
   const { code, message, details } = errorRecord(op.refusal);
@@ -299,7 +298,7 @@ function toOutcome<Looked>(
   one: DecidedOp,
   { room, written }: { room: Looked | null; written: ReservationModel | null },
 ): ReservationOutcome<Looked> {
-  // What another of them has made or ended is read once that is written.
+  // A reservation that another operation of the batch created or ended is read after it was written.
   const isAgain = one.kind === 'needs room' || one.kind === 'repeated' || (one.kind === 'as it is' && one.isFresh);
   if (isAgain) return { kind: 'again' };
   if (one.kind === 'refused') return one;

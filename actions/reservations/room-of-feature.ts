@@ -1,6 +1,6 @@
 /**
- * What a customer may use of a feature, and has used of it: gathered before the pool is held, because usage is read from another store. How far that
- * answer is in the log comes with it, so that what was committed since counts beside it (storage/models/reservation.ts).
+ * Gathers the limits and usage of a customer's feature, before the pool is locked, because usage comes from another store. The result
+ * includes its log position, so that later commits are added (storage/models/reservation.ts).
  */
 import { indexById } from '../../core/by-id.ts';
 import { sumDecimals, ZERO } from '../../core/decimal.ts';
@@ -28,13 +28,13 @@ import {
 import type { FeatureUsageSnapshot } from '../entitlements/feature-usage.ts';
 import { gatherUsageSnapshot } from '../entitlements/limited-usage.ts';
 
-/** Of limits without what was committed since: that is known only where the pool is held. */
+/** Limits without later commits, which are known only under the pool's lock. */
 export type GatheredRoom =
   | Exclude<FeatureRoom, { kind: 'limited' }>
   | { readonly kind: 'counted'; readonly usages: FeatureUsageSnapshot[]; readonly inherited: InheritedSubscriptions };
 type CountedRoom = Extract<GatheredRoom, { kind: 'counted' }>;
 
-/** Who takes part in a subscription of which the customer has a limit, or did, by its id. */
+/** Inherited subscriptions, including ended ones, by the id of the parent that has the limit. */
 type InheritedSubscriptions = ReadonlyMap<string, readonly SubscriptionModel[]>;
 
 export async function gatherRoom(
@@ -82,7 +82,7 @@ export function listSharingCustomers({ usages, inherited }: CountedRoom): string
   return usages.flatMap((usage) => listSharers(usage, inherited).map(({ customer_id }) => customer_id));
 }
 
-/** Who inherits a subscription shares its limits from when to when they take part. */
+/** A customer that inherits a subscription shares its limits from the start to the end of the inheritance. */
 function listSharers({ sources }: FeatureUsageSnapshot, inherited: InheritedSubscriptions): Sharer[] {
   const subscriptions = [...indexById(sources.map(({ subscription }) => subscription)).values()];
   const own = new Set(subscriptions.map(({ customer_id }) => customer_id));
@@ -96,7 +96,7 @@ function listSharers({ sources }: FeatureUsageSnapshot, inherited: InheritedSubs
 
 type FeatureRoomQuery = { readonly pool: ReservationPool; readonly partitions: number; readonly now: Date };
 
-/** Asked where nobody commits meanwhile. */
+/** Runs under the pool's lock, so no commit happens meanwhile. */
 export async function computeRoom(
   database: Database,
   gathered: GatheredRoom,
@@ -119,7 +119,7 @@ export async function computeRoom(
   return { kind: 'limited', limits, as_of: gathered.usages[0]!.as_of };
 }
 
-/** What is held is used now or later: who has left uses it elsewhere. */
+/** A reservation is used now or later: a customer that has left uses it under other limits. */
 function isSharing({ joined, left }: Sharer, now: Date): boolean {
   return (joined === null || toInstant(joined) <= now.getTime()) && (left === null || now.getTime() < toInstant(left));
 }
@@ -137,7 +137,7 @@ function toLimit({ combined, used, window, sources, granted }: FeatureUsageSnaps
   };
 }
 
-/** Of a partition that nothing was read of yet, all is behind. */
+/** A partition that was not read has offset 0, so all its commits count as later. */
 function fillPartitions(high_water: Readonly<Record<string, string>>, partitions: number): Record<string, string> {
   const all = Array.from({ length: partitions }, (_, partition) => [String(partition), '0']);
   return { ...Object.fromEntries(all), ...high_water };

@@ -1,6 +1,6 @@
 /**
- * Committed reservations become events (docs/rules/reservations.md, "The event"): appended to the log under their ids, and where they stand is noted. Whoever
- * ends in between is followed by who sends them again: the bytes are the same, and an id is counted once.
+ * Sends committed reservations as events (docs/rules/reservations.md, "The event"): they are appended to the log under their ids, and their
+ * offsets are stored. After a crash they are sent again: the bytes are the same, and an id is counted once.
  */
 import { indexById } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -19,9 +19,9 @@ import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../events/app
 
 const AT_ONCE_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
-/** So many of those that are not are sent at one time. */
+/** A batch may contain this many small reservations; larger ones have batches of their own. */
 const LARGE_BYTES = 64 * 1024;
-/** So much is made at one time, however many have asked. */
+/** Upper bound of the event bytes built at a time, independent of the number of requests. */
 const GROUP_BYTES = 8 * 1024 * 1024;
 
 const SEND_BATCHES = new KeyedBatchLoader<Stores, ReservationModel, void>(
@@ -32,11 +32,11 @@ const SEND_BATCHES = new KeyedBatchLoader<Stores, ReservationModel, void>(
   { batchMax: AT_ONCE_MAX },
 );
 
-/** Resolves when they are durable in the log, and it is known where. */
+/** Resolves when the events are durable in the log and their offsets are stored. */
 export async function sendCommitted(stores: Stores, reservation: ReservationModel): Promise<void> {
   if (reservation.is_sent) return;
   const { tenant_id, environment_id } = reservation;
-  // Those that take long wait for one another, and nobody else for them.
+  // Large batches wait for each other only, so small ones are not delayed.
   const isLarge = computeEventsBytes(reservation) > LARGE_BYTES;
   await SEND_BATCHES.load(
     stores,
@@ -47,7 +47,7 @@ export async function sendCommitted(stores: Stores, reservation: ReservationMode
 
 type CommittedEvent = { readonly reservation: ReservationModel; readonly id: string; readonly text: string };
 
-/** Of one environment. The same commit may have come twice. */
+/** Sends the reservations of one environment. A commit may be listed twice. */
 async function sendAll(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
   const each = [...indexById(reservations).values()];
   for (const some of splitIntoGroups(each, { max: GROUP_BYTES, bytesOf: (one) => computeEventsBytes(one) }))
@@ -79,7 +79,7 @@ function buildEventId({ id }: ReservationModel, index: number): string {
   return index === 0 ? id : `${id}:${index + 1}`;
 }
 
-/** In their order; what is more than that by itself is a group of its own. */
+/** Splits in order. An element larger than `max` is a group of its own. */
 function splitIntoGroups<One>(
   all: readonly One[],
   { max, bytesOf }: { max: number; bytesOf(one: One): number },
@@ -98,7 +98,7 @@ function splitIntoGroups<One>(
   return groups;
 }
 
-/** How many units of each reservation stand in which partition, by the last of its places there. */
+/** Sums the units of each reservation per partition, at the last offset in that partition. */
 function toPlacedEvents(placed: readonly (AppendedEvent & CommittedEvent)[]): PlacedEvents[] {
   const groups = groupBy(placed, ({ reservation, partition }) => `${reservation.id}/${partition}`);
   return [...groups.values()].map((of) => {

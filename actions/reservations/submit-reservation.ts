@@ -1,6 +1,6 @@
 /**
- * Whoever asks at one time about one pool is answered together, and again where it is worth it: where room has to be gathered first, where another of them
- * has just made or ended the same, and where what was refused may have been counted twice while usage was being written.
+ * Batches concurrent operations on one pool. An operation is repeated if the room has to be gathered first, or if another operation of the
+ * batch created or ended its reservation. A refusal is retried if it may come from usage counted twice while it was being written.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/error.ts';
@@ -15,14 +15,13 @@ import {
   runReservationBatch,
 } from './reservation-batch.ts';
 
-/** A desk, and what there is room for at it. */
 export type ReservationCounter<Gathered, Looked> = {
   readonly pool: ReservationPool;
-  /** Read before the pool is held: it takes longer than anybody may hold it. */
+  /** Runs before the pool is locked, because it takes longer than a lock may last. */
   gather(now: Date): Promise<Gathered>;
-  /** Without what was gathered it knows no room. */
+  /** Without gathered data the handler knows no room. */
   createPool(gathered: Gathered | null): ReservationPoolHandler<Looked>;
-  /** Does what somebody has left who has ended between two steps, so that what is in doubt becomes clear. */
+  /** Sends commits of a crashed process, so that doubtful counts become certain. */
   mend?(): Promise<void>;
 };
 
@@ -31,7 +30,7 @@ type ReservationCall = {
   readonly counter: ReservationCounter<unknown, unknown>;
   readonly op: ReservationOp;
   readonly caller: ReservationCaller;
-  /** How often it was asked before. */
+  /** Number of earlier attempts. */
   readonly tries: number;
 };
 type ReservationAnswer<Looked> = Exclude<ReservationOutcome<Looked>, { kind: 'again' }>;
@@ -41,15 +40,15 @@ const BATCHES = new KeyedBatchLoader<Database, ReservationCall, ReservationOutco
   { batchMax: 500, restMax_ms: 5 },
 );
 
-/** Usage that is being written is there, or not, within milliseconds; who is refused meanwhile waits no longer than that. */
+/** Usage in flight is settled within milliseconds; a doubtful refusal is retried for 12 × 15 ms at most. */
 const TRIES = 12;
 const PAUSE_MS = 15;
-/** Whoever is alive has done it by then. */
+/** By this attempt a running process has sent its commits. */
 const MEND_AT = 4;
-/** For numbers alone, where the answer is known. */
+/** Attempts that only improve the returned numbers of a known verdict. */
 const TRIES_FOR_NUMBERS = 6;
 
-/** Each is answered as soon as its own answer is clear: who waits, or what fails then, is nothing to those who were answered. */
+/** Each operation resolves with its own answer; retries and failures of others do not affect it. */
 export async function submitReservation<Gathered, Looked>(
   { postgres }: Stores,
   counter: ReservationCounter<Gathered, Looked>,
@@ -74,7 +73,7 @@ async function runAsCaller(
 ): Promise<(ReservationOutcome<unknown> | FarthingError)[]> {
   const { caller } = calls[0]!;
   const work = () => runIndividuallyOnConflict(postgres, calls);
-  // What they write says itself whose it is.
+  // The written records contain their authors.
   return caller ? runAs({ ...caller, request_id: null }, work) : work();
 }
 
@@ -87,7 +86,7 @@ async function runIndividuallyOnConflict(
   } catch (error) {
     if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
     if (calls.length === 1) return [error];
-    // A key that somebody has used elsewhere at this moment is the mistake of one of them.
+    // One operation used a key that a concurrent request uses elsewhere; only that one fails.
     const alone: (ReservationOutcome<unknown> | FarthingError)[] = [];
     for (const one of calls) alone.push(...(await runIndividuallyOnConflict(postgres, [one])));
     return alone;
@@ -98,14 +97,14 @@ async function runBatch(postgres: Database, calls: readonly ReservationCall[]): 
   const { counter } = calls[0]!;
   const ops = calls.map(({ op }) => op);
   const needsRoom = calls.some(({ op, tries }) => tries > 0 || op.kind === 'check');
-  // Nobody waits for it, and where it fails the job does it.
+  // Not awaited; if it fails, the job sends the commits.
   if (calls.some(({ tries }) => tries === MEND_AT)) counter.mend?.().catch(() => undefined);
   const now = new Date(Math.max(...ops.map((op) => op.now)));
   const gathered = needsRoom ? await counter.gather(now) : null;
   return runReservationBatch(postgres, counter.createPool(gathered), ops);
 }
 
-/** What is held is held: only a question is asked again for its numbers. */
+/** A reservation is not repeated once it is made; only a check is repeated for better numbers. */
 function getTriesMax(op: ReservationOp, outcome: ReservationAnswer<unknown>): number {
   if (outcome.kind === 'refused') return outcome.is_doubtful ? TRIES : 0;
   if (outcome.kind !== 'told') return 0;

@@ -1,6 +1,6 @@
 /**
- * What is held of the credits of a wallet, and how many more can be spent (docs/rules/reservations.md, "Credits"): those that can be used until the hold ends, less
- * what was used and is not paid yet, and less what is held. Whoever moves credits holds the wallet's row, and so does this.
+ * Counts the reserved and the spendable credits of a wallet (docs/rules/reservations.md, "Credits"). Spendable are the credits usable until
+ * the reservation ends, less unpaid usage and less reserved credits. It locks the wallet's row, as every movement of credits does.
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { DecideVerdict } from '../../core/reservation/decide.ts';
@@ -22,9 +22,9 @@ import { loadCurrentRealTimeBalance } from '../wallets/real-time-balance.ts';
 import type { EndedReservation } from './reservation-batch.ts';
 import type { ReservationCounter } from './submit-reservation.ts';
 
-/** In credits: what was used and is not paid yet; null where usage could not be read. */
+/** Unpaid usage in credits; null if usage could not be read. */
 type UnpaidCredits = { readonly unpaid: Decimal | null; readonly as_of: string };
-/** What could be spent until an instant, were nothing held; null where that is not known. */
+/** Credits that are spendable until an instant, before reservations; null if that is not known. */
 export type SpendableCredits = { spendable(until: Milliseconds): Decimal | null; readonly as_of: string };
 type WalletCounterInput = { readonly wallet: WalletModel; readonly when_in_doubt: 'deny' | 'allow' };
 
@@ -93,7 +93,7 @@ async function loadUnpaid(stores: Stores, wallet: WalletModel, now: Date): Promi
   }
 }
 
-/** What was held is taken even where it is not there any more: it was promised, and the rest is owed. */
+/** Reserved credits are debited even if the balance no longer covers them; the rest is owed. */
 async function debitCommits(
   transaction: Transaction,
   scope: Scope,
@@ -107,7 +107,7 @@ async function debitCommits(
       movement: {
         kind: 'spend',
         credits: new Decimal(changes.committed_quantity!),
-        // One that is charged when it expires uses what was there then, whenever that is done.
+        // A charge at expiry uses the lots of that instant, whenever it is posted.
         at_ms: toInstant(changes.ended_at),
         allow_negative: true,
       },

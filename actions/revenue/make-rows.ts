@@ -1,4 +1,4 @@
-/** The rows of revenue as Postgres has them: of some customers, of the invoices that were told, of subscriptions. */
+/** Computes revenue rows from Postgres, for customers, for queued invoices and for subscriptions. */
 
 import { indexById } from '../../core/by-id.ts';
 import { ZERO } from '../../core/decimal.ts';
@@ -21,7 +21,7 @@ import { loadStoredRecurring, loadStoredRevenue } from '../../storage/revenue/ro
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billableItem, billedSubscription, requireRecord } from '../billing/billable-items.ts';
 
-/** All that Postgres has of these customers. */
+/** All rows of these customers. */
 export async function loadCustomersRevenue(
   database: Database,
   scope: Scope,
@@ -30,7 +30,7 @@ export async function loadCustomersRevenue(
   return buildRevenueRows(await listOwnerLines(database, scope, { customer_ids, since: null }));
 }
 
-/** The rows in which these invoices have, or had, a part. */
+/** The rows to which these invoices contribute or contributed. */
 export async function loadInvoicesRevenue(
   database: Database,
   scope: Scope,
@@ -116,7 +116,7 @@ export async function loadCustomersRecurring(
   return loadSubscriptionsRecurring(database, scope, subscriptions);
 }
 
-/** What is stored of them and is nothing in Postgres any more, as rows of 0. */
+/** Stored rows that Postgres no longer has, as rows with 0. */
 export async function listGoneRows(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,

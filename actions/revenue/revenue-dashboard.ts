@@ -1,4 +1,4 @@
-/** What final invoices have earned, by customer, by currency and over time, and what recurs (docs/rules/revenue.md). */
+/** Revenue of final invoices by customer, by currency and over time, and recurring revenue (docs/rules/revenue.md). */
 
 import { cutWindows, filterBegun } from '../../core/revenue/windows.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -66,11 +66,11 @@ export async function loadRevenueDashboard(
 
 export type RevenueTrend = {
   readonly windows: readonly Period[];
-  /** Those with revenue. */
+  /** Windows with revenue. */
   readonly revenue: readonly WindowRevenue[];
   readonly recurring_windows: readonly Period[];
   readonly recurring: readonly RecurringMoves[];
-  /** What became final before this instant is in it. */
+  /** Invoices that became final before this instant are included. */
   readonly as_of: Milliseconds;
 };
 
@@ -81,7 +81,7 @@ export async function loadRevenueTrend(stores: Stores, scope: Scope, query: Reve
   return { ...(await loadTrend(stores, scope, query)), as_of };
 }
 
-/** Whatever is due, and what requests have asked for of invoices and subscriptions. */
+/** Jobs whose instant may precede their transaction: all due work, and jobs that requests enqueue for invoices and subscriptions. */
 const STAMPING_JOBS = [
   ...listDueWork({ FINALIZATION_DELAY_SECONDS: 0, EXPORT_DELAY_SECONDS: 0 }).map(({ name }) => name),
   COMPUTE_TASK,
@@ -90,7 +90,7 @@ const STAMPING_JOBS = [
   SYNC_JOB.task,
 ];
 
-/** To be asked before the rows are read: the answer is at least as fresh as it says. */
+/** Called before the rows are read, so that they are at least as fresh as the result. */
 async function findKnownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
   const clock = await loadClock(postgres, scope);
   const missing = await findFirstMissingTime(postgres, scope, { clock, jobs: STAMPING_JOBS });
@@ -112,7 +112,7 @@ async function loadTrend(stores: Stores, scope: Scope, query: RevenueTrendQuery)
   return { windows, revenue, recurring_windows, recurring };
 }
 
-/** What recurs is said just before each; of the window that runs with what is so from now on. */
+/** Recurring revenue is measured just before each instant; the running window includes changes at the current instant. */
 function listInstants(windows: readonly Period[], now: Milliseconds): Milliseconds[] {
   const [last] = windows.slice(-1);
   return last ? [...windows.map(({ start }) => start), last.end === now ? now + 1 : last.end] : [];

@@ -1,6 +1,6 @@
 /**
- * Makes revenue rows of what the outbox has told, and writes them to ClickHouse. A crash between the two stores leaves what was told to
- * be told again: the same rows are made anew, with a greater version (docs/decisions/0017-revenue-rows.md).
+ * Computes revenue rows for the changes in the outbox and writes them to ClickHouse. After a crash between the two stores the changes are
+ * processed again: the same rows are written with a greater version (docs/decisions/0017-revenue-rows.md).
  */
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
@@ -26,7 +26,7 @@ type RevenueStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 const QUEUED_AT_ONCE = 2_000;
 
-/** Until nothing waits; answers how many were told. */
+/** Runs until the outbox is empty; returns the number of processed changes. */
 export async function streamRevenue(stores: RevenueStores, onDone?: (queued: number) => void): Promise<number> {
   for (let queued = 0; ; ) {
     const taken = await stores.postgres.transaction((transaction) => streamSome(stores, transaction));

@@ -1,4 +1,4 @@
-/** Settings are changed field by field and set back as a whole, by a super_admin (docs/rules/records.md, "Settings"). */
+/** Settings are changed per field and reset as a whole, by a super_admin (docs/rules/records.md, "Settings"). */
 import { requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
@@ -37,12 +37,12 @@ export async function changeSetting(
   });
 }
 
-/** What goes by a setting before anything else happens to it, when the transaction commits. */
+/** Starts the work that depends on a setting, when the transaction commits. */
 async function applySetting(database: Database, scope: Scope, key: SettingKey): Promise<void> {
   if (key === 'wallet_balance_alert_config') await enqueueDefaultAlertChecks(database, scope);
 }
 
-/** What a setting names must be there. */
+/** Records that a setting references must exist. */
 async function checkReferences(
   references: readonly SettingReference[],
   scope: Scope,
@@ -70,7 +70,7 @@ async function addSetting(
   return SettingModel.add(scope, record, { database, conflict });
 }
 
-/** The row stays, empty: so whoever reads the audit log sees what it said before. */
+/** The row remains with an empty value, so that the audit log shows the previous one. */
 export async function resetSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

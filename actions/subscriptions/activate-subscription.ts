@@ -1,6 +1,6 @@
 /**
- * Activates a draft: its dates are computed again from the start that is given, and it is opened
- * (docs/rules/subscriptions.md, "Drafts"). Line items that began with the draft begin with the new start.
+ * Activates a draft: its dates are recomputed from the given start, and it is opened (docs/rules/subscriptions.md, "Drafts"). Line items
+ * that began with the draft begin with the new start.
  */
 
 import type { Scope } from '../../core/scope.ts';
@@ -49,7 +49,7 @@ export async function activateSubscription(
     await checkSharedMeters(transaction, started, lines);
     const opened = await openAndActivate(stores, transaction, { subscription: started, by: author });
     const { subscription } = opened;
-    // One that waits for its opening invoice to be paid is activated by the payment.
+    // A subscription that waits for payment of its opening invoice is activated by the payment.
     const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';
     await emit(transaction, name, { record: subscription, by: author });
     await propagateToChildren(stores, transaction, { parent: subscription, by: author });

@@ -1,6 +1,6 @@
 /**
- * Adds a line to a subscription that is there (docs/rules/subscriptions.md, "Lines that come and go"): of a price that exists,
- * or that is stated with it. What it charges in advance for the running period is invoiced at once.
+ * Adds a line to an existing subscription (docs/rules/subscriptions.md, "Lines that come and go"), with an existing price or an inline one.
+ * Its advance charge for the running period is invoiced at once.
  */
 import { checkOneLevel, checkUntimed, isCommitted } from '../../core/commitment/requested.ts';
 import { invalid } from '../../core/error.ts';

@@ -1,4 +1,4 @@
-/** Stores the phases of a new subscription; the lines that they state name them (core/subscription/phases.ts). */
+/** Stores the phases of a new subscription; the lines of a phase refer to it (core/subscription/phases.ts). */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { PlannedPhase } from '../../core/subscription/phases.ts';

@@ -1,6 +1,6 @@
 /**
- * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). The same
- * gathering and deciding is behind the start of a subscription, the request and its preview.
+ * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). A new subscription, the
+ * request and its preview share this plan.
  */
 import {
   buildAddonLine,
@@ -34,7 +34,7 @@ import { applyLineChange, type LineChangePlan, planLineChange } from './change-l
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 import { checkSharedMeters } from './shared-meters.ts';
 
-/** What is to be written, with the ids that it will have. */
+/** Records to write, with their future ids. */
 export type Attachment = {
   readonly association: Omit<
     AddonAssociation,
@@ -44,7 +44,7 @@ export type Attachment = {
   readonly lines: readonly { terms: LineItemTerms; price: PriceModel; meter: MeterModel | null }[];
 };
 
-/** The row of the add-on is held, so that it is not archived meanwhile. */
+/** The lock on the add-on's row prevents its archival meanwhile. */
 export async function gatherAttachment(
   { subscription, times }: LockedSubscription,
   request: AttachAddon,
@@ -103,7 +103,7 @@ export async function gatherAttachment(
 
 type ChosenPrice = ReturnType<typeof planAddonPrices>[number];
 
-/** That of the add-on, or one of its own where the request says so. */
+/** The price of the add-on, or a price of the subscription if the request overrides it. */
 function deriveLinePrice(
   { price, override }: ChosenPrice,
   { place, meter, author }: Omit<OwnPrice, 'definition'> & { place: Parameters<typeof buildOverriddenPrice>[2] },
@@ -134,7 +134,7 @@ function deriveBucketSize(meter: MeterModel | null) {
   return meter?.aggregation.bucket_size ?? null;
 }
 
-/** As it will be stored. */
+/** The price as it will be stored. */
 function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
   const commitment_time_buckets = buildTimeBuckets(definition, meter, { author });
   return { ...root, ...definition, commitment_time_buckets, id: newId('price', author.now.getTime()) };
@@ -152,7 +152,7 @@ async function checkEntitlements(
   checkResets(of(subscription.plan_id), of(addon_id), subscription);
 }
 
-/** The association and the prices of its own; its lines are written by who knows how they are charged. */
+/** Stores the association and its own prices. The caller writes the lines, because it knows how they are charged. */
 export async function storeAttachment(
   { association, own_prices }: Attachment,
   { scope, database, author }: PriceWriteContext,

@@ -1,4 +1,4 @@
-/** What was billed for a line in one of its periods, and given back since: by invoices that are no drafts. */
+/** Amounts billed and credited for a line in one of its periods, by invoices that are not drafts. */
 import type { PreviouslyBilled } from '../../core/billing/change.ts';
 import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';

@@ -1,7 +1,6 @@
 /**
- * Undoes what is to happen to a subscription (docs/rules/subscriptions.md, "Schedules"). A cancellation that is taken back
- * gives the running period the end that it would have had; what was charged in advance only up to the cancellation is charged
- * to that end, at once.
+ * Cancels a scheduled change of a subscription (docs/rules/subscriptions.md, "Schedules"). A withdrawn cancellation restores the end of the
+ * running period. Advance charges that ended at the cancellation are extended to that end and invoiced at once.
  */
 import { planResumptionCredits, planResumptionLines } from '../../core/billing/change.ts';
 import { nextPeriod } from '../../core/billing/charges.ts';
@@ -37,7 +36,7 @@ export type CancelScheduleTarget = {
   readonly subscription_id?: string | null;
   readonly schedule_type?: SubscriptionSchedule['schedule_type'] | null;
 };
-/** `version`: that was read, where the request names it. */
+/** `version`: the version that the caller has read, if the request names it. */
 export type CancelScheduleInput = {
   readonly named: CancelScheduleTarget;
   readonly version?: number | null | undefined;
@@ -53,7 +52,7 @@ export async function cancelSchedule(
     const { subscription_id } = await loadSchedule(scope, named, transaction);
     const subscription = await lockWithParent(scope, subscription_id, transaction);
     checkVersion(version, subscription);
-    // Behind the lock: it may have happened in between.
+    // Read again with the lock held: the change may have happened in between.
     const schedule = await loadSchedule(scope, named, transaction);
     checkPending(schedule);
     if (toInstant(schedule.scheduled_at) <= author.now.getTime())
@@ -108,7 +107,7 @@ async function resume(
   return resumed;
 }
 
-/** What was charged to the end that is taken back is charged on, and what lies behind it is given back of lines that ended meanwhile. */
+/** Charges cut at the withdrawn end are extended. Lines that ended meanwhile are credited for the time after their end. */
 async function chargeResumedTime(
   transaction: Transaction,
   { subscription, ended_ms, author }: { subscription: SubscriptionModel; ended_ms: number; author: Author },
@@ -131,7 +130,7 @@ async function chargeResumedTime(
   for (const one of [settlement ?? [], ...refunds].flat()) await settleChange(transaction, one);
 }
 
-/** A line that a change ended where it began is taken out: it serves nothing. */
+/** A line that a change ended at its own start is deleted: it serves nothing. */
 function isThere({ record }: BillableItem): boolean {
   return record.status === 'published';
 }

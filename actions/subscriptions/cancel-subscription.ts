@@ -1,7 +1,7 @@
 /**
- * Cancels a subscription now, at the end of its period or on a date. An immediate cancellation ends the line items and
- * invoices the arrears, unless the request says skip; a scheduled one is carried out by the scheduler
- * (docs/rules/subscriptions.md, "Cancellation"; core/subscription/cancellation.ts).
+ * Cancels a subscription now, at the end of its period or on a date (docs/rules/subscriptions.md, "Cancellation";
+ * core/subscription/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says skip.
+ * The scheduler executes a scheduled one.
  */
 import { invalid } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
@@ -30,7 +30,7 @@ import { addSchedule, closeSchedule } from './schedules.ts';
 
 export type CancelRequest = CancellationRequest & {
   id: string;
-  /** That was read, where the request names it. */
+  /** The version that the caller has read, if the request names it. */
   version?: number | null | undefined;
   invoice_policy: (typeof CANCEL_INVOICE_POLICIES)[number];
   proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
@@ -42,7 +42,7 @@ export type CancelledSubscription = {
   subscription: SubscriptionModel;
   effective_date: string;
   invoice: InvoiceWithLines | null;
-  /** What was charged in advance and is given back; null where nothing is. */
+  /** Credited advance charges; null without a credit. */
   credited: CreditedUnusedTime | null;
 };
 
@@ -54,7 +54,7 @@ export async function cancelSubscription(
   return runBillingTransaction(stores, (transaction) => cancelWithin(stores, transaction, { scope, request }));
 }
 
-/** Beside what else has to be done with it at once. */
+/** Cancels within a transaction that has other work to do at the same time. */
 export async function cancelWithin(
   stores: Stores,
   transaction: Transaction,
@@ -69,10 +69,10 @@ export async function cancelWithin(
   if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
   if (!isOver) await schedule(transaction, running, { request, effective_date });
   const credited = isOver ? await creditIfRequested(transaction, running, { request, effective_date }) : null;
-  // What one that is invoiced with a parent owes stands on the next invoice of the parent.
+  // The amount owed by a grouped subscription is on the next invoice of its parent.
   const isGrouped = running.subscription_type === 'grouped_invoicing';
   const final = { subscription: running, effective_date, now: author.now };
-  // One that waits for its first payment was entitled to nothing since, and owes what its opening invoice says.
+  // A subscription without its first payment granted nothing since; it owes the amount of its opening invoice.
   const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
   const isSkipped = request.invoice_policy === 'skip';
   if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
@@ -91,7 +91,7 @@ export async function cancelWithin(
   return { subscription, effective_date, invoice, credited };
 }
 
-/** As it was at the date, where that lies back, and else as it is now: what the scheduler has not come to yet comes first. */
+/** The subscription at a backdated `cancel_at`, and otherwise now. Work that the scheduler has not done yet is done first. */
 async function bringUpToDate(
   stores: Stores,
   transaction: Transaction,
@@ -105,7 +105,7 @@ async function bringUpToDate(
   return closeDuePeriods(stores, transaction, { subscription: open, now, before });
 }
 
-/** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */
+/** Usage that progressive billing has invoiced stays charged, so the cancellation cannot take effect before its end. */
 async function checkNotInvoiced(
   transaction: Transaction,
   running: SubscriptionModel,
@@ -117,12 +117,12 @@ async function checkNotInvoiced(
     throw invalid('cancel_at', `must not lie before ${formatMs(until)}: usage until then is invoiced`);
 }
 
-/** No invoice of the parent looks at it any more. */
+/** The parent's invoices no longer include the subscription. */
 const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
 
 type AcceptedCancellation = { request: CancelRequest; effective_date: string };
 
-/** One thing at a time is to happen, and it can be undone until then. */
+/** Only one change is scheduled at a time; it can be cancelled until it happens. */
 async function schedule(
   transaction: Transaction,
   running: SubscriptionModel,
@@ -147,7 +147,7 @@ async function schedule(
 
 const NOT_PAID: readonly SubscriptionModel['subscription_status'][] = ['trialing', 'incomplete'];
 
-/** What lay in a trial was not charged, and what is incomplete was not paid. */
+/** A trial was not charged, and an incomplete subscription was not paid. */
 async function creditIfRequested(
   transaction: Transaction,
   running: SubscriptionModel,

@@ -1,6 +1,6 @@
 /**
- * What the scheduler has not come to yet is done before a subscription is changed: its opening, and the end of its trial where
- * the change takes effect after it.
+ * Does the work that the scheduler has not done yet, before a subscription is changed. That is its opening, and the end of its trial if the
+ * change takes effect after it.
  */
 import { toInstant } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -9,7 +9,7 @@ import { endTrial } from './end-trial.ts';
 import { openDue } from './open-due.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-/** `at`: when the change takes effect; now when absent. `transaction` holds the subscription's row. */
+/** `at`: when the change takes effect; default now. `transaction` holds the lock on the subscription's row. */
 export async function catchUpSubscription(
   stores: Stores,
   transaction: Transaction,

@@ -1,6 +1,6 @@
 /**
- * Changes a line of a subscription: what describes it in place, what it charges by a line that follows it, at `effective_from`
- * or now (docs/rules/subscriptions.md, "Lines that come and go").
+ * Changes a line of a subscription (docs/rules/subscriptions.md, "Lines that come and go"). Metadata changes in place. A change of the
+ * charge creates a following line, at `effective_from` or now.
  */
 import { runningPeriod } from '../../core/billing/charges.ts';
 import { changedCommitment, type RequestedCommitment } from '../../core/commitment/line-item-commitment.ts';
@@ -33,7 +33,7 @@ export type LineChangeRequest = RequestedCommitment & {
   metadata?: SubscriptionLineItem['metadata'];
 };
 
-/** The line as it is now: the same one, or the one that follows it. */
+/** The current line: the changed one, or the one that follows it. */
 export async function changeLineItem(
   stores: Stores,
   scope: Scope,
@@ -59,7 +59,7 @@ export async function changeLineItem(
 
 type LockedLine = LockedSubscription & { item: BillableItem };
 
-/** Null where it goes on to charge what it charges. */
+/** Null if the charge of the line does not change. */
 async function planSuccessorLine(
   locked: LockedLine,
   request: LineChangeRequest,
@@ -99,7 +99,7 @@ async function planSuccessorLine(
   };
 }
 
-/** Null where the price of the line charges so already. */
+/** Null if the price of the line already charges this way. */
 async function ownPrice(
   { subscription, item: { price_record, meter } }: LockedLine,
   { request, at }: { request: LineChangeRequest; at: number },

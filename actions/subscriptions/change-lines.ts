@@ -1,7 +1,7 @@
 /**
- * Ends and begins lines of a subscription inside a period and settles the credits and charges: the one way of modifications, plan changes
- * and cancellations (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a preview;
- * `applyLineChange` applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
+ * Ends and begins lines of a subscription inside a period and settles the credits and charges. Modifications, plan changes and
+ * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a
+ * preview; `applyLineChange` applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
  */
 import {
   type EndingLineItem,
@@ -60,24 +60,24 @@ export type LineStart = {
   readonly terms: LineItemTerms;
   readonly price: PriceModel;
   readonly meter: MeterModel | null;
-  /** The line in whose place it comes: periods of its own go on as they were. */
+  /** The line that it replaces; periods of the line's own continue unchanged. */
   readonly follows?: BillableItem;
-  /** The line whose commitment it takes over: a term of it goes on. */
+  /** The line whose commitment it takes over; a commitment term continues. */
   readonly continues?: BillableItem;
 };
 
 export type LineChange = {
   readonly subscription: SubscriptionModel;
-  /** As it is after the change, where a new period begins with it. */
+  /** The subscription after the change, if a new period begins with the change. */
   readonly after?: SubscriptionModel | undefined;
-  /** Where a new period begins: lines that had ended before, or are charged once. */
+  /** If a new period begins: lines that had ended before, or are charged once. */
   readonly ended?: readonly BillableItem[];
   readonly ends: readonly LineChangeEnd[];
   readonly begins: readonly LineStart[];
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
   /**
-   * At the end of the running period, whose invoice charges what begins; but where something is given back, that is netted with what
-   * begins. Of a preview all of it is said.
+   * Set for a change at the end of the running period, whose invoice charges the new lines. New lines are settled at once only if credits
+   * exist, which they offset. A preview shows both.
    */
   readonly atPeriodEnd?: 'previewed' | 'done' | undefined;
   readonly author: Author;
@@ -86,26 +86,26 @@ export type LineChange = {
 export type LineChangePlan = {
   readonly subscription: SubscriptionModel;
   readonly ends: readonly LineChangeEnd[];
-  /** With the ids that they will have. */
+  /** New lines with their future ids. */
   readonly begins: readonly BillableItem[];
-  /** Null where nothing is credited or charged at once. */
+  /** Null if nothing is credited or charged at once. */
   readonly settlement: Settlement | null;
-  /** What goes back to others who were billed for it, before somebody else was invoiced. */
+  /** Credits to other customers who were billed before the payer changed. */
   readonly refunds: readonly Settlement[];
-  /** What is open of the running period, and computed anew. */
+  /** Open drafts of the running period, which are recomputed. */
   readonly drafts: readonly string[];
-  /** What stays charged without proration. */
+  /** Charges that remain without proration. */
   readonly retained: readonly RetainedCharge[];
   /** Lines that paid for others, and are charged only until now. */
   readonly released: readonly LineChangeEnd[];
-  /** Where a new period begins: that of the periods that end with it, in which the lines that end were charged. */
+  /** Set if a new period begins: the anchor of the periods that end with it, in which the ended lines were charged. */
   readonly anchor: string | null;
-  /** Other lines that keep those periods. */
+  /** Other lines that retain those periods. */
   readonly anchored: readonly BillableItem[];
   readonly author: Author;
 };
 
-/** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
+/** `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
 export async function planLineChange(database: Database, change: LineChange): Promise<LineChangePlan> {
   const { subscription, after, ends, author } = change;
   const added = change.begins.filter(({ follows, continues }) => !follows && !continues);
@@ -119,12 +119,12 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const invoiced = await gatherInvoicedLines(database, subscription);
   checkNotInvoiced(ends, invoiced);
   const drafts = await listOpenDrafts(database, subscription, period.current);
-  // Nothing is invoiced of a draft, of a trial, and of what starts later.
+  // Nothing is invoiced for a draft, a trial or a later start.
   const isAhead = AHEAD.includes(subscription.subscription_status) || Boolean(subscription.opens_at);
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
   const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
-  // A new period that begins with the one that is not invoiced yet comes in its place: nothing of that is served.
+  // A new period replaces one that begins at the same instant and is not invoiced yet: the old one serves nothing.
   const isReplaced = (end: LineChangeEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
   const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
   const retained = ofOld.flatMap((end) => computeRetainedCharge(end, invoiced, period) ?? []);
@@ -162,7 +162,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   };
 }
 
-/** The period behind the running one; null where the subscription ends before it. */
+/** The period after the running one; null if the subscription ends before it. */
 function deriveFollowingPeriod({ subscription, current }: LineChangePeriod): LineChangePeriod | null {
   const following = nextPeriod(current.end, subscription);
   return following && { subscription, current: following };
@@ -174,7 +174,7 @@ type SettlementParts = {
   readonly invoiced: readonly InvoicedLine[];
 };
 
-/** Of who pays now, and what goes back to others who were billed. */
+/** Settlement of the current payer, and refunds to other customers who were billed. */
 export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: SettlementParts) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
   const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? settling.payer_id);
@@ -186,7 +186,7 @@ export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits,
   return { settlement: lines.length === 0 ? null : { ...settling, lines }, refunds };
 }
 
-/** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */
+/** A scheduled cancellation with credits does not cut advance charges: a line that ends before it is credited in full now. */
 async function loadChargedSubscription(
   database: Database,
   subscription: SubscriptionModel,
@@ -196,12 +196,12 @@ async function loadChargedSubscription(
   return pending && creditsUnusedTime(pending) ? withoutCancellation(subscription) : subscription;
 }
 
-/** As it was charged before it was to be cancelled. */
+/** The subscription as it was charged before its cancellation was scheduled. */
 export function withoutCancellation(subscription: SubscriptionModel): SubscriptionModel {
   return Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
 }
 
-/** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */
+/** Usage that progressive billing has invoiced stays charged, so a line cannot end before the invoiced time. */
 function checkNotInvoiced(ends: readonly LineChangeEnd[], invoiced: readonly InvoicedLine[]): void {
   for (const { item, at } of ends) {
     const until = item.price_type === 'USAGE' ? invoicedUntil(invoiced, item.id) : null;
@@ -236,7 +236,7 @@ export async function applyLineChange(
   for (const item of anchored)
     await SubscriptionLineItemModel.change(item.record, deriveAnchorChanges(anchor, item, subscription), by);
   const added = await addLines(transaction, subscription, begins);
-  // Before the drafts: what is settled at once stands on no other invoice.
+  // Before the drafts are recomputed: an amount settled at once is on no other invoice.
   const settled = settlement && (await settleChange(transaction, settlement));
   const refunded: SettledChange[] = [];
   for (const refund of refunds) refunded.push(await settleChange(transaction, refund));
@@ -244,7 +244,7 @@ export async function applyLineChange(
   return { ended, begun: added, settled, refunded };
 }
 
-/** After the running period has got another end: what is open of it says so before anybody makes it final. */
+/** Recomputes open drafts after the running period has another end, before they become final. */
 export async function computeOpenDrafts(
   stores: Stores,
   transaction: Transaction,
@@ -263,7 +263,7 @@ async function computeDrafts(
     await computeWithin(stores, transaction, { scope: toScope(subscription), invoice_id, now });
 }
 
-/** A line that would have lived no time is taken out. */
+/** A line without any active time is deleted. */
 function deriveEndChanges(
   end: LineChangeEnd,
   { anchor, subscription, retained }: LineChangePlan,
@@ -279,7 +279,7 @@ function deriveEndChanges(
   };
 }
 
-/** Where a new period begins, what was charged in the old ones keeps them. */
+/** If a new period begins, lines charged in the old periods retain them. */
 function deriveAnchorChanges(
   anchor: string | null,
   item: BillableItem,
@@ -297,16 +297,16 @@ type LineStartContext = {
   readonly isProrated: boolean;
 };
 
-/** The lines as they will be, with what prices them. */
+/** The new lines with their prices and meters. */
 function buildBegunItems(change: LineChange, { retained, running, isProrated }: LineStartContext): BillableItem[] {
   const starts = change.begins.map((start) => {
     const { price, meter, continues } = start;
-    // One that goes on in new periods was paid for in the old ones.
+    // A line that continues in new periods was paid for in the old ones.
     const follows = start.follows ?? continues;
     const record = buildBegunRecord(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);
-    // What is not prorated is charged in full from its next period on.
+    // Without proration, a line is charged in full from its next period on.
     const isLater = !isProrated && isBilledImmediately(item) && item.billing_period !== 'ONETIME';
     const restarts = change.after !== undefined;
     const from = isLater ? computeChargedFrom(item, retained, { follows, running, restarts }) : null;
@@ -320,7 +320,7 @@ function buildBegunItems(change: LineChange, { retained, running, isProrated }: 
   return starts.map(({ record, priced }) => billableItem(record, priced));
 }
 
-/** Where the periods of its own are anchored that go on in the line that follows it; null where they are the subscription's. */
+/** Anchor of own periods that continue in the following line; null if the line has the periods of the subscription. */
 function derivePeriodAnchor({ record, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
   if (record.period_anchor || !hasOwnPeriods(item, billedSubscription(subscription)))
     return record.period_anchor ?? null;
@@ -358,7 +358,7 @@ function deriveSettlementKey(ends: readonly LineChangeEnd[], begins: readonly Bi
   return ends[0] ? `${ends[0].item.id}/${ends[0].at}` : '';
 }
 
-/** Drafts of the period before hold the advance charges of the running one. */
+/** Drafts of the previous period contain the advance charges of the running one. */
 async function listOpenDrafts(
   database: Database,
   subscription: SubscriptionModel,
@@ -377,7 +377,7 @@ async function listOpenDrafts(
   return drafts.map(({ id }) => id);
 }
 
-/** Its lines stand on the invoices of its parent. */
+/** The lines of a grouped subscription are on the invoices of its parent. */
 function deriveGroupParentIds({ subscription_type, parent_subscription_id }: SubscriptionModel): string[] {
   return subscription_type === 'grouped_invoicing' && parent_subscription_id ? [parent_subscription_id] : [];
 }

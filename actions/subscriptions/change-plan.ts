@@ -1,7 +1,6 @@
 /**
- * Gives a subscription another plan, now or when its period ends, or says what that would do: the same gathering and the same
- * decision, without the writing (docs/rules/subscriptions.md, "Plan changes"). Where a new period begins now, the arrears of
- * the one that it cuts are invoiced, as a cancellation does.
+ * Changes the plan of a subscription, now or at the end of its period (docs/rules/subscriptions.md, "Plan changes"). A preview uses the
+ * same gathering and the same decision. If a new period begins now, the arrears of the cut period are invoiced, as in a cancellation.
  */
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -34,14 +33,13 @@ export type PreviewedPlanChange = {
   readonly before: SubscriptionModel;
   readonly plan: PlanChangePlan;
   readonly at: Milliseconds;
-  /** Sentences about meters that other subscriptions of the customer charge, too. */
+  /** Warnings about meters that other subscriptions of the customer charge, too. */
   readonly shared_meters: readonly string[];
 };
 export type ChangedPlan = PreviewedPlanChange & {
-  /** As it is after the change. */
   readonly subscription: SubscriptionModel;
   readonly applied: AppliedLines | null;
-  /** Where it is to happen when the period ends. */
+  /** Set if the change happens at the end of the period. */
   readonly schedule: SubscriptionScheduleModel | null;
 };
 
@@ -85,7 +83,7 @@ async function loadSharedMeterMessages(
 }
 
 function deriveChangeInstant(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {
-  // One that has not begun has its new plan from its start on.
+  // A subscription that has not begun has its new plan from its start on.
   if (change_at === 'immediate') return Math.max(now.getTime(), toInstant(before.start_date));
   if (before.subscription_status !== 'active')
     throw invalid('change_at', 'end_of_period is for an active subscription', {

@@ -124,7 +124,7 @@ type SubscriptionParties = {
   reset_usage: ScheduledPriceInput['reset_usage'];
 };
 
-/** The rows of the customer and the plan are held, so that neither is archived meanwhile. */
+/** The locks on customer and plan prevent their archival meanwhile. */
 async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<SubscriptionParties> {
   const customer = await loadRequestedCustomer(scope, request, database);
   const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
@@ -205,14 +205,14 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   await propagateToChildren(stores, transaction, { parent: settled.subscription, by: author });
   await beginGrants(transaction, { subscription: settled.subscription, by: author });
   for (const { id } of children) {
-    // As they are now that they have followed their parent.
+    // The child is read again, because propagation has changed it.
     const child = await SubscriptionModel.fetch(decision.scope, id, { database: transaction });
     await beginGrants(transaction, { subscription: child, by: author });
   }
   return { ...settled, line_items };
 }
 
-/** What it is granted, given, let off and taxed with, beside what its plan and its add-ons do. */
+/** Entitlements, grants, coupons and taxes of the subscription itself, in addition to those of its plan and add-ons. */
 async function addOwn(
   { scope, author, request }: Decision,
   { subscription, line_items }: { subscription: SubscriptionModel; line_items: SubscriptionLineItemModel[] },
@@ -225,7 +225,7 @@ async function addOwn(
   await taxSubscription(subscription, request.tax_rate_overrides ?? [], { scope, author, transaction: database });
 }
 
-/** They stand on the opening invoice of their parent, which opens them, too. */
+/** Children are on the opening invoice of their parent, which also opens them. */
 async function addChildren(
   decision: Decision,
   parent: SubscriptionModel,
@@ -278,7 +278,7 @@ function addSubscription(
   return SubscriptionModel.add(scope, record, { database, conflict });
 }
 
-/** The plan's prices in the order of their creation, then the extra lines in the order of the request. */
+/** Plan prices in the order of their creation, then extra lines in the order of the request. */
 async function addLineItems(
   decision: Decision,
   subscription: SubscriptionModel,
@@ -330,7 +330,7 @@ async function addLineItems(
   return SubscriptionLineItemModel.addAll(scope, records, { database });
 }
 
-/** In the order of the request; each begins with the subscription unless it says otherwise. */
+/** In the order of the request. An add-on begins with the subscription by default. */
 async function addAddons(
   { request, scope, author }: Decision,
   subscription: SubscriptionModel,
@@ -380,7 +380,7 @@ async function storePartPrice(
   return storeOwnPrice(buildOverriddenPrice(root, override, { id, start_date, symbol }), { scope, author }, database);
 }
 
-/** One that exists, or that the line states with itself. */
+/** An existing price, or the inline price of the line. */
 async function loadExtraPrice(
   { extras, terms, scope, author }: Decision,
   { requested, field, subscription }: ExtraLine & { subscription: SubscriptionModel },

@@ -1,7 +1,4 @@
-/**
- * Credits what a subscription that ends was charged in advance and does not use any more
- * (docs/rules/proration.md, "Credits of a cancellation").
- */
+/** Credits the unused part of a subscription's advance charges when it ends (docs/rules/proration.md, "Credits of a cancellation"). */
 
 import { isBilledImmediately } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
@@ -19,10 +16,10 @@ export type CreditUnusedInput = {
   readonly at: Milliseconds;
   readonly author: Author;
 };
-/** One of each who was billed. */
+/** One settlement per customer who was billed. */
 export type CreditedUnusedTime = { readonly lines: Settlement['lines']; readonly settled: readonly SettledChange[] };
 
-/** `transaction` holds the subscription's row; null where nothing is given back. */
+/** `transaction` holds the lock on the subscription's row. Null if nothing is credited. */
 export async function creditUnused(
   transaction: Transaction,
   unused: CreditUnusedInput,
@@ -34,9 +31,9 @@ export async function creditUnused(
 }
 
 async function planCredits(database: Database, { subscription, at, author }: CreditUnusedInput): Promise<Settlement[]> {
-  // As it was charged: the cancellation is what is settled here.
+  // The subscription as it was charged: this settles its cancellation.
   const running = withoutCancellation(subscription);
-  // A line that was to begin later was charged in advance as well, and never serves.
+  // A line with a later start was charged in advance as well, and never serves.
   const items = (await gatherItems(database, subscription)).filter(({ record }) => !isOver(record, at));
   const ends = items.map((item) => ({ item, at }));
   const change = { subscription: running, ends, begins: [], proration_behavior: 'create_prorations', author } as const;
@@ -45,12 +42,12 @@ async function planCredits(database: Database, { subscription, at, author }: Cre
   return [settlement ?? [], ...refunds].flat().map((each) => ({ ...each, reason }));
 }
 
-/** Also one that is charged for longer than it lives. */
+/** True also for a line that is charged beyond its end. */
 function isOver({ end_date }: BillableItem['record'], at: Milliseconds): boolean {
   return Boolean(end_date) && toInstant(end_date!) <= at;
 }
 
-/** A request is refused where something has a period of its own at that instant: that is not given back in parts. */
+/** Refuses a credit if a line has a billing period of its own at that instant: such a period is not credited in parts. */
 export async function checkOnePeriod(
   database: Database,
   { subscription, at }: Pick<CreditUnusedInput, 'subscription' | 'at'>,

@@ -17,7 +17,7 @@ import { emitLinesChanged, type LockedSubscription, lockSubscription } from './l
 
 export type PlannedDetachment = { association: AddonAssociationModel; at: Milliseconds; plan: LineChangePlan };
 
-/** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
+/** `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
 export async function planDetachment(
   { subscription, times }: LockedSubscription,
   request: DetachAddon,

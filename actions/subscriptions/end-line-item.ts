@@ -1,6 +1,6 @@
 /**
- * Ends a line of a subscription, now or at a stated instant (docs/rules/subscriptions.md, "Lines that come and go"). What it
- * was charged for in advance and does not serve is credited; what it owes in arrears is on the invoice of its period.
+ * Ends a line of a subscription, now or at a requested instant (docs/rules/subscriptions.md, "Lines that come and go"). The unused part of
+ * its advance charge is credited. Its arrears are on the invoice of its period.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';

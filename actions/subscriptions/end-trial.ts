@@ -1,7 +1,7 @@
 /**
- * At its end a trial becomes a paid subscription: the first paid period begins there, and an invoice of its advance charges
- * opens it, which has to be paid where the payment behaviour says so. Usage during the trial is never billed
- * (docs/rules/subscriptions.md, "Trials").
+ * Turns a trial into a paid subscription at its end (docs/rules/subscriptions.md, "Trials"). The first paid period begins there, opened by
+ * an invoice of its advance charges. The payment behaviour decides if that invoice must be paid first. Usage during the trial is never
+ * billed.
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import { requireStateAfter } from '../../core/subscription/moves.ts';
@@ -15,10 +15,10 @@ import { activateIfPaid, type ChangeAuthor, type OpenedSubscription } from '../i
 import { emit } from '../system-events/emit.ts';
 import { closeSchedule } from './schedules.ts';
 
-/** The invoice with which what is paid for begins. */
+/** The invoice that opens the first paid period. */
 export const TRIAL_END = { reference: 'period_start', reason: 'SUBSCRIPTION_TRIAL_END' } as const;
 
-/** As it is then with its newest invoice, or null while the trial lasts. `transaction` holds the subscription's row. */
+/** The subscription with its newest invoice; null while the trial lasts. `transaction` holds the lock on the subscription's row. */
 export async function endTrial(
   stores: Stores,
   transaction: Transaction,
@@ -38,7 +38,7 @@ export async function endTrial(
   };
   const paying = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await draftAndFinalize(stores, transaction, { subscription: paying, period, ...TRIAL_END, now: by.now });
-  // The trial is over, and nobody is there to be refused: error_if_incomplete waits as the others do.
+  // The trial is over and no caller can get a refusal, so error_if_incomplete waits like the other behaviours.
   const settled = await activateIfPaid(transaction, { subscription: paying, by: { now: by.now } });
   const { subscription_status } = settled.subscription;
   const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';
@@ -46,7 +46,7 @@ export async function endTrial(
   return settled;
 }
 
-/** Its end has come: nothing follows. */
+/** Ends the subscription at its end date; no period follows. */
 export async function endAt(
   transaction: Transaction,
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },

@@ -1,6 +1,6 @@
 /**
- * A subscription that still waits for its first payment when its end comes is over then; nothing more of it is invoiced
- * (docs/rules/subscriptions.md, "States").
+ * Ends a subscription that still waits for its first payment at its end; nothing more of it is invoiced (docs/rules/subscriptions.md,
+ * "States").
  */
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
@@ -41,7 +41,7 @@ export async function endUnpaid(
   return report;
 }
 
-/** Whether it was this one who ended it: it may have been paid meanwhile, or another has it. */
+/** False if the subscription was paid meanwhile, or another worker holds its lock. */
 function endOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
   return runBillingTransaction(stores, async (transaction) => {
     const [subscription] = await SubscriptionModel.in(scope, transaction)

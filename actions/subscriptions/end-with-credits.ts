@@ -1,6 +1,6 @@
 /**
- * The end of a subscription has come. A cancellation that was scheduled so gives back what was charged for the time behind it
- * (docs/rules/proration.md, "Credits of a cancellation").
+ * Ends a subscription at its end. A scheduled cancellation with credits credits the charges for the time after it (docs/rules/proration.md,
+ * "Credits of a cancellation").
  */
 import { creditsUnusedTime } from '../../core/subscription/schedule.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
@@ -11,13 +11,13 @@ import type { ChangeAuthor } from '../invoices/open-and-activate.ts';
 import { creditUnused } from './credit-unused.ts';
 import { endAt } from './end-trial.ts';
 
-/** `transaction` holds the subscription's row. */
+/** `transaction` holds the lock on the subscription's row. */
 export async function endWithCredits(
   transaction: Transaction,
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<SubscriptionModel> {
   const schedule = await SubscriptionScheduleModel.findPending(subscription, subscription.id, transaction);
-  // What lay in a trial was not charged.
+  // A trial was not charged.
   if (schedule && creditsUnusedTime(schedule) && subscription.subscription_status !== 'trialing') {
     const author = { user_id: schedule.created_by, now: by.now };
     await creditUnused(transaction, { subscription, at, author });

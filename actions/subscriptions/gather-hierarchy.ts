@@ -1,5 +1,5 @@
 /**
- * What a new subscription belongs to: who pays for it, who takes part in it and which others are invoiced with it
+ * Hierarchy of a new subscription: its payer, the customers that inherit it, and the subscriptions invoiced with it
  * (docs/rules/subscriptions.md, "Families"; core/subscription/hierarchy.ts).
  */
 import { invalid } from '../../core/error.ts';
@@ -27,7 +27,7 @@ export type GatheredHierarchy = {
 const NOBODY = { inheriting: [], grouped: [], children: [] };
 const NO_PARENT = { invoicing_customer_id: null, parent_subscription_id: null };
 
-/** Of a child that is made with its group. */
+/** For a child that is created with its group. */
 export function buildGroupHierarchy(parent: SubscriptionModel): GatheredHierarchy {
   const subscription_type = 'grouped_invoicing';
   return { ...NOBODY, terms: { ...NO_PARENT, subscription_type, parent_subscription_id: parent.id } };
@@ -95,7 +95,7 @@ async function loadParentAddressee(scope: Scope, id: string, database: Transacti
   return deriveAddressee(await SubscriptionModel.fetchPublished(scope, id, { database }));
 }
 
-/** Who takes part, and who is invoiced with it, once the parent is there. */
+/** Adds the inherited subscriptions and the grouped ones after the parent is created. */
 export async function createHierarchy(
   scope: Scope,
   { parent, family, author }: { parent: SubscriptionModel; family: GatheredHierarchy; author: Author },
@@ -111,7 +111,7 @@ export async function createHierarchy(
   await addToGroup({ parent, children: grouped, author, field }, transaction);
 }
 
-/** What is asked for a child that is made with its group: what it does not say itself is the parent's. */
+/** Request for a child that is created with its group; the parent's values are the defaults. */
 export function buildChildRequest(
   child: GroupChild,
   { request, parent }: { request: CreateSubscription; parent: SubscriptionModel },

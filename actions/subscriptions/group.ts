@@ -1,6 +1,6 @@
 /**
- * Subscriptions of different customers that are invoiced together: each has its own line items, and all of them stand on the
- * invoice of the parent, which moves their periods on (docs/rules/subscriptions.md, "Families").
+ * Subscriptions of different customers on one invoice (docs/rules/subscriptions.md, "Families"). Each has its own line items. The parent's
+ * invoice contains all of them, and the parent moves their periods on.
  */
 import { invalid, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -11,7 +11,7 @@ import { SubscriptionScheduleModel } from '../../storage/models/subscription-sch
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
-/** Held in the order of their ids, so that two who ask for the same never wait for each other. */
+/** Locked in the order of their ids, which prevents deadlocks. */
 export async function loadLockedSubscriptions(
   scope: Scope,
   ids: readonly string[],
@@ -37,7 +37,7 @@ type AddToGroupInput = {
   readonly field: string;
 };
 
-/** Whether these may be invoiced with it. */
+/** Throws if these children may not be invoiced with the parent. */
 export async function checkGroup(
   { parent, children, field }: Omit<AddToGroupInput, 'author'>,
   database: Database,
@@ -47,7 +47,7 @@ export async function checkGroup(
   await checkKeepPlans(parent, { subscriptions: [parent], field: 'parent_subscription_id' }, database);
 }
 
-/** A change of the plan is refused in a family, and would be at its instant. */
+/** A hierarchy refuses a plan change, so a scheduled one would fail at its instant. */
 export async function checkKeepPlans(
   scope: Scope,
   { subscriptions, field }: { subscriptions: readonly SubscriptionModel[]; field: string },
@@ -64,7 +64,7 @@ export async function checkKeepPlans(
     });
 }
 
-/** `transaction` holds all of them. */
+/** `transaction` holds the locks on all of them. */
 export async function addToGroup(
   { parent, children, author, field }: AddToGroupInput,
   transaction: Transaction,
@@ -74,7 +74,7 @@ export async function addToGroup(
   return changeEach(children, changes, author, transaction);
 }
 
-/** From then on they are invoiced by themselves: the running period, too, but for what the parent's invoices say already. */
+/** Afterwards each child is invoiced by itself, including the part of the running period that the parent's invoices do not contain. */
 export async function removeFromGroup(
   children: readonly SubscriptionModel[],
   author: Author | Pick<Author, 'now'>,

@@ -1,6 +1,6 @@
 /**
- * Customers who take part in a parent's subscription: each has an INHERITED subscription, without line items and invoices,
- * that says from when to when; the parent counts their usage (docs/rules/subscriptions.md, "Families").
+ * Customers that take part in a parent's subscription (docs/rules/subscriptions.md, "Families"). Each has an INHERITED subscription without
+ * line items and invoices, which records the interval. The parent counts their usage.
  */
 
 import { invalid, notFound } from '../../core/error.ts';
@@ -20,7 +20,7 @@ import { checkKeepPlans } from './group.ts';
 import { loadRequestedCustomer } from './load-requested-customer.ts';
 import { checkBeginAfterFormerHolders, checkHasNoneOfTheirOwn, checkInheritsNothing } from './one-of-a-kind.ts';
 
-/** The customers with these external ids, held in the order of their ids so that two who ask never wait for each other. */
+/** The customers with these external ids, locked in the order of their ids, which prevents deadlocks. */
 export async function lockCustomersByExternalId(
   scope: Scope,
   { external_ids, field }: { external_ids: readonly string[]; field: string },
@@ -44,13 +44,13 @@ type InheritInput = {
   readonly parent: SubscriptionModel;
   readonly customers: readonly CustomerModel[];
   readonly start_date: string;
-  /** What one of them states about itself. */
+  /** Fields that an inherited subscription sets itself. */
   readonly requested?: Pick<CreateSubscription, 'end_date' | 'lookup_key' | 'metadata'>;
   readonly author: Author;
   readonly field: string;
 };
 
-/** Whether these may take part in it. */
+/** Throws if these customers may not inherit the subscription. */
 export async function checkInheritingCustomers(
   scope: Scope,
   { parent, customers, start_date, field }: Pick<InheritInput, 'parent' | 'customers' | 'start_date' | 'field'>,
@@ -66,7 +66,7 @@ export async function checkInheritingCustomers(
   await checkBeginAfterFormerHolders(scope, beginning, database);
 }
 
-/** `transaction` holds the rows of the parent and of the customers. */
+/** `transaction` holds the locks on the rows of the parent and of the customers. */
 export async function createInheritedSubscriptions(
   scope: Scope,
   joining: InheritInput,
@@ -82,7 +82,7 @@ export async function createInheritedSubscriptions(
   return inheritedSubscriptions;
 }
 
-/** What it is charged by is the parent's; that it is paid for somebody else is said by its type. */
+/** Billing terms are copied from the parent; the type shows that the parent pays. */
 function buildInheritedRecord({ parent, start_date, requested, author }: InheritInput, customer: CustomerModel) {
   const { version: _version, ...terms } = parent;
   return {
@@ -107,7 +107,7 @@ function buildInheritedRecord({ parent, start_date, requested, author }: Inherit
   };
 }
 
-/** A parent is called so as soon as somebody takes part in it. */
+/** A subscription becomes a PARENT with its first inherited subscription. */
 export async function promoteToParent(
   parent: SubscriptionModel,
   author: Author,
@@ -135,7 +135,7 @@ const OF_THE_PARENT = [
 ] as const;
 const SAME_AS_THE_PARENT = ['plan_id', 'currency', 'billing_period'] as const;
 
-/** One customer joins a subscription that is there: the day is not in a period that is invoiced already. */
+/** One customer joins an existing subscription; the join date is not in an invoiced period. */
 export async function inheritSubscription(
   scope: Scope,
   {
@@ -154,7 +154,7 @@ export async function inheritSubscription(
   const holding = { database: transaction, lock: true };
   const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, holding);
   if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
-  // While it still is what it is: it is called a parent below.
+  // Checked with the current type, because the subscription becomes a parent below.
   checkCanHaveInherited(parent);
   refuseUnsupported(request);
   for (const own of OF_THE_PARENT)

@@ -1,4 +1,4 @@
-/** Stores the price that a line of a subscription states with itself (core/subscription/inline-price.ts). */
+/** Stores the inline price of a subscription line (core/subscription/inline-price.ts). */
 import { prefixField } from '../../core/error.ts';
 import { type InlinePrice, toCreatePrice } from '../../core/subscription/inline-price.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
@@ -7,13 +7,13 @@ import { addPrice, type PriceWriteContext } from '../catalogue/create-price.ts';
 
 type InlineLine = {
   readonly subscription: Pick<Subscription, 'id' | 'currency' | 'start_date'>;
-  /** Of the line; from the start of the subscription when null. */
+  /** Start of the line; null means the start of the subscription. */
   readonly start_date: string | null;
-  /** Where the request has the price: `line_items[0].price`. */
+  /** Path of the price in the request: `line_items[0].price`. */
   readonly field: string;
 };
 
-/** `writing` holds the transaction in which the subscription is, or is made. */
+/** `writing` holds the transaction that locks or creates the subscription. */
 export async function storeInlinePrice(
   inline: InlinePrice,
   { subscription, start_date, field }: InlineLine,

@@ -1,7 +1,7 @@
 /**
- * The end of one that belongs to a family, where it comes before that of the parent's period: the periods of such subscriptions are
- * moved on with the parent's, their ends are their own (docs/rules/subscriptions.md, "Families"). What one that is invoiced with
- * its parent owes until then stands on the parent's next invoice.
+ * Ends a subscription of a hierarchy before the end of the parent's period. The parent moves the periods of such subscriptions, but their
+ * ends are their own (docs/rules/subscriptions.md, "Families"). The amount that a grouped subscription owes until its end is on the
+ * parent's next invoice.
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -16,7 +16,7 @@ import { lockWithParent } from './lock-with-parent.ts';
 
 type LeaveHierarchyInput = { readonly subscription_id: string; readonly now: Date };
 
-/** Whether it has ended: not while its parent has a period before that end to be invoiced. */
+/** True if the subscription has ended. It does not end while its parent has an earlier period to invoice. */
 export async function leaveHierarchyIfDue(
   scope: Scope,
   { subscription_id, now }: LeaveHierarchyInput,
@@ -39,7 +39,7 @@ async function endInherited(
   { inherited, now }: { inherited: SubscriptionModel; now: Date },
 ): Promise<boolean> {
   if (!inherited.end_date) return false;
-  // As it would be beside a parent that stays as it is.
+  // The record stands in for its parent, as if the parent did not change.
   const changes = planInheritedChanges(inherited, inherited, now.getTime());
   if (changes === null) return false;
   const by = { now };

@@ -1,6 +1,6 @@
 /**
- * Lines of a subscription with what they are committed to (docs/rules/commitments.md, "What can be stated"). Times of day are
- * kept on a price: a line that states its own has a price of its own.
+ * Subscription lines with their commitments (docs/rules/commitments.md, "What can be stated"). A price stores times of day, so a line with
+ * its own times has a price of its own.
  */
 import {
   type RequestedCommitment,
@@ -20,14 +20,14 @@ type LinePriceWriting = { readonly scope: Scope; readonly author: Author };
 
 export type CommittedLine = { readonly price: Price; readonly commitment: StoredCommitment };
 
-/** `prefix`: where the request has the commitment, with the point behind it. */
+/** `prefix`: path of the commitment in the request, with a trailing point. */
 type CommitmentLine = {
   readonly price: Price;
   readonly stated: RequestedCommitment | undefined;
   readonly prefix: string;
 };
 
-/** A line that a plan brings: its price has what the request states of times of day already. */
+/** A line from a plan; its price already contains the requested times of day. */
 export async function loadPlanLineCommitment(
   { scope }: LinePriceWriting,
   { price, stated: requested, prefix }: CommitmentLine,
@@ -39,7 +39,7 @@ export async function loadPlanLineCommitment(
   return { price, commitment: toStoredCommitment(requested, { price, prefix, bucket_size }) };
 }
 
-/** A line that a request adds. */
+/** A line from a request. */
 export async function createCommittedLine(
   writing: LinePriceWriting,
   {
@@ -62,7 +62,7 @@ export async function createCommittedLine(
   return { price, commitment: commitment! };
 }
 
-/** A price of the subscription's own; its times of day are checked against the windows of the meter. */
+/** A price of the subscription itself; its times of day are checked against the windows of the meter. */
 export async function storeOwnPrice(
   price: PriceDefinition,
   { scope, author }: LinePriceWriting,

@@ -1,11 +1,11 @@
-/** The customer whom a request for a subscription names, by its id or by the external one, which must be of one customer. */
+/** Loads the customer of a subscription request by id or external id; if the request has both, they must name one customer. */
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** Its row is held, so that it is not archived meanwhile. */
+/** The lock on the customer's row prevents its archival meanwhile. */
 export async function loadRequestedCustomer(
   scope: Scope,
   { customer_id, external_customer_id }: Pick<CreateSubscription, 'customer_id' | 'external_customer_id'>,

@@ -1,8 +1,8 @@
 /**
- * The one order in which rows are held that a change of several needs, be it of a family, of a payment or of drafts that become final
- * together: subscriptions before customers, these before invoices, these before payments, wallets and the counter of numbers; of
- * subscriptions parents before those who have no family, and these before children, as whoever bills a parent takes them; and of each
- * kind by its id. So two who ask at one time never wait for each other. What is not there is said by who looks for it.
+ * The single lock order for changes of several rows, which prevents deadlocks. It applies to hierarchies, payments and drafts that become
+ * final in one transaction. Subscriptions come before customers, then invoices, then payments, wallets and the number counter. Parents come
+ * before subscriptions without a hierarchy, and these before children, because a billing run of a parent locks them so. Rows of one kind
+ * are locked by id. Missing rows are reported by the caller.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { SubscriptionHierarchy } from '../../core/subscription/hierarchy.ts';
@@ -14,7 +14,7 @@ import { deriveAddressee } from '../billing/invoice-records.ts';
 
 const RANK = `case when subscription_type = 'PARENT' then 0 when parent_subscription_id is null then 1 else 2 end`;
 
-/** Rows are locked as they are answered, so one statement holds any number in this order. */
+/** Postgres locks rows as it returns them, so one statement locks any number in this order. */
 export async function lockSubscriptions(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<void> {
   if (ids.length === 0) return;
   await SubscriptionModel.in(scope, transaction)
@@ -25,7 +25,7 @@ export async function lockSubscriptions(scope: Scope, ids: readonly string[], tr
     .forUpdate();
 }
 
-/** One that bills, or is billed, and its customer, who are held for a payment of it. */
+/** Locks a subscription and its customer before a payment. */
 export async function lockParties(
   scope: Scope,
   { subscription_id, customer_id }: { subscription_id: string | null; customer_id: string },
@@ -37,7 +37,7 @@ export async function lockParties(
 
 type HierarchyParties = { readonly hierarchy: SubscriptionHierarchy; readonly request: CreateSubscription };
 
-/** Of a new subscription that belongs to others: what is alone holds its own customer, and nobody else. */
+/** Locks the parties of a new subscription in a hierarchy; a standalone one locks only its own customer. */
 export async function lockHierarchy(
   scope: Scope,
   { hierarchy, request }: HierarchyParties,
@@ -63,7 +63,7 @@ export async function lockHierarchy(
           .whereIn('id', [customer_id, payer_id].filter(isNamed))
           .orWhereIn('external_id', external_ids.filter(isNamed)),
     );
-  // Who only pays is held with others: many have one payer.
+  // A customer who only pays gets a shared lock, because many subscriptions have one payer.
   const isOwn = (one: CustomerModel) => one.id === customer_id || one.external_id === external_customer_id;
   for (const one of customers.sort((a, b) => (a.id < b.id ? -1 : 1))) {
     const lockedRows = CustomerModel.in(scope, transaction).select('id').where('id', one.id);

@@ -1,7 +1,4 @@
-/**
- * What lines are added to, changed on and taken from: the subscription, whose row is locked first, so that two changes of one
- * line, or a change and a billing run, come one after the other.
- */
+/** Line changes lock the subscription's row first. Two changes of one line, or a change and a billing run, then run one after the other. */
 import { notFound } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkLinesChange, type LineTimes } from '../../core/subscription/line-changes.ts';
@@ -13,7 +10,7 @@ import type { PriceWriteContext } from '../catalogue/create-price.ts';
 import { emit } from '../system-events/emit.ts';
 import { lockUpToDate } from './lock-with-parent.ts';
 
-/** The transaction in which a subscription is held. */
+/** The transaction that holds the lock on a subscription. */
 export type LineWriting = PriceWriteContext & { readonly database: Transaction };
 
 export type LockedSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
@@ -28,14 +25,14 @@ export async function lockSubscription(
   return toLockedSubscription(subscription, author);
 }
 
-/** One that is held already, or made in this transaction. */
+/** For a subscription that is already locked, or created in this transaction. */
 export function toLockedSubscription(subscription: SubscriptionModel, author: Author): LockedSubscription {
   const { end_ms } = billedSubscription(subscription);
   const times = { subscription, end_ms, current: currentPeriod(subscription), now: author.now.getTime() };
   return { subscription, times };
 }
 
-/** The line, as it is once its subscription is held. */
+/** The line, read with its subscription locked. */
 export async function lockLine(
   stores: Stores,
   id: string,
@@ -49,7 +46,7 @@ export async function lockLine(
   return { ...locked, item };
 }
 
-/** The version of a subscription counts what becomes of its lines, too. */
+/** A change of lines raises the version of the subscription, too. */
 export async function emitLinesChanged(
   transaction: Transaction,
   subscription: SubscriptionModel,

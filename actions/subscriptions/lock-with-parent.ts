@@ -1,6 +1,6 @@
 /**
- * A subscription with its row held. One that is invoiced with a parent has part of its charges on the parent's invoices:
- * the parent is held first, as whoever bills the parent does, so that the two never wait for each other.
+ * Locks a subscription. A grouped subscription has charges on its parent's invoices. So the parent is locked first, as a billing run of the
+ * parent does, which prevents deadlocks.
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -19,7 +19,7 @@ export function lockWithParent(scope: Scope, id: string, transaction: Transactio
   return lockWithOthers(scope, { id, others: [] }, transaction);
 }
 
-/** `others`: those that the request names. */
+/** `others`: subscriptions that the request names. */
 async function lockWithOthers(
   scope: Scope,
   { id, others }: { id: string; others: readonly string[] },
@@ -30,7 +30,7 @@ async function lockWithOthers(
   const those = new Set([...others, ...(parent ? [parent] : []), id]);
   if (those.size > 1) await lockSubscriptions(scope, [...those], transaction);
   const held = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-  // It has joined another one before it was held, and that one is not.
+  // It has joined a parent before the lock, and that parent is not locked.
   if (held.parent_subscription_id && !those.has(held.parent_subscription_id))
     throw new FarthingError('version_conflict', `subscription ${id} has joined another in between: try again`, {
       details: { parent_subscription_id: held.parent_subscription_id },
@@ -39,8 +39,8 @@ async function lockWithOthers(
 }
 
 /**
- * Looks at a subscription as it is now, and writes nothing. Where something is due that the scheduler has not come to yet, it is done
- * as a change would do it first, in a transaction that is undone: a second way to say what comes of it could say something else.
+ * Reads a subscription in its current state and writes nothing. Due work that the scheduler has not done yet runs as before a change, in a
+ * transaction that is rolled back. A separate computation of the result could differ.
  */
 export async function readUpToDate<T>(
   stores: Stores,
@@ -67,13 +67,16 @@ export type LockUpToDateInput = {
   readonly scope: Scope;
   readonly database: Transaction;
   readonly now: Date;
-  /** That the request names, and that are held with it. */
+  /** Subscriptions that the request names and that are locked, too. */
   readonly others?: readonly string[];
-  /** That was read, where the request names it: what comes first counts for no change in between. */
+  /** The version that the caller has read, if the request names it. It is checked before the due work, which counts as no change. */
   readonly version?: number | null | undefined;
 };
 
-/** As it is now: what the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
+/**
+ * The current subscription. Due work that the scheduler has not done yet runs first: its opening, the end of its trial, and periods that
+ * are over.
+ */
 export async function lockUpToDate(
   stores: Stores,
   id: string,

@@ -1,7 +1,7 @@
 /**
- * Modifies a subscription by one of the types in modify/modifications.ts, or says what that would do: the same gathering and the same
- * decision, without the writing (docs/rules/subscriptions.md, "Modifications"). The row of the subscription is held first, so
- * that of two modifications the second sees what the first has done.
+ * Modifies a subscription by one of the types in modify/modifications.ts, or previews it with the same gathering and the same decision
+ * (docs/rules/subscriptions.md, "Modifications"). The row of the subscription is locked first, so that a second modification sees the
+ * result of the first.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -17,7 +17,7 @@ import { MODIFICATIONS } from './modify/modifications.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
 export type ModifySubscriptionInput = { readonly id: string; readonly request: ModifyRequest; readonly author: Author };
-/** `version`: that was read, where the request names it. */
+/** `version`: the version that the caller has read, if the request names it. */
 type ExecuteModificationInput = ModifySubscriptionInput & { readonly version?: number | null | undefined };
 export type ModifiedSubscription = {
   readonly subscription: SubscriptionModel;
@@ -49,7 +49,7 @@ export async function executeModification(
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);
     const changed_resources = await planned.apply(transaction);
-    // As what was applied has left it.
+    // Read again, because `apply` may have changed it.
     const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction });
     await emit(transaction, 'subscription.updated', { record: subscription, by: author });
     await propagateToChildren(stores, transaction, { parent: subscription, by: author });
@@ -57,7 +57,7 @@ export async function executeModification(
   });
 }
 
-/** Those that join or leave a group, and its parent: all of them are held first, in one order. */
+/** Subscriptions that join or leave a group, and its parent; all are locked first, in one order. */
 function listNamedSubscriptions({ grouped_invoicing_params: params }: ModifyRequest): string[] {
   return [params?.parent_subscription_id ?? [], params?.child_subscription_ids ?? []].flat();
 }

@@ -1,6 +1,6 @@
 /**
- * The add-ons of a draft move with its start (docs/rules/subscriptions.md, "Drafts"): those that began with it, or before the new
- * start, begin with that; one of a period ends with the new first period, and so do its lines.
+ * Moves the add-ons of a draft with its start (docs/rules/subscriptions.md, "Drafts"). Add-ons that began with the draft or before the new
+ * start begin with the new start. A one-time add-on of the first period ends with the new first period, and so do its lines.
  */
 import type { Author } from '../../core/stamp.ts';
 import { toInstant } from '../../core/time/instant.ts';

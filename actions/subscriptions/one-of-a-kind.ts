@@ -1,6 +1,6 @@
 /**
- * Usage of a customer is counted by their own subscription or by the one in which they take part, at any instant by one of the two
- * (docs/rules/subscriptions.md, "Families"). Who asks holds the rows of the customers.
+ * At any instant, the usage of a customer is counted by one subscription: their own, or the one that they inherit
+ * (docs/rules/subscriptions.md, "Families"). The caller holds locks on the rows of the customers.
  */
 import { checkStartAfterFormerHolder } from '../../core/customer/former-holder.ts';
 import { invalid } from '../../core/error.ts';
@@ -13,12 +13,12 @@ import type { Database } from '../../storage/stores.ts';
 
 type SubscriptionStartCheck = {
   readonly customers: readonly CustomerModel[];
-  /** When what is asked for begins. */
+  /** Start of the requested subscription. */
   readonly from: Milliseconds;
   readonly field: string;
 };
 
-/** Who takes part in somebody's subscription has none of their own beside it, and takes part in no second one. */
+/** A customer that inherits a subscription has no other one, and inherits no second one. */
 export async function checkInheritsNothing(
   scope: Scope,
   { customers, from, field }: SubscriptionStartCheck,
@@ -35,10 +35,10 @@ export async function checkInheritsNothing(
     );
 }
 
-/** Whoever pays for it: that the usage is counted twice is the same. */
+/** The payer does not matter: the usage would be counted twice with any of them. */
 const OF_THEIR_OWN = ['STANDALONE', 'PARENT', 'grouped_invoicing', 'DELEGATED_INVOICING'];
 
-/** Who has a subscription of their own takes part in nobody's beside it. What is a draft is looked at when it is activated. */
+/** A customer with a subscription of their own inherits no other. A draft is checked at its activation. */
 export async function checkHasNoneOfTheirOwn(
   scope: Scope,
   { customers, from, field }: SubscriptionStartCheck,
@@ -55,7 +55,7 @@ export async function checkHasNoneOfTheirOwn(
     });
 }
 
-/** What came under an external id before they had it was charged to who had it. */
+/** Usage sent under an external id before the customer had it was charged to the former holder. */
 export async function checkBeginAfterFormerHolders(
   scope: Scope,
   { customers, from }: Pick<SubscriptionStartCheck, 'customers' | 'from'>,
@@ -72,7 +72,7 @@ function listSubscriptions(scope: Scope, customers: readonly CustomerModel[], da
 
 const ENDS = `least(end_date, cancel_at, case when subscription_status = 'cancelled' then cancelled_at end)`;
 
-/** Those that last beyond an instant, and have lasted at all. */
+/** Subscriptions that last beyond an instant and have lasted at all. */
 function filterLastingAfter(subscriptions: ReturnType<typeof listSubscriptions>, from: Milliseconds) {
   return subscriptions.whereRaw(`coalesce(${ENDS} > greatest(?::timestamptz, start_date), true)`, [formatMs(from)]);
 }

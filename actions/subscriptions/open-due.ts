@@ -1,6 +1,6 @@
 /**
- * Opens a subscription whose start has come: its opening invoice is made then, and its payment behaviour is asked then
- * (docs/rules/subscriptions.md, "A start that lies ahead"). One that was to end before it began just ends.
+ * Opens a subscription whose start has come (docs/rules/subscriptions.md, "A start that lies ahead"). The opening invoice is created then,
+ * and the payment behaviour applies then. A subscription that ends before its start only ends.
  */
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -10,7 +10,7 @@ import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { emit } from '../system-events/emit.ts';
 import { endAt } from './end-trial.ts';
 
-/** As it is then, or null while nothing is due. `transaction` holds the subscription's row. */
+/** The subscription after its opening; null if nothing is due. `transaction` holds the lock on the subscription's row. */
 export async function openDue(
   stores: Stores,
   transaction: Transaction,
@@ -32,7 +32,7 @@ export async function openDue(
   return open.subscription;
 }
 
-/** What ends before it begins has lasted no time. */
+/** A subscription that ends before it begins has no active time. */
 function buildOpenedFields(isOver: boolean, start: number): Partial<SubscriptionModel> {
   return isOver ? { opens_at: null, end_date: formatMs(start) } : { opens_at: null };
 }

@@ -1,4 +1,4 @@
-/** Writes what a new subscription is granted instead of what its plan grants. */
+/** Writes the entitlements of a new subscription that replace those of its plan. */
 import { type OverrideEntitlement, planEntitlementOverrides } from '../../core/entitlement/override.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';

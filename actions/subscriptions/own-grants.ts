@@ -1,4 +1,4 @@
-/** Credit grants of a subscription's own: made with it, and moved with the start of a draft (docs/rules/credits.md). */
+/** Credit grants of a subscription itself: created with it, and moved with the start of a draft (docs/rules/credits.md). */
 import { defineSubscriptionGrant, type OwnCreditGrant } from '../../core/credit-grant/record.ts';
 import { prefixField } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -25,7 +25,7 @@ export async function addGrants(
   if (records.length > 0) await CreditGrantModel.addAll(scope, records, { database });
 }
 
-/** What began with the draft, or would begin before the new start, begins with that; so do its periods. */
+/** Grants that began with the draft, or would begin before the new start, begin with the new start; so do their periods. */
 export async function moveGrants(
   { draft, started, author }: { draft: SubscriptionModel; started: SubscriptionModel; author: Author },
   transaction: Transaction,

@@ -1,6 +1,6 @@
 /**
- * What happens to a parent happens to those who belong to it, each with an event of its own (docs/rules/subscriptions.md,
- * "Families"). Called in the transaction that holds the parent, when the parent is as it is to be.
+ * Propagates a change of a parent to its children, each with an event of its own (docs/rules/subscriptions.md, "Families"). Called in the
+ * transaction that holds the lock on the parent, after the parent has its final state.
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import { deriveEndInstant, planInheritedChanges } from '../../core/subscription/propagation.ts';
@@ -26,7 +26,7 @@ export async function propagateToChildren(
   await propagateToGroup(stores, transaction, following);
 }
 
-/** Those who take part in it have its state, period and end. */
+/** Inherited subscriptions take over the parent's state, period and end. */
 async function propagateToInherited(transaction: Transaction, { parent, by }: ParentPropagation): Promise<void> {
   const inheritedSubscriptions = await buildChildrenQuery(
     parent,
@@ -44,7 +44,7 @@ async function propagateToInherited(transaction: Transaction, { parent, by }: Pa
   }
 }
 
-/** Those who are invoiced with it move on with it, and by themselves once it has ended. */
+/** Grouped subscriptions move with the parent, and are billed by themselves after its end. */
 async function propagateToGroup(
   stores: Stores,
   transaction: Transaction,
@@ -58,13 +58,13 @@ async function propagateToGroup(
     const moved = await advanceChild(transaction, { child, parent, by });
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
-    // The parent's last invoice says nothing of the time behind its end, also where that is the instant at which a period has begun.
+    // The parent's last invoice has no charges after its end, even if a period begins at that instant.
     if (moved !== child || toInstant(moved.current_period_start) === deriveEndInstant(parent))
       await openAlone(stores, transaction, { child: alone!, by });
   }
 }
 
-/** Those that were cancelled before, and wait for an invoice of the parent that does not come, or ends before they did. */
+/** Children cancelled earlier that wait for an invoice of the parent. That invoice is not created, or ends before their end. */
 async function invoiceEnded(
   stores: Stores,
   transaction: Transaction,
@@ -76,26 +76,26 @@ async function invoiceEnded(
   const invoiced = toInstant(parent.current_period_start);
   for (const child of children) {
     if (deriveEndInstant(child) <= invoiced) continue;
-    // As it was when it ended, in a period that would have gone on.
+    // The child as it was when it ended, in a period that would have continued.
     const unended = Object.assign(child.$clone(), { cancel_at: null, cancel_at_period_end: false, end_date: null });
     const last = { subscription: unended, effective_date: formatMs(deriveEndInstant(child)), now: by.now };
-    // What stands on the parent's last invoice is not charged again.
+    // Charges on the parent's last invoice are not charged again.
     if (await draftFinalInvoice(stores, transaction, last)) await removeFromGroup([child], by, transaction);
   }
 }
 
-/** A period of it that the parent has invoiced is over. */
+/** A period of the child that the parent has invoiced is over. */
 async function advanceChild(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
 ): Promise<SubscriptionModel> {
   if (child.opens_at) {
-    // It stands on the opening invoice of its parent.
+    // The child is on the opening invoice of its parent.
     if (parent.opens_at) return child;
     return changeChild(transaction, { child, changes: { opens_at: null }, by, name: 'subscription.updated' });
   }
   if (child.subscription_status === 'trialing')
-    // Without its parent it ends its trial as one by itself does.
+    // Without its parent, the child ends its trial like a standalone subscription.
     return parent.subscription_status === 'cancelled' ? child : endChildTrial(transaction, { child, parent, by });
   if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
     return changeChild(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
@@ -109,10 +109,10 @@ async function advanceChild(
   return changeChild(transaction, { child, changes, by, name: 'subscription.updated' });
 }
 
-/** What it waited for stood on the invoice of its parent. */
+/** The charges that it waited for were on its parent's invoice. */
 const PAID = { subscription_status: 'active' } as const;
 
-/** It was in the same trial, and its advance charges stand on the parent's invoice of that end. */
+/** The child was in the parent's trial. Its advance charges are on the parent's invoice of that end. */
 async function endChildTrial(
   transaction: Transaction,
   { child, parent, by }: ParentPropagation & { child: SubscriptionModel },

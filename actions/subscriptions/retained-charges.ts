@@ -1,7 +1,7 @@
 /**
- * What was charged in advance and is left without proration stays charged, and pays for what comes in its place until the next
- * period (docs/rules/proration.md, "Without proration"). Whether its invoice is final or still a draft makes no difference. A
- * later change that prorates gives back what such a charge has not served.
+ * Without proration, advance charges stay and pay for the replacing lines until the next period (docs/rules/proration.md, "Without
+ * proration"). A final invoice and a draft are treated alike. A later change with proration credits the part that such a charge has not
+ * served.
  */
 import { computeChargedUntil, nextWholePeriod } from '../../core/billing/change.ts';
 import type { BilledSubscription } from '../../core/billing/charges.ts';
@@ -18,7 +18,7 @@ export type LineChangeEnd = { readonly item: BillableItem; readonly at: Millisec
 
 type ChargedRunningPeriod = { readonly subscription: BilledSubscription; readonly current: Period };
 
-/** Of a line that ends without proration: until when its time is paid for, and by the charges of which lines. */
+/** For a line that ends without proration: the end of its paid time, and the lines whose charges pay for it. */
 export type RetainedCharge = {
   readonly item_id: string;
   readonly until: Milliseconds;
@@ -34,18 +34,18 @@ export function computeRetainedCharge(
   const isBilled = invoiced.some(
     ({ line, invoice_status }) => line.subscription_line_item_id === id && invoice_status !== 'DRAFT',
   );
-  // A line that is taken out, because it would have lived no time, stands on no draft.
+  // A line deleted for lack of active time is on no draft.
   const isCharged = at > toInstant(start_date) || isBilled;
-  // As it was charged: a cancellation that was scheduled since can be undone.
+  // Uncut, as it was charged: a cancellation scheduled since can be undone.
   const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
   const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
-  // What is paid by lines before it stays so, however short it lived itself.
+  // Time paid by earlier lines stays paid, however short this line was active.
   if (until !== null) return { item_id: id, until, payers: [id] };
   const paid = charged_from ? toInstant(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;
 }
 
-/** From when on a line is charged that begins without proration, and who pays for the time before; null where from its start. */
+/** Instant from which a line without proration is charged, because retained charges pay for the time before. Null means from its start. */
 export function computeChargedFrom(
   item: BillableItem,
   retained: readonly RetainedCharge[],
@@ -57,12 +57,12 @@ export function computeChargedFrom(
 ): Milliseconds | null {
   if (follows) return retained.find(({ item_id }) => item_id === follows.id)?.until ?? null;
   const { current } = running;
-  // What was charged for all of the period pays for what begins with it, too; where a new one begins, nothing was.
+  // A charge for the whole period also pays for a line that begins with it. For a new period nothing was charged.
   const isPaid = !restarts && retained.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
   return nextWholePeriod(item, running) ?? (isPaid ? current.end : null);
 }
 
-/** The lines whose charges pay for what a line has served at an instant before it is charged itself, as they are charged. */
+/** Lines whose charges pay for an ending line before it is charged itself, as billable items. */
 export async function gatherPayers(
   database: Database,
   subscription: SubscriptionModel,
@@ -90,7 +90,7 @@ export type BegunLineRecord = {
   readonly follows: BillableItem | undefined;
 };
 
-/** Says of each line that is charged later who pays until then: the line that it follows, or, of another plan, those that end. */
+/** Records who pays for each line that is charged later: the line that it follows, or the ending lines of the other plan. */
 export function notePayers(begun: readonly BegunLineRecord[], retained: readonly RetainedCharge[]): void {
   const later = begun.filter(({ record }) => record.charged_from);
   const others = later.filter(({ follows }) => !follows);

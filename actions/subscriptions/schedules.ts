@@ -1,6 +1,6 @@
 /**
- * Notes what is to happen to a subscription, that it has happened, and that it was undone
- * (docs/rules/subscriptions.md, "Schedules"). Every caller holds the subscription's row.
+ * Records that a change of a subscription is scheduled, executed or cancelled (docs/rules/subscriptions.md, "Schedules"). Every caller
+ * holds the lock on the subscription's row.
  */
 import { errorRecord, FarthingError } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -34,7 +34,7 @@ export function addSchedule(
   return SubscriptionScheduleModel.add(subscription, record, { database: transaction, conflict });
 }
 
-/** What was to happen by this instant has happened, in the transaction that did it. */
+/** Records the execution, in the transaction that made the change. */
 export async function noteExecuted(
   transaction: Transaction,
   schedule: SubscriptionScheduleModel,
@@ -51,7 +51,7 @@ export async function noteExecuted(
   await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
 }
 
-/** What was to happen broke, and all that was done with it is undone; to who has asked for something else it is the same error. */
+/** A scheduled change failed and all its writes are rolled back. The caller of another request gets the original error. */
 export class ScheduleNotDone extends FarthingError {
   readonly schedule: SubscriptionScheduleModel;
 
@@ -67,7 +67,7 @@ export class ScheduleNotDone extends FarthingError {
     return this.http_status_code < 500;
   }
 
-  /** The stores are away: that is nothing of the schedule. */
+  /** The stores are unavailable; the schedule is not the cause. */
   get isOutage(): boolean {
     return this.http_status_code === 503;
   }
@@ -78,7 +78,7 @@ type FailedScheduleInput = ScheduleChangeBy & {
   readonly error: FarthingError;
 };
 
-/** It never will happen: the subscription goes on as it is, and whoever counts on it is told. */
+/** Records that the change will never happen. The subscription continues unchanged, and an event reports the failure. */
 export async function noteFailed(
   transaction: Transaction,
   schedule: SubscriptionScheduleModel,
@@ -91,7 +91,7 @@ export async function noteFailed(
   await emit(transaction, 'subscription.plan_change.failed', { record: subscription, by, also });
 }
 
-/** Behind a try that broke: what was refused has failed; all else is tried again later, and has failed when that was in vain. */
+/** Called after a failed attempt. A refusal is final; any other error is retried later, until the retries are exhausted. */
 export async function noteTry(
   { postgres }: Pick<Stores, 'postgres'>,
   error: ScheduleNotDone,
@@ -116,7 +116,7 @@ export async function noteTry(
   });
 }
 
-/** The subscription has ended: what was to end it has happened, and what else was to happen never will. */
+/** The subscription has ended. A scheduled cancellation is recorded as executed; any other scheduled change is cancelled. */
 export async function closeSchedule(
   transaction: Transaction,
   subscription: SubscriptionModel,

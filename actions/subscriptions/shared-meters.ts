@@ -1,6 +1,6 @@
 /**
- * Finds the meters that other subscriptions of the same customer charge, too, and refuses them where the setting
- * `subscription_config` says so (docs/rules/subscriptions.md, "One meter in two subscriptions").
+ * Finds meters that other subscriptions of the same customer charge, too. They are refused if the setting `subscription_config` requires it
+ * (docs/rules/subscriptions.md, "One meter in two subscriptions").
  */
 import {
   type ChargingLine,
@@ -23,7 +23,7 @@ export type SharedMeterLine = Pick<
   'price_type' | 'meter_id' | 'start_date' | 'end_date' | 'subscription_id' | 'follows_line_item_id'
 >;
 
-/** Refuses lines that begin with a request; the row of the customer decides between requests that come at one time. */
+/** Refuses lines that begin with a request. The customer's row lock decides the order of concurrent requests. */
 export async function checkSharedMeters(
   transaction: Transaction,
   subscription: SubscriptionModel,
@@ -34,7 +34,7 @@ export async function checkSharedMeters(
   await refuseIfShared(transaction, subscription, begun);
 }
 
-/** As of a preview, which holds no rows. */
+/** For a preview, which locks no rows. */
 export async function checkSharedMetersAhead(
   database: Database,
   subscription: SubscriptionModel,
@@ -60,12 +60,12 @@ async function refuseIfShared(database: Database, subscription: SubscriptionMode
   throw refuseSharedMeter(shared, meter.name);
 }
 
-/** A line that follows another changes its terms, and shares nothing new. */
+/** A line that follows another changes its terms, and shares no new meter. */
 function withNewMeters(begun: readonly SharedMeterLine[]): SharedMeterLine[] {
   return begun.filter(({ meter_id, follows_line_item_id }) => meter_id && !follows_line_item_id);
 }
 
-/** For people, one sentence for each meter. */
+/** Messages for people, one sentence per meter. */
 export async function describeSharedMeters(
   database: Database,
   subscription: SubscriptionModel,
@@ -102,7 +102,7 @@ async function loadSharedMeters(
   return findSharedMeters(own, others);
 }
 
-/** Null of a line that charges no usage. What lies in a trial is never charged. */
+/** Null for a line that charges no usage. A trial is never charged. */
 function chargingLine(
   { price_type, meter_id, start_date, end_date }: SharedMeterLine,
   subscription: SubscriptionModel,

@@ -1,7 +1,7 @@
 /**
- * Changes what may change on a subscription as it stands: metadata (replaced whole), lookup_key and the threshold of its invoices. Every
- * change adds one to `version`; naming the version that was read refuses a change that came in between with version_conflict
- * (docs/rules/subscriptions.md, "One change at a time"). A cancellation and a parent that are stated here are done by their own verbs.
+ * Changes a subscription in place: metadata (replaced whole), lookup_key and the threshold of its invoices. Every change increments
+ * `version`. A request that names the version it has read is refused with version_conflict after another change
+ * (docs/rules/subscriptions.md, "One change at a time"). Requested cancellations and parents are handled by their own operations.
  */
 
 import type { Scope } from '../../core/scope.ts';
@@ -28,7 +28,7 @@ export async function updateSubscription(
 ): Promise<SubscriptionModel> {
   const before = await SubscriptionModel.fetch(scope, update.id, { database: stores.postgres });
   const operation = findRequestedVerb(update.request, before);
-  // Before it looks for what else the verb needs; each looks again, once it holds it.
+  // Checked before the operation reads its other inputs; each operation checks again with the lock held.
   if (operation) checkVersion(update.request.version, before);
   return operation ? doVerb(stores, scope, { ...update, operation: operation }) : changeInPlace(stores, scope, update);
 }
@@ -87,7 +87,7 @@ function changeInPlace(
   });
 }
 
-/** Of its lines that go on, also those that come later, each is measured. */
+/** Checks lines that continue or begin later: each must be metered. */
 async function checkNewThreshold(
   subscription: SubscriptionModel,
   threshold: string | null,

@@ -1,6 +1,6 @@
 /**
- * Tells that a record was changed, in the transaction of the change: the event is there if and only if the change is, and
- * whoever tells it on (webhooks, Kafka) finds it after the commit (docs/rules/webhooks.md, "Told with the change").
+ * Emits the system event of a change in the same transaction, so that the event exists if and only if the change does. Publishers
+ * (webhooks, Kafka) find it after the commit (docs/rules/webhooks.md, "Told with the change").
  */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -10,15 +10,15 @@ import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
-/** `by` changed the record: a caller, or the clock alone. */
+/** `by` changed the record: a caller, or the scheduler alone. */
 export type SystemEventChange = {
   readonly record: Scope & { readonly id: string };
   readonly by: Author | Pick<Author, 'now'>;
-  /** What is told beside the record. */
+  /** Further fields of the event. */
   readonly also?: Readonly<Record<string, unknown>>;
 };
 
-/** The record as it is after the change; answers the id of the event. */
+/** `record` is the record after the change. Returns the id of the event. */
 export async function emit(
   transaction: Transaction,
   name: SystemEventName,
@@ -29,7 +29,7 @@ export async function emit(
   return event.id;
 }
 
-/** The same of several records of one environment, in their order, in one statement. */
+/** Emits an event for several records of one environment, in their order, in one statement. */
 export async function emitAll(
   transaction: Transaction,
   name: SystemEventName,
@@ -57,7 +57,7 @@ function buildEvent(name: SystemEventName, { record, by, also }: SystemEventChan
   };
 }
 
-/** Whether this was told of the record before. */
+/** Whether this event was emitted for the record before. */
 export async function wasEmitted(
   transaction: Transaction,
   event_name: SystemEventName,

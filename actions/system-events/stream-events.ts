@@ -1,11 +1,11 @@
-/** Tells system events on the topic of their own, where the log is Kafka: at least once, and those of one record in order. */
+/** Publishes system events on their own Kafka topic if the log is Kafka: at least once, in order per record. */
 
 import type { Stores } from '../../storage/stores.ts';
 import { markStreamed, takeUnstreamed } from '../../storage/system-events/unstreamed.ts';
 
 const EVENTS_AT_ONCE = 500;
 
-/** Answers how many were told. */
+/** Returns the number of published events. */
 export async function streamEvents({ postgres, log }: Pick<Stores, 'postgres' | 'log'>, now: Date): Promise<number> {
   if (log.publishSystemEvents === undefined) return 0;
   for (let streamed = 0; ; ) {

@@ -1,4 +1,4 @@
-/** The status of a task, moved by hand; an export that has failed is done again (docs/rules/tasks.md, "The status of a task"). */
+/** Changes the status of a task manually; a failed export runs again (docs/rules/tasks.md, "The status of a task"). */
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -18,7 +18,7 @@ export function changeTaskStatus(
     const moved: Partial<TaskModel> = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
     if (task.task_type === 'EXPORT' && task_status === 'COMPLETED')
       throw notAllowed('an export is completed by its file alone');
-    // An import that has failed goes on behind the last row that is done (docs/rules/imports.md, "Resumed").
+    // A failed import resumes after the last row that is done (docs/rules/imports.md, "Resumed").
     if (task.task_type === 'IMPORT' && task.task_status === 'FAILED')
       moved.workflow_id = (await addImportRun(database, scope, { task, author })).id;
     const changed = await TaskModel.change(task, moved, { by: author, database });

@@ -1,4 +1,4 @@
-/** Attaches the tax rates that a request states, or those that stand for its customer (docs/rules/taxes.md, "Which rates"). */
+/** Attaches the requested tax rates, or the default rates of the customer (docs/rules/taxes.md, "Which rates"). */
 import { invalid, prefixField } from '../../core/error.ts';
 import type { CreateInvoice, Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -32,7 +32,7 @@ export async function attachOverrides(overrides: readonly TaxOverride[], attachi
   }
 }
 
-/** Rates by their ids or codes. */
+/** Attaches rates by their ids or codes. */
 export async function attachNamed(names: readonly string[], field: string, attaching: AttachRatesInput): Promise<void> {
   const { scope, transaction } = attaching;
   for (const [index, name] of names.entries()) {
@@ -48,7 +48,7 @@ export async function attachNamed(names: readonly string[], field: string, attac
   }
 }
 
-/** A new subscription takes over what its payer is taxed with; later changes of that do not reach it. */
+/** A new subscription copies its payer's tax rates; later changes of those do not affect it. */
 export async function takeOverRates(
   { customer_id, currency }: { customer_id: string; currency: string },
   attaching: AttachRatesInput,
@@ -58,7 +58,7 @@ export async function takeOverRates(
   await copyAssociations(await loadStandingRates(transaction, of), attaching);
 }
 
-/** An invoice that bills the period of another one again is taxed with what was attached to that. */
+/** An invoice that replaces another invoice of its period has the rates that were attached to that one. */
 export async function copyInvoiceRates(invoice_id: string, attaching: AttachRatesInput): Promise<void> {
   const found = await TaxAssociationModel.in(attaching.scope, attaching.transaction)
     .where({ entity_type: 'invoice', entity_id: invoice_id, status: 'published' })
@@ -98,7 +98,7 @@ async function attach(
   await TaxAssociationModel.add(scope, record, { database: transaction, conflict });
 }
 
-/** What a new subscription is taxed with: what is stated, or else what its payer is taxed with. */
+/** Attaches the requested rates to a new subscription, or else its payer's. */
 export async function taxSubscription(
   subscription: SubscriptionModel,
   overrides: readonly TaxOverride[],
@@ -111,7 +111,7 @@ export async function taxSubscription(
   return takeOverRates({ customer_id: deriveAddressee(subscription), currency }, attaching);
 }
 
-/** What an invoice that is written by hand is taxed with, where it states rates. */
+/** Attaches the requested rates to a manual invoice. */
 export async function taxInvoice(
   entity_id: string,
   request: Pick<CreateInvoice, 'tax_rates' | 'tax_rate_overrides' | 'prepared_tax_rates'>,
@@ -128,7 +128,6 @@ export async function taxInvoice(
   await attachNamed(prepared, 'prepared_tax_rates', attaching);
 }
 
-/** What an invoice is taxed with from now on, in the place of what was stated before. */
 export async function retaxInvoice(
   { id: entity_id }: Pick<Invoice, 'id'>,
   rate_ids: readonly string[],
@@ -145,7 +144,7 @@ export async function retaxInvoice(
   await attachNamed(rate_ids, 'prepared_tax_rates', { ...writing, entity, start_date });
 }
 
-/** What a customer is taxed with unless something else is said. */
+/** Attaches the default rates of a customer. */
 export async function taxCustomer(
   entity_id: string,
   overrides: readonly TaxOverride[],

@@ -11,7 +11,7 @@ import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 
-/** What is taxed, as a request names it: by its kind and id, or a customer by its external id. */
+/** The taxed entity in a request: by its type and id, or a customer by its external id. */
 export type NamedEntity = {
   readonly entity_type?: TaxAssociation['entity_type'] | null | undefined;
   readonly entity_id?: string | null | undefined;
@@ -45,7 +45,7 @@ export async function attachTaxRate(
   });
 }
 
-/** The customer with the external id, which may be named by its id, too. */
+/** Resolves a customer by its external id; a given id must agree. */
 async function loadEntity(named: NamedEntity, scope: Scope, database: Database): Promise<TaxedEntity> {
   const { entity_type, entity_id, external_customer_id } = named;
   if (external_customer_id) {
@@ -66,7 +66,7 @@ type FetchEntityOptions = { database: Database };
 const FETCH = {
   customer: (scope: Scope, id: string, options: FetchEntityOptions) => CustomerModel.fetch(scope, id, options),
   subscription: (scope: Scope, id: string, options: FetchEntityOptions) => SubscriptionModel.fetch(scope, id, options),
-  // Held, so that it does not become final meanwhile.
+  // Locked, so that it is not finalized meanwhile.
   invoice: (scope: Scope, id: string, options: FetchEntityOptions) =>
     InvoiceModel.fetch(scope, id, { ...options, lock: true }),
 };
@@ -82,7 +82,7 @@ async function checkEntity({ entity_type, entity_id }: TaxedEntity, scope: Scope
     throw invalid('entity_id', `names an invoice that is ${entity.invoice_status}: only a draft is taxed later`);
 }
 
-/** What a list narrows to: nothing is asked of the store where the request names no customer by its external id. */
+/** Filter of a list; no query is made unless the request names a customer by its external id. */
 export async function loadChosenEntity(named: NamedEntity, scope: Scope, database: Database): Promise<NamedEntity> {
   return named.external_customer_id ? loadEntity(named, scope, database) : named;
 }

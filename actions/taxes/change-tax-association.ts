@@ -1,4 +1,4 @@
-/** Changes what is given of a published tax association. */
+/** Updates a published tax association. */
 import { alreadyExists } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
@@ -16,7 +16,7 @@ export async function changeTaxAssociation(
   return stores.postgres.transaction(async (database) => {
     const association = await TaxAssociationModel.fetchPublished(scope, id, { database, lock: true });
     const changed = checkAssociation({ ...association, ...changes });
-    // Held by who attaches it, too: for one time there is one of them.
+    // An attachment locks the rate too, so that an entity has a rate only once at a time.
     await TaxRateModel.fetch(scope, association.tax_rate_id, { database, lock: true });
     if (await TaxAssociationModel.besides(scope, changed, database))
       throw alreadyExists(`${changed.entity_type} ${changed.entity_id} has this tax rate at that time already`);

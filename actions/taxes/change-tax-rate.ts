@@ -22,7 +22,7 @@ export async function changeTaxRate(
       .limit(1);
     if (used) throw notAllowed(`tax rate ${id} has associations: remove them first`);
     const [taxed] = await TaxAppliedModel.in(scope, database).select('id').where({ tax_rate_id: id }).limit(1);
-    // What it came to on an invoice is told with its name and value; that it is there no more may be said.
+    // Invoices show the rate's name and value, so after its use only its status may change.
     if (taxed && Object.keys(changes).some((field) => field !== 'status'))
       throw notAllowed(`tax rate ${id} stands on invoices: make another one`);
     const conflict = `a tax rate with code ${changes.code} exists already`;

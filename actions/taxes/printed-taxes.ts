@@ -1,4 +1,4 @@
-/** The taxes of an invoice, as its document names them: "VAT 19%"; those that were added, and those that are in the amounts. */
+/** Loads the taxes of an invoice for its document, such as "VAT 19%": added taxes and taxes included in the amounts. */
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { DocumentTax } from '../../core/invoice-document/document.ts';

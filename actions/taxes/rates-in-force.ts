@@ -1,6 +1,6 @@
 /**
- * The tax rates of an invoice (docs/rules/taxes.md, "Which rates"): its own where it has any; else those of the subscription that it is of;
- * of one without a subscription those of its customer, or else of the tenant, which say `auto_apply`. Smaller priorities first.
+ * Loads the tax rates of an invoice (docs/rules/taxes.md, "Which rates"): its own, if it has any, else those of its subscription. Without a
+ * subscription the `auto_apply` rates of its customer apply, or else those of the tenant. Smaller priorities come first.
  */
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -14,15 +14,15 @@ import type { Database } from '../../storage/stores.ts';
 
 export type TaxableInvoice = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency' | 'invoice_type'> &
   Scope & {
-    /** Nothing where it has no associations of its own yet. */
+    /** Absent if the invoice has no associations of its own yet. */
     readonly id?: string;
     readonly at: Milliseconds;
-    /** What is attached to the invoice itself is for this one, whatever period it is of: it counts as it is now. */
+    /** Instant for rates attached to the invoice itself, whatever its period is. */
     readonly now?: Milliseconds;
   };
 
 export async function loadRatesInForce(database: Database, taxed: TaxableInvoice): Promise<RateInForce[]> {
-  // What is credited by hand is credited as it stands.
+  // A manual credit is not taxed.
   if (taxed.invoice_type === 'CREDIT') return [];
   const associations = await loadAssociations(database, taxed);
   if (associations.length === 0 || (await isExempt(database, taxed))) return [];
@@ -34,13 +34,13 @@ export async function loadRatesInForce(database: Database, taxed: TaxableInvoice
   return associations.map(({ id, tax_rate_id }) => ({ rate: rates.get(tax_rate_id)!, tax_association_id: id }));
 }
 
-/** Whether anything at all is taxed in this environment: of many invoices it is asked once, before each asks for its own. */
+/** Whether the environment taxes anything: checked once for many invoices, before the query of each. */
 export async function isTaxing(database: Database, scope: Scope): Promise<boolean> {
   const [found] = await TaxAssociationModel.in(scope, database).where({ status: 'published' }).select('id').limit(1);
   return found !== undefined;
 }
 
-/** When an invoice taxes: at the end of the period that it closes, at the start of the one that it opens, else when it is made. */
+/** Tax instant of an invoice: the end of the period that it closes, the start of the one that it opens, else its creation. */
 export function deriveTaxInstant(
   { billing_reason, period_start, period_end }: Pick<Invoice, 'billing_reason' | 'period_start' | 'period_end'>,
   now: Date,
@@ -65,7 +65,7 @@ async function loadAssociations(database: Database, taxed: TaxableInvoice): Prom
 
 type StandingRatesInput = Scope & Pick<TaxableInvoice, 'customer_id' | 'currency' | 'at'>;
 
-/** What a customer is taxed with unless something else is said: its own, or else the tenant's. */
+/** Default rates of a customer: its own, or else the tenant's. */
 export async function loadStandingRates(database: Database, of: StandingRatesInput): Promise<TaxAssociationModel[]> {
   const ofCustomer = await listAttachedRates(database, of, { entity_type: 'customer', entity_id: of.customer_id });
   const own = ofCustomer.filter(({ auto_apply }) => auto_apply);

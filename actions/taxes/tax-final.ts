@@ -1,7 +1,7 @@
 /**
- * What an invoice says when it becomes final, after the coupons of its draft: what prepaid wallets pay of it (docs/rules/wallets.md, "Credits
- * on invoices"), and its taxes (docs/rules/taxes.md, "On an invoice"). Each line keeps its share, and the totals say so. Asks for rates as the
- * preview did, so that both say the same.
+ * Computes the payments of prepaid wallets (docs/rules/wallets.md, "Credits on invoices") and the taxes (docs/rules/taxes.md, "On an
+ * invoice") of an invoice that becomes final, after its coupons. Each line has its share, and the totals contain them. The rates are loaded
+ * as for the preview, so that both agree.
  */
 
 import { applyLineAdjustments, type ChargedLine } from '../../core/billing/line-adjustments.ts';
@@ -24,15 +24,14 @@ import { taxRecords } from './tax-records.ts';
 type UntaxedDraft = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
 
 export type TaxedDraft = {
-  /** What changes of the invoice. */
   readonly changes: Partial<InvoiceModel>;
   readonly line_items: readonly InvoiceLineItem[];
-  /** Each wallet has paid these amounts before taxes, and after them. */
+  /** Amounts that each wallet pays before taxes and after them. */
   readonly prepaid_used: readonly Decimal[];
   readonly used_after_tax: readonly Decimal[];
 };
 
-/** In the transaction that makes it final, and that holds its row. */
+/** Runs in the transaction that finalizes the invoice and has locked its row. */
 export async function taxFinal(
   transaction: Transaction,
   { invoice, line_items, prepaid = [] }: UntaxedDraft & { readonly prepaid?: readonly PrepaidWallet[] },
@@ -52,7 +51,7 @@ export async function taxFinal(
     amount_paid: new Decimal(invoice.amount_paid),
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
-  // What a draft said of a line is written anew also where it is nothing now.
+  // A line with amounts from the draft is written again, also if they are 0 now.
   const wereNoted = line_items.map(isNoted);
   const taxed = line_items.map((line, index) => {
     const { tax_amount, included_tax_amount, taxes, prepaid_credits_applied } = moneyText(settled.money[index]!);
@@ -87,7 +86,7 @@ export async function isTaxedBeforeCredits(scope: Scope, database: Database): Pr
   return toWholeSetting('tax_config', stored?.value).taxes_before_credits;
 }
 
-/** As its draft states it: a line that gives back keeps its credits and its tax; what credits pay of a charge is computed again. */
+/** Line of the draft: a credit has its credits and its tax unchanged; the credits that pay for a charge are recomputed. */
 function chargedLine(line: InvoiceLineItem): ChargedLine {
   const amount = new Decimal(line.amount);
   const discounted = {

@@ -1,4 +1,4 @@
-/** What rates came to on an invoice, as the records that are stored and answered; those of a preview have no ids. */
+/** Converts the taxes of an invoice to records that are stored and returned; those of a preview have no ids. */
 
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -13,7 +13,7 @@ type TaxRecordsInput = {
   readonly author: Author;
 };
 
-/** First what was taxed, then what is given back with what it was taxed with. */
+/** Taxes first, then credited taxes with the rates of their charges. */
 export function taxRecords(
   applied: readonly AppliedTax[],
   { invoice, line_items, author }: TaxRecordsInput,

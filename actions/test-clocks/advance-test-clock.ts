@@ -1,7 +1,7 @@
 /**
- * Advances the clock of an environment: finds the next instant at which something is due there, moves the clock to it, does it by the
- * actions that do it everywhere, and goes on until the target (docs/rules/clock.md, "Advancing"). How far it is stands in the row of
- * the clock, so that any worker can go on; two that do so at once are kept apart by the rows, as two schedulers are.
+ * Advances the clock of an environment to its target (docs/rules/clock.md, "Advancing"). Repeatedly it finds the next due instant, moves
+ * the clock there, and runs the same due work as the scheduler. The progress is stored in the clock's row, so that any worker can continue;
+ * row locks separate two concurrent ones, as they do schedulers.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -26,7 +26,7 @@ import { waitForLog } from './wait-for-log.ts';
 
 type AdvanceOutcome = 'completed' | 'failed' | 'overtaken';
 
-/** `overtaken`: it waits for others, and another job goes on with it. */
+/** `overtaken`: the run waits for others, and another job continues it. */
 export async function tryAdvance(
   stores: Stores,
   place: RunReference,
@@ -41,15 +41,18 @@ export async function tryAdvance(
   }
 }
 
-/** Where somebody else holds what is due, or its usage is not complete yet. */
+/** Pause if another transaction locks due work, or if usage is not complete yet. */
 const RETRY_MS = 20;
 const IDLE_MAX = 500;
-/** Where others do what is due, it is looked less and less often whether they have. */
+/** Longest pause while other jobs do the due work; the pause grows up to it. */
 const ELSEWHERE_MS_MAX = 500;
-/** Then it lets other clocks have its place meanwhile: those of its tenant's other environments wait for it, and so may those of others. */
+/** After this time the slot is yielded to other clocks: those of the tenant's other environments and of other tenants wait for it. */
 const SLOT_MS = 3_000;
 
-/** An advance fills these tables with years of rows in a minute; the database refreshes its statistics as rarely (docs/decisions/0023-indexes-and-statistics.md). */
+/**
+ * Tables that an advance fills with years of rows in a minute, while the database refreshes their statistics rarely
+ * (docs/decisions/0023-indexes-and-statistics.md).
+ */
 const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
 const ANALYZE_AFTER = 400;
 
@@ -62,9 +65,9 @@ class ClockAdvancer {
   readonly #plans: ClockAdvancePlanCache;
   #idle = 0;
   #isSliceOver = false;
-  /** For so long it has waited for what others do, and nothing else. */
+  /** Time waited for other jobs without own work. */
   #elsewhere_ms = 0;
-  /** When so much is done the database looks at how it is spread, and then at twice as much. */
+  /** Number of completed jobs at which the statistics are refreshed next; it doubles each time. */
   #analyzed_at = ANALYZE_AFTER;
 
   constructor(
@@ -92,26 +95,26 @@ class ClockAdvancer {
       const at = Math.max(due.at, toInstant(clock.frozen_time));
       if (at > toInstant(clock.target_time!)) return this.#arrive();
       await this.#step(clock, { at, kinds: due.kinds });
-      // What cannot be done now fails soon, which whoever went on would begin to wait for anew.
+      // A waiting step does not yield: it fails after IDLE_MAX passes, and another job would count them from the start.
       const isOver = this.#idle === 0 && !(await this.#mayGoOn());
       if (isOver || this.#elsewhere_ms > SLOT_MS) return this.#yieldSlot();
     }
     return this.#stop();
   }
 
-  /** Nothing is written while it advances: what was accepted before has come through when it has moved. */
+  /** The environment is not written during the advance, so its log is complete after the first move. */
   async #waitsForLog(): Promise<boolean> {
     const clock = await this.#clock();
     return clock !== null && toInstant(clock.frozen_time) === toInstant(clock.advanced_from);
   }
 
-  /** Asked between what is done at an instant as well, of which there may be much: whoever goes on ends the instant as if this one had been killed. */
+  /** Also checked within an instant, which may have much work: the next job finishes the instant as after a crash. */
   async #mayGoOn(): Promise<boolean> {
     this.#isSliceOver ||= (await this.#attempt.mayGoOn?.()) === false;
     return !this.#isSliceOver;
   }
 
-  /** How far it is, and what it waits for, is in the database, so whoever goes on does and waits for the same. */
+  /** The progress and the awaited work are stored, so the next job continues with them. */
   async #yieldSlot(): Promise<'overtaken'> {
     await this.#stores.postgres.transaction(async (transaction) => {
       await finishAdvance(transaction, this.#place, this.#worker);
@@ -120,7 +123,7 @@ class ClockAdvancer {
     return 'overtaken';
   }
 
-  /** The clock while it is this run that advances it; null after it was stopped. */
+  /** The clock while this run advances it; null after it was stopped. */
   async #clock(): Promise<TestClockModel | null> {
     const { workflow_id } = this.#place;
     const [clock] = await this.#mine(this.#stores.postgres, workflow_id);
@@ -132,8 +135,8 @@ class ClockAdvancer {
   }
 
   /**
-   * Whoever advanced it before may have ended, or failed, between the move to an instant and what is looked at there, which is due behind
-   * where the clock stands alone: it is looked at once more. What was done is not done again.
+   * Repeats the step at the clock's current instant. An earlier worker may have crashed or failed after the move, and the search for due
+   * work covers later instants only. Work that was done is not repeated.
    */
   async #endBrokenStep(): Promise<void> {
     const clock = await this.#clock();
@@ -143,14 +146,14 @@ class ClockAdvancer {
     await this.#step(clock!, { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) });
   }
 
-  /** When something is due next, and what it is; in infinity where nothing is. */
+  /** The next due instant and its work; infinity if nothing is due. */
   async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueWork[] }> {
     const instants = await this.#instants(toInstant(frozen_time));
     const at = Math.min(...instants);
     return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
   }
 
-  /** Of each kind, behind `from`. */
+  /** Next due instant after `from`, per kind of work. */
   async #instants(from: Milliseconds): Promise<Milliseconds[]> {
     const { tenant_id, environment_id } = this.#place;
     const dueQuery = { scope: { tenant_id, environment_id }, from: new Date(from) };
@@ -158,12 +161,12 @@ class ClockAdvancer {
     return due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Everything of these kinds that is due at the instant; what follows from it at the same instant is the next step. */
+  /** Runs all work of these kinds at the instant; work that follows at the same instant is the next step. */
   async #step(clock: TestClockModel, { at, kinds }: { at: Milliseconds; kinds: readonly DueWork[] }): Promise<void> {
     if (!(await this.#move(clock, at))) return;
     const { tenant_id, environment_id } = this.#place;
     let { progress } = clock;
-    // Behind what begins anew with whoever goes on the step is ended, or it might never be.
+    // After work that cannot be interrupted the step is completed; otherwise each next job might start it again without end.
     let mayEnd = this.#idle === 0;
     for (const kind of kinds) {
       mayEnd &&= kind.is_interruptible === true;
@@ -187,7 +190,7 @@ class ClockAdvancer {
       this.#elsewhere_ms = 0;
     } else if (!this.#isSliceOver) return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
-    // Whoever goes on with it finds the clock there already.
+    // The next job finds the clock already at this instant.
     const isBegun = isNew && this.#isSliceOver;
     if (isDone || isBegun) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
     await this.#refreshStatistics(countDone(progress));
@@ -241,7 +244,7 @@ class ClockAdvancer {
   }
 }
 
-/** A test that went on without what failed would look right. */
+/** An advance that continued without the failed work would appear correct. */
 function throwFirstFailure({ failed }: DueWorkReport, at: Milliseconds): void {
   const [first] = failed;
   if (!first) return;

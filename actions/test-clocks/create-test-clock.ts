@@ -1,6 +1,6 @@
 /**
- * Gives an environment a clock of its own, for good (docs/rules/clock.md, "Making one"): one without subscriptions and invoices, for
- * what was begun at the machine's instants would be years late or early by the clock.
+ * Gives an environment a permanent test clock (docs/rules/clock.md, "Making one"). The environment must have no subscriptions and invoices,
+ * because their instants come from the machine's clock and would be years off.
  */
 import { notAllowed } from '../../core/error.ts';
 import { findInterval } from '../../core/scheduled-task/interval.ts';
@@ -47,7 +47,7 @@ export async function createTestClock(
   return clock;
 }
 
-/** A catalogue that is there already: what is sold by the machine's clock is sold by this one, from where it begins. */
+/** Prices that are current by the machine's clock become current at the clock's first instant. */
 async function movePriceStarts(
   database: Transaction,
   scope: Scope,
@@ -62,7 +62,7 @@ async function movePriceStarts(
   await PriceModel.changeAll(scope, { records, changes: { start_date: frozen_time } }, { by: author, database });
 }
 
-/** A schedule that has no file yet begins with the interval in which the clock stands; of any other the next file follows the last. */
+/** A schedule without files starts with the interval that contains the clock's time; any other continues after its last file. */
 async function moveExportStarts(
   database: Transaction,
   scope: Scope,

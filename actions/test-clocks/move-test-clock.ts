@@ -1,4 +1,4 @@
-/** What requests ask of a clock: to advance, which a workflow does, and to stop where it is. */
+/** Requests to a test clock: start an advance, which a workflow performs, and stop it. */
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -44,12 +44,12 @@ export async function enqueueAdvance(
   });
 }
 
-/** One that failed before it had moved has nothing to look at again. */
+/** A clock that failed before its first move has no failed instant to repeat. */
 function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_failure }: TestClockModel): boolean {
   return test_clock_status === 'failed' && (is_at_failure || toInstant(frozen_time) !== toInstant(advanced_from));
 }
 
-/** Work that was asked for before is done at the instant at which it was: what it writes is not spread over the advance. */
+/** Earlier requested work has to end at the instant of its request, so that its writes are not spread over the advance. */
 async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
   const run = await findRunningWorkflow(database, scope);
   if (!run) return;
@@ -57,7 +57,7 @@ async function checkNothingRuns(scope: Scope, database: Transaction): Promise<vo
   throw new FarthingError('version_conflict', `workflow ${run.id} is running: advance when it has ended`, { details });
 }
 
-/** The workflow notices before its next instant, and ends. One that does not advance is left as it is. */
+/** The workflow checks this before its next instant, and ends. A clock that does not advance is not changed. */
 export async function stopTestClock(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

@@ -1,7 +1,7 @@
 /**
- * Waits until everything that was accepted in an environment with a clock has its effect: what is in the log by its places there, and
- * what was to be corrected (docs/rules/clock.md, "Complete"). An advance does so, during which nothing is written there; and so does a
- * request that may invoice a period.
+ * Waits until everything accepted in an environment with a test clock has taken effect: the log up to its current end, and the requested
+ * corrections (docs/rules/clock.md, "Complete"). An advance waits, during which nothing is written there, and so does a request that may
+ * invoice a period.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/error.ts';
@@ -29,10 +29,10 @@ export async function waitForLog(
   }
 }
 
-/** As long as a client waits for an answer without wondering. */
+/** Longest acceptable wait of a client, in milliseconds. */
 const REQUEST_WAITS_MS = 10_000;
 
-/** What was accepted before a request is on the invoice that it makes; where that takes too long nothing is done. */
+/** The request's invoice contains everything accepted before it; if that takes too long, the request fails without effect. */
 export async function waitBeforeRequest(
   stores: Stores,
   scope: Scope,

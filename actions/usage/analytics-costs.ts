@@ -1,7 +1,7 @@
 /**
- * Exact cost of usage in analytics (docs/rules/usage.md, "Analytics"): a range as an invoice of just this time would say, before it is
- * rounded, with what entitlements make free and what the line is committed to; a point what it added to the running cost. What is
- * filtered or grouped is a part of a line's usage: it has the price alone.
+ * Exact cost of usage in analytics (docs/rules/usage.md, "Analytics"). A range costs as much as an invoice of just this time before
+ * rounding, including allowances and the commitment of the line. A point costs the amount that it adds to the running cost. Filtered or
+ * grouped usage is a part of a line's usage, so only the price applies.
  */
 import {
   computeTimeOfDayCharges,
@@ -42,7 +42,7 @@ export type TimesOfDay = WindowedCharge['by_time'];
 type AnalyticsCost = {
   readonly cost: Decimal;
   readonly commitment_info: CommitmentInfo | null;
-  /** Of a commitment with times of day, where they are asked for. */
+  /** Charges per time of day of a commitment, if requested. */
   readonly times_of_day: TimesOfDay | null;
 };
 
@@ -50,16 +50,16 @@ const FREE: AnalyticsCost = { cost: ZERO, commitment_info: null, times_of_day: n
 
 type Costs = {
   total(answer: WindowAnswer): Promise<AnalyticsCost>;
-  /** Answers the cost that a window adds. Windows come one after the other, in order of time, from the begin of the range. */
+  /** Returns the cost that a window adds. Windows are passed in time order, from the start of the range. */
   added(answer: WindowAnswer): AnalyticsCost;
 };
 
 type RangeCosting = {
   readonly item: AnalyticsItem | null;
   readonly report: Pick<UsageReport, 'as_of' | 'high_water' | 'meter_version'>;
-  /** All of the line's usage, not a part of it. */
+  /** True if the usage is all of the line's usage. */
   readonly isWhole: boolean;
-  /** Whether each time of day of a commitment is asked for. */
+  /** Whether charges per time of day of a commitment are requested. */
   readonly by_time_of_day: boolean;
   readonly now: Date;
   readonly invoiced: InvoicedUsageReader;
@@ -67,14 +67,14 @@ type RangeCosting = {
   readonly chained?: ChainedCharge | undefined;
 };
 
-/** Whether all of its usage may be asked for once more, or what was invoiced of it. */
+/** Whether pricing may query the usage of the line again, or its invoiced usage. */
 export function needsUsageQuery({ allowances = [], commitment }: AnalyticsItem): boolean {
   return allowances.length > 0 || Boolean(commitment?.duration);
 }
 
 export type PricedRange = { readonly costs: Costs; readonly total: AnalyticsCost };
 
-/** The whole range, and with that the points. */
+/** Prices the whole range first, which prepares the prices of its points. */
 export async function priceRange(stores: Stores, costing: RangeCosting, answer: WindowAnswer): Promise<PricedRange> {
   const costs = createCosts(stores, costing);
   return { costs, total: await costs.total(answer) };
@@ -133,7 +133,7 @@ function createCosts(
   };
 }
 
-/** Parts as they are before the line is rounded. */
+/** Commitment parts before the rounding of the line. */
 function exactInfo({ commitment_info, exact_parts }: LineAmount): CommitmentInfo | null {
   return commitment_info && exact_parts ? { ...commitment_info, ...computedText(exact_parts) } : null;
 }
@@ -160,7 +160,7 @@ function buildUsageQuery({ meter, members, subscription }: AnalyticsItem, window
   };
 }
 
-/** Of a longer term with what the invoices have drawn. */
+/** For a commitment over several periods, including the amounts drawn by invoices. */
 async function loadCommitmentPart(
   invoiced: InvoicedUsageReader,
   item: AnalyticsItem,
@@ -170,6 +170,6 @@ async function loadCommitmentPart(
   const isTerm = Boolean(item.commitment?.duration);
   const recorded = isTerm ? await invoiced(item.subscription) : [];
   const service = { start: Math.max(window.start, item.start_ms), end: window.end };
-  // By itself, as an invoice of just this line and time would have it.
+  // The line by itself, like an invoice of just this line and time.
   return commitmentPart({ ...item, committed_lines: null }, service, { subscription, recorded });
 }

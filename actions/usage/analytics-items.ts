@@ -1,6 +1,6 @@
 /**
- * The subscription line items that usage analytics is about, of any number of customers in a few queries. The dates of a
- * line item and the cancellation of its subscription bound its usage (docs/rules/usage.md, "Analytics").
+ * Subscription line items for usage analytics, for any number of customers in a few queries. The dates of a line item and the cancellation
+ * of its subscription bound its usage (docs/rules/usage.md, "Analytics").
  */
 import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { indexById } from '../../core/by-id.ts';
@@ -24,14 +24,14 @@ import {
 import { type Allowances, loadAllowances } from '../billing/gather-allowances.ts';
 import { loadMembers } from '../billing/members.ts';
 
-/** A usage line item, and the part of the asked range in which it lives. */
+/** A usage line item, and the part of the queried range in which it is active. */
 export type AnalyticsItem = PricedItem & {
   readonly record: SubscriptionLineItemModel;
   readonly price_record: PriceModel;
   readonly meter: MeterModel;
   readonly subscription: SubscriptionModel;
   readonly external_customer_id: string;
-  /** Whose usage it counts, with those who take part in the subscription. */
+  /** Customers whose usage the item counts, including those that inherit the subscription. */
   readonly members: readonly SubscriptionMember[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -98,7 +98,7 @@ function listSubscriptions(database: Database, scope: Scope, customers: readonly
   return subscriptions;
 }
 
-/** Null when nothing of the range is left. What lay in the trial is never billed, as on invoices. */
+/** Null if nothing of the range is left. A trial is never billed, as on invoices. */
 function computeActiveInterval(
   record: SubscriptionLineItemModel,
   subscription: SubscriptionModel,

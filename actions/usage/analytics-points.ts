@@ -1,6 +1,6 @@
 /**
- * Points of a line in usage analytics (docs/rules/usage.md, "Analytics"): usage is that of the window, and the cost is what the window
- * added to the running cost, so the points add up to the cost of the range.
+ * Points of a line in usage analytics (docs/rules/usage.md, "Analytics"). A point has the usage of its window and the cost that the window
+ * adds to the running cost. So the points add up to the cost of the range.
  */
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
@@ -24,7 +24,7 @@ export type AnalyticsPoint = {
 };
 
 export type CountedUsage = UsageOfKey & {
-  /** Windows with the running value; the first may hold all that came before the range. */
+  /** Windows with the running value; the first may include all usage before the range. */
   readonly running: readonly WindowAnswer[];
 };
 
@@ -37,10 +37,10 @@ type PointsInput = PricedRange & {
   readonly signal: AbortSignal | undefined;
 };
 
-/** One for each window that has events, and for each that costs something without. */
+/** One point per window that has events or adds a cost. */
 export async function computePoints(pointing: PointsInput, slicer: TimeSlicer): Promise<AnalyticsPoint[]> {
   const { of, costs, total, range, signal } = pointing;
-  // The first window of a range may begin before it, and is known by its end.
+  // The first window of a range may begin before it, so the end identifies a window.
   const own = new Map(of.windows.map((window) => [window.end_us, window]));
   const points: AnalyticsPoint[] = [];
   let left = total.cost;
@@ -62,7 +62,7 @@ export async function computePoints(pointing: PointsInput, slicer: TimeSlicer): 
 
 const NOTHING = { window_us: 0, value: ZERO, event_count: 0 };
 
-/** A true-up falls due with the end of the range, and so does what has no window with events behind it. */
+/** Adds costs that fall due with the end of the range: a true-up, and costs after the last window with events. */
 function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: PointsInput): AnalyticsPoint[] {
   const { range, window_size, grid } = pointing;
   const window_us = toUs(windowAt(ceilToMs(range.end_us) - 1, window_size, grid).start);
@@ -72,7 +72,7 @@ function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: Po
   return [...points, { window_us, cost, ...empty }];
 }
 
-/** Whether windows without events may cost something: a level stands in them, or they are committed to. */
+/** Whether windows without events may add a cost: a level persists in them, or they have a commitment. */
 export function canCostWithoutEvents({ aggregation }: MeterModel, item: AnalyticsItem | null): boolean {
   if (aggregation.type === 'WEIGHTED_SUM' && !aggregation.bucket_size) return true;
   const commitment = item?.commitment;
@@ -82,7 +82,7 @@ export function canCostWithoutEvents({ aggregation }: MeterModel, item: Analytic
 
 type UnusedWindows = AnalyticsRange & { readonly meter: MeterModel; readonly item: AnalyticsItem | null };
 
-/** Windows of a line without usage, where they cost something. */
+/** Windows of a line without usage, if they may add a cost. */
 export function listEmptyWindows(unused: UnusedWindows, size: WindowSize, grid: WindowGrid): WindowAnswer[] {
   const { start_us, end_us, meter, item } = unused;
   if (!meter.aggregation.bucket_size || !canCostWithoutEvents(meter, item)) return [];
@@ -103,7 +103,7 @@ type NamedRow = {
   readonly external_customer_id: string;
 };
 
-/** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
+/** By name of the feature, then by customer, then in order of addition. */
 export function compareByFeature(a: NamedRow, b: NamedRow): number {
   return compareText(toName(a), toName(b)) || compareText(a.external_customer_id, b.external_customer_id);
 }

@@ -1,5 +1,5 @@
 /**
- * The records that an analysis names. One that is not there is refused: its answer would be empty, and look like no usage
+ * Loads the records that an analytics query names. A missing record is refused, because its empty result would suggest that it has no usage
  * (docs/rules/usage.md, "Analytics").
  */
 import {
@@ -19,20 +19,20 @@ import type { Database } from '../../storage/stores.ts';
 import type { DividingField } from '../../storage/usage/question.ts';
 
 export type AnalyticsRecordIds = {
-  /** All customers with a subscription when null. */
+  /** Null means all customers with a subscription. */
   readonly external_customer_ids: readonly string[] | null;
-  /** With those whose parent is one of the customers that are named. */
+  /** Whether children of the named customers are included. */
   readonly include_children?: boolean;
-  /** Those that `external_customer_ids` names, of who has read them already: what was archived meanwhile is no reason to refuse them. */
+  /** Customers of `external_customer_ids` that the caller has read already. A customer archived meanwhile is then not refused. */
   readonly customers?: readonly CustomerModel[];
   readonly feature_ids: readonly string[] | null;
   readonly meter_ids: readonly string[] | null;
 };
 
 export type AnalyticsRecords = {
-  /** By meter. Of several features with one meter, one that was asked for, else the oldest. */
+  /** By meter. If several features have one meter: a requested one, otherwise the oldest. */
   readonly features: ReadonlyMap<string, FeatureModel>;
-  /** All customers when null. */
+  /** Null means all customers. */
   readonly customers: readonly CustomerModel[] | null;
 };
 
@@ -49,7 +49,7 @@ export async function loadAnalyticsRecords(
   return { features, customers };
 }
 
-/** Those that are named may be archived: what their meters count is billed all the same. */
+/** Named features may be archived, because usage of their meters is still billed. */
 async function loadFeatures(database: Database, scope: Scope, ids: readonly string[] | null) {
   const query = FeatureModel.in(scope, database).orderBy(['created_at', 'id']);
   const found = await (ids
@@ -74,7 +74,7 @@ async function loadCustomers(
   checkFound('customer with external id', wanted, new Set(customers.map(({ external_id }) => external_id)));
   if (!include_children) return customers;
   const ids = customers.map(({ id }) => id);
-  // A child that is named as well is there already.
+  // Excludes children that the request names as well.
   const children = await published().whereIn('parent_customer_id', ids).whereNotIn('id', ids);
   return [...customers, ...children];
 }
@@ -92,7 +92,7 @@ function checkFound(what: string, wanted: readonly string[], found: ReadonlySet<
   if (missing !== undefined) throw notFound(what, missing);
 }
 
-/** Splits a key that `key_of` put together; without groups the key is the customer. */
+/** Splits a key built by `key_of`; without groups the key is the customer. */
 export function parseAnalyticsKey(
   { group_by }: { group_by: GroupBy },
   key: string,

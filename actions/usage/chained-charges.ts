@@ -1,6 +1,6 @@
 /**
- * Charges usage lines of a chain for a time that is asked about (docs/rules/usage.md, "Over a change inside a period"), for analytics and
- * the usage export. Lines are measured and priced as an invoice of just this time would be.
+ * Charges usage lines of a chain for a requested time, for analytics and the usage export (docs/rules/usage.md, "Over a change inside a
+ * period"). Lines are measured and priced like an invoice of just this time.
  */
 import type { Chain } from '../../core/billing/chains/chain.ts';
 import { planServedLines, type ServedLine } from '../../core/billing/chains/chains-within.ts';
@@ -26,22 +26,22 @@ export type ChainedCharge = LineAmount & {
   readonly item: AnalyticsItem;
   readonly service: Period;
   readonly chain: Chain<AnalyticsItem>;
-  /** By line item what each line of the chain has measured. */
+  /** Measured usage of each line of the chain, by line item. */
   readonly measured: ReadonlyMap<string, MeasuredUsage>;
 };
 
 export type ChainChargesInput = {
   readonly items: readonly AnalyticsItem[];
-  /** The time that is asked about; undefined where an item has none. */
+  /** The requested time; undefined if an item has none. */
   readonly findPeriod: (item: AnalyticsItem) => Period | undefined;
   readonly now: Date;
-  /** Usage that invoices have drawn of commitments over several periods. */
+  /** Usage that invoices have drawn from commitments over several periods. */
   readonly loadRecorded: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
 };
 
 /**
- * Lines that are charged by themselves are not in the answer. Subscriptions are charged at one time, because usage that is asked for at
- * one time is read in one statement.
+ * Lines that are charged by themselves are left out. Subscriptions are charged concurrently, because concurrent usage queries become one
+ * statement.
  */
 export async function chargeChains(stores: Stores, input: ChainChargesInput): Promise<ChainedCharge[]> {
   const bySubscription = [...groupBy(input.items, ({ subscription }) => subscription.id).values()];
@@ -53,7 +53,7 @@ export async function chargeChains(stores: Stores, input: ChainChargesInput): Pr
 
 type ChainRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
-/** By line item what a range costs. */
+/** Cost of a range, by line item. */
 export async function chargeChainsWithin(
   stores: Stores,
   items: readonly AnalyticsItem[],

@@ -1,7 +1,7 @@
 /**
- * What the usage of a batch of customers was or will be charged, for the usage export (docs/rules/usage.md, "Amounts in the
- * export"). What stands on an invoice is taken from there. What does not is measured and priced as a preview does it, and
- * so is what is cut: by the range, by days or by months (docs/rules/usage.md, "What a day adds to a charge").
+ * Past and expected charges for the usage of a batch of customers, for the usage export (docs/rules/usage.md, "Amounts in the export").
+ * Charges on an invoice are taken from there. Other charges are measured and priced as in a preview. So are charges cut by the range, by
+ * days or by months (docs/rules/usage.md, "What a day adds to a charge").
  */
 import { periodsWithin } from '../../core/billing/chains/levels.ts';
 import { type ChargeInterval, cutTo, splitRange } from '../../core/billing/charge-intervals.ts';
@@ -40,13 +40,13 @@ import type { UsageExportQuery } from './usage-export-query.ts';
 
 export type BatchCharges = {
   readonly records: readonly ExportedChargeUsage[];
-  /** When somebody charges for the usage of a meter, by `usageKey`. */
+  /** Intervals in which the usage of a meter is charged, by `usageKey`. */
   readonly charged: ReadonlyMap<string, readonly ChargeInterval[]>;
-  /** Of these line items every charge that meets the range is said, here or in `others`. */
+  /** Line items of which every charge that overlaps the range is in `records` or `others`. */
   readonly item_ids: ReadonlySet<string>;
-  /** What stands on invoices for other times than the service periods of its line item, as it may be written by hand. */
+  /** Charges on invoices for other times than the service periods of their line item, e.g. of manual invoices. */
   readonly others: readonly OtherCharge[];
-  /** By `chargeKey`: what was said by the preview. */
+  /** Charges taken from the preview, by `chargeKey`. */
   readonly previewed: ReadonlySet<string>;
 };
 
@@ -108,7 +108,7 @@ function listOtherCharges(
   ]);
 }
 
-/** Others, in whose subscriptions some of these take part: their charges count the usage of these, too. */
+/** Customers of the parents whose subscriptions these customers inherit: their charges include the usage of these customers. */
 async function loadPayingCustomers(
   database: Database,
   scope: Scope,
@@ -133,7 +133,7 @@ async function loadPayingCustomers(
 type ExportService = { readonly item: AnalyticsItem; readonly period: Period };
 
 /**
- * Those of periods that have begun: what never resets would be charged for in all that are to come. In the period that runs a line may
+ * Services of periods that have begun: a meter that never resets would be charged in all future periods. In the running period a line may
  * begin later.
  */
 function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportService[] {
@@ -148,7 +148,7 @@ function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportSe
 
 type ChainedChargesByKey = ReadonlyMap<string, ChainedCharge>;
 
-/** By `chargeKey`. Lines of one chain have one meter, and lie in one billing period. */
+/** By `chargeKey`. Lines of one chain have one meter and are in one billing period. */
 async function chargeServiceChains(
   stores: Stores,
   services: readonly ExportService[],
@@ -180,7 +180,7 @@ type ExportChargeSources = {
   readonly query: UsageExportQuery;
 };
 
-/** What a cancelled subscription has not invoiced, it never will: such usage is exported without an amount. */
+/** A cancelled subscription will not be invoiced again: its uninvoiced usage is exported without an amount. */
 function buildCharges(
   { item, period }: ExportService,
   { invoiced, previewed, chained, query }: ExportChargeSources,
@@ -208,7 +208,7 @@ function buildCharges(
   ];
 }
 
-/** Each line says how many events were counted when it was made. */
+/** Each line records the event count at its creation. */
 function withCounts(lines: readonly InvoicedUsageLine[]): CountedInvoiceLine[] {
   let counted = 0;
   return lines.map((line) => {
@@ -227,7 +227,7 @@ function toInterval({ start, end }: Period): ChargeInterval {
   return { start_us: toUs(start), end_us: toUs(end) };
 }
 
-/** At these instants the charge is measured: nothing is, where what is said is all that is asked. */
+/** Instants at which the charge is measured. A charge is not measured if it is exported whole and as invoiced. */
 function listCuts(charge: ExportServiceCharge): UsageCut[] {
   if (isFullyInvoiced(charge) || !canBeCut(charge)) return [];
   const { service, intervals, partial, lines } = charge;
@@ -241,7 +241,7 @@ function listCuts(charge: ExportServiceCharge): UsageCut[] {
   return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
 }
 
-/** Of everybody whose usage a charge counts, while it does. */
+/** For each customer whose usage a charge counts, the intervals in which it does. */
 function collectChargedTimes(charges: readonly ExportServiceCharge[]): Map<string, ChargeInterval[]> {
   const times = new Map<string, ChargeInterval[]>();
   for (const { item, service } of charges) {

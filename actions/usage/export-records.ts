@@ -1,4 +1,7 @@
-/** Turns the charge of a service into records of the usage export, cut by its intervals (docs/rules/usage.md, "What a day adds to a charge"). */
+/**
+ * Converts the charge of a service to records of the usage export, cut by its intervals (docs/rules/usage.md, "What a day adds to a
+ * charge").
+ */
 import {
   type ChargedAmounts,
   type ChargeInterval,
@@ -18,7 +21,7 @@ import { type InvoicedUsageLine } from './invoiced-usage-lines.ts';
 import { type UsageCut } from './measure-cuts.ts';
 import type { UsageExportQuery } from './usage-export-query.ts';
 
-/** Who charges for the usage of a record, and how much. */
+/** The line that charges the usage of a record, and the amount. */
 export type ExportedCharge = {
   readonly line_item_id: string;
   readonly subscription_id: string;
@@ -27,7 +30,7 @@ export type ExportedCharge = {
   readonly price: string;
   readonly amount: Decimal;
   readonly currency: string;
-  /** Null where it stands on no invoice yet; a draft has no number yet. */
+  /** Null if the charge is on no invoice yet; a draft has no number yet. */
   readonly invoice: InvoicedUsageLine['invoice'];
 };
 
@@ -39,32 +42,32 @@ export type ExportedChargeUsage = ChargeInterval & {
   readonly charge: ExportedCharge;
 };
 
-/** What a line says, and how many events it adds to those of the lines before it. */
+/** A line, and the events that it adds to those of earlier lines. */
 export type CountedInvoiceLine = { readonly line: InvoicedUsageLine; readonly added: ChargedAmounts };
 
-/** A service period of a line item that shares time with the range. */
+/** A service period of a line item that overlaps the range. */
 export type ExportServiceCharge = {
   readonly item: AnalyticsItem;
   readonly service: ChargeInterval;
   readonly subscription: BilledSubscription;
   /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
   readonly chained: ChainedCharge | undefined;
-  /** What of it lies in the range, cut as the file is. */
+  /** Parts of the service in the range, cut by the split of the export. */
   readonly intervals: readonly ChargeInterval[];
-  /** What was invoiced of it before it was over, oldest first. */
+  /** Lines of progressive billing, oldest first. */
   readonly partial: readonly CountedInvoiceLine[];
-  /** Its own line first, where it stands on an invoice or the preview says it, then what corrects it. */
+  /** The charge's own line first, from an invoice or the preview, then its corrections. */
   readonly lines: readonly CountedInvoiceLine[];
 };
 
-/** Whether the file asks for all of it, and all of it is said. */
+/** Whether the export contains the whole service, and lines cover it completely. */
 export function isFullyInvoiced(charge: ExportServiceCharge): boolean {
   const { partial, lines, service } = charge;
   const isInvoiced = lines.length > 0 || toUs(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
   return isWhole(charge) && isInvoiced;
 }
 
-/** A line that shares cost, free units or a commitment with its chain cannot be cut: its share is known when the chain is over. */
+/** A line that shares cost, free units or a commitment with its chain cannot be cut: its share is known only at the end of the chain. */
 export function canBeCut({ chained }: ExportServiceCharge): boolean {
   if (!chained) return true;
   const { rule, lines, level_since } = chained.chain;
@@ -115,14 +118,14 @@ function endsIn({ start_us, end_us }: ChargeInterval, at_us: Microseconds): bool
   return at_us > start_us && at_us <= end_us;
 }
 
-/** What was invoiced before the period was over ends where it was. */
+/** Intervals are also cut at the ends of progressive billing. */
 function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly CountedInvoiceLine[]): ChargeInterval[] {
   const ends = [...new Set(partial.map(({ line }) => toUs(line.service.end)))];
   const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
-/** Only then are the parts of what is measured now parts of what the invoices say. */
+/** Current measurements can be split only if they equal the invoiced amounts. */
 function isSame(
   { service, partial, lines }: ExportServiceCharge,
   at: (at_us: Microseconds) => ChargedAmounts,
@@ -145,7 +148,7 @@ function isSame(
   });
 }
 
-/** Of what was invoiced in parts, and of which neither an invoice nor the preview says the rest. */
+/** The rest of a charge with progressive billing, if neither an invoice nor the preview contains it. */
 function buildRestRecords(
   charge: ExportServiceCharge,
   { query, at }: { query: UsageExportQuery; at: (at_us: Microseconds) => ChargedAmounts },

@@ -1,7 +1,7 @@
 /**
- * The usage export (docs/rules/usage.md, "The usage export"): one record per customer and meter with events in the range,
- * or per charge where amounts are asked for, in order of the external ids and then of the meters' names, gathered customer batch
- * by customer batch, so that the size of the answer does not matter.
+ * The usage export (docs/rules/usage.md, "The usage export"): one record per customer and meter with events in the range, or one per charge
+ * if amounts are requested. Records are ordered by external id, then by meter name. They are gathered in batches of customers, so that the
+ * size of the export is not limited by memory.
  */
 import { type ChargeInterval, computeUncovered, type Split } from '../../core/billing/charge-intervals.ts';
 import type { Decimal } from '../../core/decimal.ts';
@@ -18,12 +18,12 @@ import type { UsageExportQuery } from './usage-export-query.ts';
 
 export type ExportedUsage = ChargeInterval & {
   readonly external_customer_id: string;
-  /** Null where events came for somebody who is not a customer. */
+  /** Null if the events belong to no customer. */
   readonly customer: CustomerModel | null;
   readonly meter: MeterModel;
   readonly usage: Decimal;
   readonly event_count: number;
-  /** Null where nobody charges for it, or amounts were not asked for. */
+  /** Null if the usage is not charged, or amounts are not requested. */
   readonly charge: ExportedCharge | null;
 };
 
@@ -50,7 +50,7 @@ async function loadMeters(stores: Stores, scope: Scope, ids: readonly string[] |
   if (!ids) return meters.where('status', 'published');
   const found = await meters.whereIn('id', [...ids]);
   const known = new Set(found.map(({ id }) => id));
-  // The answer for one that does not exist is that it does not exist, and no empty export.
+  // A meter that does not exist is refused, because an empty export would hide the error.
   for (const id of ids) if (!known.has(id)) await MeterModel.fetch(scope, id, { database: stores.postgres });
   return found;
 }
@@ -65,7 +65,7 @@ async function* exportBatch(
   scope: Scope,
   { query, meters, batch }: UsageBatch,
 ): AsyncGenerator<ExportedUsage> {
-  // Those who were archived have been charged, too; an id may have had several owners.
+  // Archived customers were charged, too; an external id may have had several owners.
   const customers = await CustomerModel.in(scope, stores.postgres).whereIn('external_id', [...batch]);
   const byExternalId = new Map(
     customers.filter(({ status }) => status === 'published').map((customer) => [customer.external_id, customer]),
@@ -83,7 +83,7 @@ async function* exportBatch(
   }
 }
 
-/** Those of one meter in order of time; those of one time as the line items were added. */
+/** Records of one meter in time order; at one time, in order of the line items. */
 function compareRecords(a: BatchRecord, b: BatchRecord): number {
   const texts = ({ meter }: BatchRecord) => [meter.name, meter.id];
   const [left, right] = [texts(a), texts(b)];
@@ -91,7 +91,7 @@ function compareRecords(a: BatchRecord, b: BatchRecord): number {
   return at < 0 ? a.start_us - b.start_us : left[at]! < right[at]! ? -1 : 1;
 }
 
-/** What nobody charges for: all of it where amounts were not asked for. Customers with the same gaps share their questions. */
+/** Usage that is not charged; all usage if amounts are not requested. Customers with the same gaps share their queries. */
 async function* exportUncharged(
   stores: Stores,
   scope: Scope,
@@ -100,7 +100,7 @@ async function* exportUncharged(
   for (const meter of meters) {
     const chargedTo = (customer: string) => charged.get(usageKey(customer, meter.id)) ?? [];
     for (const [gaps, customers] of groupByGaps(batch, chargedTo, query)) {
-      // Days or months are windows of one question, and cut the meter's own where these are longer.
+      // Days or months are windows of one query; they cut the meter's own windows if those are longer.
       const window_size = query.split ?? undefined;
       for (const gap of gaps)
         for (const portion of splitPortions(customers, window_size ?? meter.aggregation.bucket_size, gap))

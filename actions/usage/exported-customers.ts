@@ -1,6 +1,6 @@
 /**
- * Whose usage is exported: who has events in the range, and with amounts also who is billed for a meter, because what never
- * resets is charged for in periods without an event. In the order of the bytes of their external ids, page by page.
+ * Customers of the usage export: those with events in the range. With amounts, also those billed for a meter, because a meter that never
+ * resets is charged in periods without events. In byte order of the external ids, page by page.
  */
 import type { Scope } from '../../core/scope.ts';
 import { customersWithEvents } from '../../storage/events/event-names.ts';
@@ -14,12 +14,12 @@ type ExportedCustomersPage = {
   readonly end_us: number;
   readonly amounts: boolean;
   readonly event_names: string[];
-  /** Behind this one. */
+  /** The page begins after this external id. */
   readonly after: string;
   readonly limit: number;
 };
 
-/** Fewer than `limit` where there are no more. */
+/** Fewer than `limit` ids mean the last page. */
 export async function listExportedCustomers(
   stores: Stores,
   { tenant_id, environment_id }: Scope,
@@ -55,7 +55,7 @@ async function billedCustomers(
   return customers.map(({ external_id }) => external_id);
 }
 
-/** As both stores sort: UTF-16 has another order. */
+/** The sort order of both stores; UTF-16 has another order. */
 function byBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -1,6 +1,6 @@
 /**
- * What is said of charges already, for the usage export: the lines of invoices that are not void, those among them that were made
- * before the period was over, and, of what stands on none and cannot be priced by itself, the lines of the preview.
+ * Known charges for the usage export: lines of invoices that are not void, with those of progressive billing separate. Charges on no
+ * invoice that cannot be priced alone come from the lines of the preview.
  */
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { deriveDrawPeriod } from '../../core/commitment/part.ts';
@@ -27,18 +27,18 @@ export type InvoicedUsageLine = {
   readonly plan_display_name: string | null;
   readonly computed_from: ComputedFrom | null;
   readonly service: Period;
-  /** Null where it stands on no invoice yet; a draft has no number yet. */
+  /** Null if the line is on no invoice yet; a draft has no number yet. */
   readonly invoice: { readonly id: string; readonly number: string | null; readonly status: InvoiceStatus } | null;
 };
 
 export type InvoicedUsageLines = {
-  /** By `chargeKey`, oldest first: a charge's own lines, and those that correct it. */
+  /** By `chargeKey`, oldest first: a charge's own lines, then its corrections. */
   readonly byCharge: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
-  /** By line item: of usage that was invoiced before its period was over, oldest first. */
+  /** By line item: lines of progressive billing, oldest first. */
   readonly partial: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
 };
 
-/** `since`: where the first charge begins that the range meets. */
+/** `since`: start of the first charge that overlaps the range. */
 export async function loadInvoicedUsageLines(
   database: Database,
   scope: Scope,
@@ -60,7 +60,7 @@ export async function loadInvoicedUsageLines(
     return invoice ? [{ record, invoice, line: toInvoicedLine(record, invoice) }] : [];
   });
   const [partial, whole] = [invoiced.filter(isPartial), invoiced.filter((one) => !isPartial(one))];
-  // A charge that was computed again is younger than what corrected it.
+  // A recomputed charge is younger than its corrections.
   const [own, corrections] = [whole.filter(isOwn), whole.filter((one) => !isOwn(one))];
   const toChargeKey = ({ record, line }: FoundInvoiceLine) =>
     chargeKey(record.subscription_line_item_id!, line.service);
@@ -110,8 +110,8 @@ type StartedService = { readonly item: AnalyticsItem; readonly period: Period };
 const PREVIEWS_AT_ONCE = 4;
 
 /**
- * By `chargeKey`, as the preview says them: charges of running periods that others bear on, what was invoiced of them, a commitment
- * of the subscription, of a longer term or of lines that follow one another, a limit that begins elsewhere.
+ * Preview lines by `chargeKey`, for charges of running periods that depend on other charges. The causes are progressive billing, a limit
+ * with another start, or a commitment of the subscription, over a longer term or of consecutive lines.
  */
 export async function planPreviewedLines(
   stores: Stores,
@@ -155,7 +155,7 @@ function toPreviewedLine({
   };
 }
 
-/** The next invoice will say it. */
+/** Whether the next invoice will contain the charge. */
 function isOpen({ item, period }: StartedService, { byCharge }: InvoicedUsageLines): boolean {
   const { subscription } = item;
   if (subscription.subscription_status !== 'active' || subscription.opens_at) return false;

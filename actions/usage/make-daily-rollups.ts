@@ -1,12 +1,11 @@
 /**
- * Makes the daily rollups of UTC days that are over (docs/decisions/0001). Until then a day has base rows only; from then on
- * whoever writes base rows of it writes daily rollups too, and questions read them. It is the effect of one message in the log,
- * like a rebuild:
+ * Makes the daily rollups of UTC days that are over (docs/decisions/0001). A day has only base rows until then. Afterwards every writer of
+ * its base rows also writes daily rollups, and queries read these. It is the effect of one message in the log, like a rebuild:
  *
- *   lock the bucket rows → no slice is in its bucket rows → sum up the base rows, day by day → unlock: these days have rollups
+ * lock the bucket rows → no slice is in its bucket rows → sum up the base rows, day by day → unlock: these days have rollups
  *
- * After a crash the next owner of the partition does it again, under a greater number. Nobody reads daily rollups of a day before
- * it is done, so what a try left is taken away by the next.
+ * After a crash the next owner of the partition repeats it under a greater attempt number. No query reads the rollups of a day before it is
+ * done, so the next attempt deletes the rows of the failed one.
  */
 import { FarthingError } from '../../core/error.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
@@ -31,16 +30,16 @@ import { deleteDailyRollups, insertDailyRollups, listDaysWithBaseRows } from '..
 
 export type DailyRollupsRequest = {
   readonly held: OwnedPartition;
-  /** Days since 1970: daily rollups for the days before it. */
+  /** Days since 1970; rollups are made for the days before it. */
   readonly days_before: number;
   /** Records the end, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
 
-/** While the bucket rows are locked nobody writes any: beyond so many base rows the days are left for the next message. */
+/** The locked bucket rows block all writers. If the days have more base rows than this, the rest is left for the next message. */
 const BASE_ROWS_MAX = 3_000_000;
 
-/** What came of it: before which day there are daily rollups now, and why there are not more, where they could not be written. */
+/** The day before which daily rollups exist now; `problem` says why further days could not be written. */
 export type DailyRollupsMade = { readonly days_before: number; readonly problem: Error | null };
 
 export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequest): Promise<DailyRollupsMade> {
@@ -49,11 +48,11 @@ export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequ
   const progress = await lockBucketsWhenQuiet(postgres, holder);
   const from = readDaysBefore(progress);
   const made = await makeRollups(stores, { ...request, holder, from }).catch(async (error) => {
-    // Before anything was written the lock is given back; after, the bucket rows stay locked for the next try.
+    // If nothing was written, the lock is released. Otherwise the bucket rows stay locked for the next attempt.
     await returnBucketLock(postgres, holder);
     throw error;
   });
-  // What rows say together stays the same.
+  // The sum of the rows does not change.
   stores.usage_memory?.comingRebuild({ ...computeRebuildRange(progress), customers: new Map() });
   await unlockBuckets(postgres, holder, async (transaction) => {
     await updateDaysBefore(transaction, made.days_before);
@@ -64,17 +63,16 @@ export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequ
 
 type MakeRollupsInput = DailyRollupsRequest & {
   readonly holder: BucketLockHolder;
-  /** Days since 1970: before it there are daily rollups already. */
+  /** Days since 1970; daily rollups exist for the days before it. */
   readonly from: number;
 };
 
 async function makeRollups(stores: Stores, making: MakeRollupsInput): Promise<DailyRollupsMade> {
   const { holder, from } = making;
-  // Those of later days are there as well: from now on they count for nothing, and the next try takes them away.
+  // Rollups of later days exist as well. They are ignored from now on, and the next attempt deletes them.
   if (from === EVERY_DAY) return { days_before: making.days_before, problem: null };
   if (from >= making.days_before) return { days_before: from, problem: null };
-  // A back-fill does not heed the lock on the bucket rows, and cannot begin while we are at it: it waits for this partition
-  // to meet its barrier.
+  // A back-fill ignores the lock on the bucket rows. It cannot begin meanwhile, because it waits until this partition reaches its barrier.
   if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
   const own = {
     writer: toPartitionWriter(holder.partition),
@@ -84,14 +82,14 @@ async function makeRollups(stores: Stores, making: MakeRollupsInput): Promise<Da
   try {
     for await (const made of makeRollupDays(stores, making, own)) days_before = made;
   } catch (error) {
-    // Nothing depends on daily rollups: what the engine refuses must not hold up the log. A store that is away is waited for.
+    // Daily rollups are optional: a write error of the engine must not block the log. An unavailable store is retried.
     if (error instanceof FarthingError && error.code === 'database_error') return { days_before, problem: error };
     throw error;
   }
   return { days_before, problem: null };
 }
 
-/** Before which day there are daily rollups, each time that one more is whole. */
+/** Yields the day before which daily rollups exist, after each completed day. */
 async function* makeRollupDays(
   { clickhouse }: Stores,
   { from, days_before: until }: MakeRollupsInput,

@@ -25,7 +25,7 @@ export type UsageAnalyticsQuery = AnalyticsRecordIds & {
   readonly group_by: GroupBy;
   readonly window_size: WindowSize | null;
   readonly billing_anchor_ms: Milliseconds | null;
-  /** Whether each time of day of a commitment is shown by itself. */
+  /** Whether each time of day of a commitment is a separate result. */
   readonly by_time_of_day?: boolean;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -33,16 +33,16 @@ export type UsageAnalyticsQuery = AnalyticsRecordIds & {
   readonly bounds?: QueryBounds | undefined;
 };
 
-/** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
+/** A measured unit: a line item in its active interval, or a meter that is not billed in the whole range. */
 export type AnalyticsSubject = {
   readonly item: AnalyticsItem | null;
   readonly meter: MeterModel;
   readonly external_customer_id: string;
-  /** Of a line item that counts the usage of several customers as one; null of every other. */
+  /** Set for a line item that counts several customers as one; otherwise null. */
   readonly members: readonly SubscriptionMember[] | null;
-  /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
+  /** Counting starts here, as on an invoice; for a meter that never resets, at the start of the subscription. */
   readonly since_us: Microseconds;
-  /** Where its windows begin. */
+  /** Start of the windows. */
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly timezone: string;
@@ -59,7 +59,7 @@ export type MeasuredSubject = {
   usage: readonly { group: AnalyticsGroup; of: CountedUsage }[];
 };
 
-/** Customers who share a meter, a range and a clock share one question, and so do the lines of one customer. */
+/** Customers with the same meter, range and clock share one query, and so do the lines of one customer. */
 export async function measureAll(
   stores: Stores,
   scope: Scope,
@@ -81,12 +81,12 @@ export async function measureAll(
     if (query.bounds) checkAnswer(answer, deriveDividing(query));
     return some;
   });
-  // In the order of the line items again.
+  // Restores the order of the line items.
   const order = new Map(subjects.map((subject, index) => [subject, index]));
   return measured.flat().sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
 }
 
-/** By what it is cut into windows; what is not cut is the same on every clock, and of an anchor months alone know. */
+/** The clock of the windows. A query without windows is equal on every clock, and only months depend on an anchor. */
 function deriveClock(
   { meter, timezone, anchor_ms }: AnalyticsSubject,
   { window_size, billing_anchor_ms }: UsageAnalyticsQuery,
@@ -100,7 +100,7 @@ export function toGrid({ timezone, anchor_ms }: AnalyticsSubject, { billing_anch
   return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
 }
 
-/** A question is cut into its windows, whether or not there are events in them. */
+/** A query has all its windows, even those without events. */
 function countQueriedWindows(
   { meter, start_us, end_us }: AnalyticsSubject,
   { window_size }: UsageAnalyticsQuery,
@@ -124,11 +124,10 @@ async function measureBatch(
     ...(members ? buildMembersQuery(same[0], query) : {}),
   };
   const window_size = derivePointSize(query.window_size, meter.aggregation.bucket_size) ?? undefined;
-  // A weighted sum of who left is another one in a window than in the whole range.
   const every_window = window_size !== undefined && same.some(({ item }) => canCostWithoutEvents(meter, item));
   const windows = { window_size, every_window };
   const hasLead = since_us !== start_us;
-  // A weighted sum of who left is another one in a window than in the whole range.
+  // The weighted sum of a customer that left differs between a window and the whole range.
   const isOne = window_size === undefined || (!hasLead && !question.clipped?.size);
   const report = await readUsageReport(stores, scope, {
     ...question,
@@ -138,7 +137,7 @@ async function measureBatch(
   const windowed = isOne
     ? report
     : await readUsageReport(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
-  // A meter that never resets has cost something before its windows begin.
+  // A meter that never resets has a cost before its windows begin.
   const led = { ...question, ...windows, start_us: since_us, windows_from_us: start_us, running_values: true };
   const running = hasLead && window_size !== undefined ? await readUsageReport(stores, scope, led) : windowed;
   const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
@@ -150,7 +149,7 @@ async function measureBatch(
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
 }
 
-/** Several customers, who are answered as the one who pays. */
+/** Several customers, whose result has the key of the paying customer. */
 function buildMembersQuery(
   { external_customer_id, members, since_us, start_us, end_us }: AnalyticsSubject,
   { group_by }: UsageAnalyticsQuery,

@@ -1,7 +1,6 @@
 /**
- * Charges as they stood at instants of their periods: what an invoice of this line would say if the period ended there.
- * Customers who share a meter, a beginning, an instant and a clock share one question; and so do the days of a meter whose
- * windows run.
+ * Charges at instants within their periods, as if the period ended there. Customers with the same meter, start, instant and clock share one
+ * query; so do the days of a meter with running windows.
  */
 import { chainCosts } from '../../core/billing/chains/chain-costs.ts';
 import type { ChainedLine } from '../../core/billing/chains/chained-line.ts';
@@ -32,25 +31,25 @@ import type { AnalyticsItem } from './analytics-items.ts';
 import type { ChainedCharge } from './chained-charges.ts';
 import { splitPortions } from './portions.ts';
 
-/** A line item, since when its events count, and the instant up to which. */
+/** A line item, the start of its counting, and the instant of the cut. */
 export type UsageCut = {
   readonly item: AnalyticsItem;
   readonly since_us: number;
   readonly at_us: number;
-  /** The whole of what is charged. */
+  /** The whole charged interval. */
   readonly service: ChargeInterval;
-  /** Set if the line is charged with the lines before it. */
+  /** Set if earlier lines of a chain share the charge. */
   readonly chained?: ChainedCharge | undefined;
 };
 
-/** Most cuts are midnights of the time zone. */
+/** Most cuts are midnights of `timezone`. */
 type MeasureCutsQuery = {
   readonly timezone: string | null;
   readonly now: Date;
   readonly bounds?: QueryBounds | undefined;
 };
 type CutAnswer = { readonly report: UsageReport; readonly total: WindowAnswer };
-/** By customer, in order of time; who used nothing has none. */
+/** By customer, in time order; a customer without usage has no entry. */
 type CutAnswers = Map<string, CutAnswer[]>;
 type CutQuestion = {
   readonly stores: Stores;
@@ -77,8 +76,8 @@ export async function measureCuts(
 }
 
 /**
- * Midnights of a period are one question where the windows run, of a meter with windows of its own by the clock by which they go; any other instant is one of
- * its own.
+ * Midnights of a period share one query if the windows of the meter run. A meter with windows of its own must also have the clock of the
+ * query. Any other instant is a query of its own.
  */
 function buildQuestionKeys({ timezone }: MeasureCutsQuery, cuts: readonly UsageCut[]): (cut: UsageCut) => string {
   const midnights = new Map<number, boolean>();
@@ -136,12 +135,12 @@ async function readAnswers({ stores, scope, query, same }: CutQuestion): Promise
   return answers;
 }
 
-/** Whether there are more of them than days. */
+/** Whether the range has more of these windows than days. */
 function isFiner(size: WindowSize | null | undefined, range: { start_us: number; end_us: number }): boolean {
   return windowCount(range, size) > windowCount(range, 'DAY');
 }
 
-/** Of those who are measured as one customer, under the name of the one who pays. */
+/** Usage of members measured as one customer, under the external id of the paying customer. */
 async function readMembersAnswer({ stores, scope, query, same }: CutQuestion): Promise<CutAnswers> {
   const { item, since_us, at_us, service } = same[0]!;
   const window = { start: toMs(since_us), end: ceilToMs(at_us) };
@@ -160,8 +159,8 @@ async function readMembersAnswer({ stores, scope, query, same }: CutQuestion): P
 }
 
 /**
- * With what is free of its billing period, and what it is committed to for it; what is lacking falls due with the last instant.
- * Of limits and terms that reach beyond the charge the invoice alone knows the rest.
+ * Includes the free units and the commitment of the billing period; a shortfall falls due with the last instant. Only the invoice knows
+ * limits and terms that reach beyond the charge.
  */
 function computeCharge(
   { item, since_us, at_us, service, chained }: UsageCut,
@@ -192,7 +191,7 @@ function computeCharge(
   return toChargedAmounts(usageCharge({ ...item, commitment }, window, { ...chargeInput, chained: line }));
 }
 
-/** The line as if its chain ended with what it has measured. */
+/** The line as if its chain ended with its usage until the cut. */
 function cutChain({ item, service, chain, measured }: ChainedCharge, own: MeasuredUsage): ChainedLine {
   const place = chain.lines.findIndex((line) => line.item.id === item.id && line.service.start === service.start);
   const until = { ...chain, lines: chain.lines.slice(0, place + 1) };
@@ -200,7 +199,7 @@ function cutChain({ item, service, chain, measured }: ChainedCharge, own: Measur
   return { chain, cost: costs[place]! };
 }
 
-/** Those that are of the item's billing period; none where others hold beside them. */
+/** Limits of the item's billing period; none if the item has any other allowance. */
 export function listPeriodAllowances({ allowances = [], subscription }: AnalyticsItem): LimitAllowance[] {
   const { billing_period, billing_period_count } = subscription;
   const isOfPeriod = (allowance: Allowance): allowance is LimitAllowance =>

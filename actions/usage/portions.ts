@@ -1,6 +1,6 @@
 /**
- * Where windows are asked for, or the meter has windows of its own, each customer is as many cells as the range has windows:
- * so many customers are asked for at once that an answer stays small.
+ * With windows, of the query or of the meter, each customer takes as many result cells as the range has windows. Customers are split so
+ * that each result stays small.
  */
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { QUESTION_CELLS_MAX } from '../../storage/usage/question.ts';

@@ -1,11 +1,11 @@
 /**
- * Writes bucket rows anew from the raw events: after a correction, and for a repair. It is done by the owner of a partition as
- * the effect of one message, exactly once:
+ * Rewrites bucket rows from the raw events, after a correction or for a repair. The owner of a partition does it as the effect of one
+ * message, exactly once:
  *
- *   lock the bucket rows → no slice is in its own → recount, and take the old rows away → write the new ones → look → unlock
+ * lock the bucket rows → no slice is in its own → recount, and delete the old rows → write the new ones → verify → unlock
  *
- * After a crash, or whatever went wrong, all of it is done again under a greater number: the delete takes away the rows of
- * every try before, and nothing of these can arrive any more (docs/decisions/0002).
+ * After a crash or any other failure, everything is repeated under a greater attempt number. Its delete removes the rows of all earlier
+ * attempts, and no row of these can arrive later (docs/decisions/0002).
  */
 import { unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -28,27 +28,27 @@ import {
 import { toSnapshot } from '../../storage/usage/snapshot.ts';
 import { deleteRows, type RowsToDelete } from '../../storage/usage/stored-rows.ts';
 
-/** All rows of these customers on a UTC day, of the version of the meter that answers questions. */
+/** All rows of these customers on a UTC day, in the version of the meter that answers queries. */
 export type RebuildTarget = Scope & {
   readonly meter_id: string;
   readonly day: number;
-  /** All of the day when absent. */
+  /** Absent means all customers of the day. */
   readonly external_customer_ids?: readonly string[] | undefined;
 };
 
 export type Rebuild = {
   readonly held: OwnedPartition;
-  /** What our own partition's rows hold from now on; where its slices ended when absent. */
+  /** Offset before which the rows of the own partition are complete; absent means the end of its slices. */
   readonly own_before?: bigint;
-  /** A version that goes live with this rebuild: its rows are written although nobody reads them yet. */
+  /** A version that becomes live with this rebuild: its rows are written although no query reads them yet. */
   readonly settling?: { readonly meter_id: string; readonly version: number } | null;
-  /** With the bucket rows locked, before anything is recounted: what else the rows depend on. */
+  /** Called with the bucket rows locked, before the recount; prepares other inputs of the rows. */
   prepare?(attempt: WriteAttempt): Promise<void>;
-  /** Asked with the bucket rows locked. */
+  /** Called with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;
   /**
-   * Rows of the slice to which the rebuild belongs: they are written with it, but for those that it recounts. `versionOf` says by which
-   * version of a meter they were counted.
+   * Rows of the slice that contains the rebuild. They are written with it, except rows that it recounts. `versionOf` returns the meter
+   * version by which they were counted.
    */
   readonly beside?: { readonly rows: readonly BucketRow[]; readonly versionOf: (meter_id: string) => number };
   /** Records the end, in the transaction that unlocks the bucket rows. */
@@ -68,7 +68,7 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   const recountTargets = await recountAndDelete(stores, planned, attempt);
   const days_before = readDaysBefore(progress);
   const beside = withDailyRollups(selectSliceRows(rebuild, planned.old), days_before);
-  // Each month of an earlier try arrived with these rows or not at all; those of its rows that are recounted are taken away again.
+  // Each month of an earlier attempt arrived with these rows or not at all. Its recounted rows are deleted again.
   const missing = attempt === since ? beside : await findMissingUsageRows(stores.clickhouse, beside, { ...own, since });
   const findVersion = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
   const rows = [...withDailyRollups(recountTargets, days_before), ...missing];
@@ -118,7 +118,7 @@ async function planRecount(
   );
   const counted = meters.filter((meter) => meter !== undefined);
   for (const group of groupBy(counted, (meter) => toEventsKey(meter.counted)).values()) {
-    // What one of them needs is written anew for all that count the same events: these are read once.
+    // Meters that count the same events are rewritten for all their targets, so that the events are read once.
     const days = mergeTargets(group.flatMap(({ targets: some }) => some));
     const sameEvents = group.map((meter) => meter.counted) as [CountedMeter, ...CountedMeter[]];
     for (const [day, customers] of days) {
@@ -152,7 +152,7 @@ async function recountAll(stores: Stores, groups: readonly DaysToRecount[]): Pro
   return rows;
 }
 
-/** Undefined for a meter whose past is still being counted: nobody reads its rows, and the back-fill settles what it meets. */
+/** Undefined for a meter whose past is still being counted: no query reads its rows, and the back-fill settles events that it meets. */
 async function loadCountedMeter(
   stores: Stores,
   { settling }: Rebuild,
@@ -164,7 +164,7 @@ async function loadCountedMeter(
   return counted && { counted, targets: some };
 }
 
-/** Each day and customer once: what is written twice would count twice. Null: all customers of the day. */
+/** Each day and customer once, because rows written twice would count twice. Null means all customers of the day. */
 function mergeTargets(targets: readonly RebuildTarget[]): Map<number, Set<string> | null> {
   const days = new Map<number, Set<string> | null>();
   for (const { day, external_customer_ids } of targets) {

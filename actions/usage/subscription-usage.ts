@@ -1,7 +1,7 @@
 /**
- * Usage and charges of a subscription for a period: every usage line item measured by the one usage reader and priced by
- * the one rating function, as on the invoice (docs/rules/usage.md, "One number"). Without dates it is the running period;
- * an item with a period of its own shows that.
+ * Usage and charges of a subscription for a period (docs/rules/usage.md, "One number"). Every usage line item is measured by the one usage
+ * reader and priced by the one rating function, as on the invoice. Without dates it is the running period; an item with a period of its own
+ * shows that.
  */
 
 import { planServedLines, type ServedLine } from '../../core/billing/chains/chains-within.ts';
@@ -58,9 +58,9 @@ export type SubscriptionUsage = {
   period: Period;
   charges: SubscriptionUsageCharge[];
   amount: Decimal;
-  /** Of the subscription as a whole; null without one. */
+  /** Commitment of the subscription as a whole; null without one. */
   commitment: SubscriptionCommitment | null;
-  /** What is lacking to it at the end of the period; null where nothing is charged for that. */
+  /** Shortfall at the end of the period; null if it is not charged. */
   true_up: Decimal | null;
 };
 
@@ -86,7 +86,7 @@ export async function loadSubscriptionUsage(
   const isOver = ({ service }: ServedLine<BillableItem>) => requested === null && service.end <= current.start;
   const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
   const recorded = isPooled ? recordedUsage(invoiced) : [];
-  // A line that ended where the running period began has periods that go on: what it was used for may be invoiced by now.
+  // A line that ended at the start of the running period may have periods that continue; its usage may be invoiced by now.
   const keys = new Set(invoiced.map(({ key }) => key));
   const running = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
   const usage = new Map<string, MeasuredUsage>();
@@ -122,7 +122,7 @@ export async function loadSubscriptionUsage(
   return { subscription, period, charges, amount, commitment, true_up };
 }
 
-/** In a trial, and before a subscription has begun to be paid for, nothing is lacking. */
+/** A trial, a draft and the time before the start have no shortfall. */
 function derivePaidPeriod(
   { start, end }: Period,
   { trial_end, opens_at, subscription_status }: SubscriptionModel,
@@ -133,7 +133,7 @@ function derivePaidPeriod(
 
 type DrawnUsageInput = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
 
-/** As the invoice of the period draws; of another stretch of time what is committed to in it. */
+/** Draws like the invoice of the period; another interval has the commitment of its own length. */
 function drawCommitment(lines: readonly SubscriptionUsageCharge[], { period, currency, ...facts }: DrawnUsageInput) {
   const { commitment, subscription } = facts;
   const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
@@ -151,7 +151,7 @@ function drawCommitment(lines: readonly SubscriptionUsageCharge[], { period, cur
   };
 }
 
-/** The dates of the request; null where it leaves them to the periods of the items. */
+/** The requested dates; null if each item uses its own period. */
 function deriveRequestedPeriod(subscription: SubscriptionModel, request: UsageRequest, now: Date): Period | null {
   const { start_time, end_time, lifetime_usage } = request;
   if (!start_time && !end_time && !lifetime_usage) return null;

@@ -43,14 +43,14 @@ export type AnalyticsRow = {
   readonly commitment_info: CommitmentInfo | null;
   readonly times_of_day: TimesOfDay | null;
   readonly event_count: number;
-  /** Null unless windows were asked for. */
+  /** Null unless windows are requested. */
   readonly points: readonly AnalyticsPoint[] | null;
   readonly window_size: WindowSize | null;
 };
 
 export type UsageAnalyticsReport = {
   readonly rows: readonly AnalyticsRow[];
-  /** Everything that was durable in the log before this instant is in all of the rows. */
+  /** All events durable in the log before this instant are in all rows. */
   readonly as_of: string;
 };
 
@@ -104,8 +104,9 @@ type UnbilledInput = {
 };
 
 /**
- * Meters of the customers' events that none of their line items bills, with a feature or without; of all customers at once nobody can read them.
- * Which events there are is asked before customers are put beside meters: an environment may have a thousand of each.
+ * Meters with events of the customers that no line item bills, with or without a feature. A query of all customers leaves them out, because
+ * the result would be unreadable. Event names are read before customers are combined with meters: an environment may have a thousand of
+ * each.
  */
 async function gatherUnbilled(
   stores: Stores,
@@ -136,10 +137,10 @@ async function gatherUnbilled(
   );
 }
 
-/** More meters than these are asked for only where there are events of their name; a few are measured, and have rows or not. */
+/** Above this number, only meters with events of their name are queried. Fewer meters are measured directly. */
 const MEASURED_UNSEEN_MAX = 20;
 
-/** Null where all may be measured: a few that answer from buckets cost less than to ask which events there are. */
+/** Null if all may be measured: a few queries of buckets cost less than a query of the event names. */
 async function findNamesToMeasure(
   stores: Stores,
   scope: Scope,
@@ -157,7 +158,7 @@ async function findNamesToMeasure(
   return new Set(names.map(({ event_name }) => event_name));
 }
 
-/** Sources, properties and groups of the question's own are in no bucket, and every window is counted and costs. */
+/** Buckets contain no filters or groups, and every window adds cost. */
 function isSmall(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by) && query.window_size === null;
 }
@@ -180,10 +181,10 @@ type RowParts = AnalyticsCosting & {
   ahead: PricedByMeasured;
 };
 
-/** They are asked without the bounds of who waits for the answer, as billing asks: few at a time, so that nobody's bills wait for them. */
+/** Pricing queries run without the bounds of the caller, like billing. Only a few run at a time, so that billing does not wait for them. */
 const PRICED_AT_ONCE = 16;
 
-/** What a line costs may be a question of its own, about what is free of its period or drawn of its term: these are asked together. */
+/** The cost of a line may need queries of its own, for the free units of its period or the draws of its term; these are batched. */
 async function priceAhead(
   stores: Stores,
   measured: readonly MeasuredSubject[],
@@ -205,7 +206,7 @@ function toCosting({ subject: { item }, report }: MeasuredSubject, { query, invo
   return { item, report, isWhole: isWhole(query), by_time_of_day, now, invoiced, chained: charge };
 }
 
-/** All of a line's usage, not a part of it. */
+/** True if the query covers all usage of a line. */
 function isWhole(query: UsageAnalyticsQuery): boolean {
   return !isFiltered(query) && !hasEventGroups(query.group_by);
 }
@@ -223,7 +224,8 @@ async function* buildRows(stores: Stores, one: MeasuredSubject, parts: RowParts)
     signal: query.bounds?.signal,
   };
   const priced = async (answer: WindowAnswer) => ahead.get(one) ?? priceRange(stores, toCosting(one, parts), answer);
-  // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics"): it costs what is lacking to a commitment.
+  // A line without usage is shown, unless a filter selects used ones (docs/rules/usage.md, "Analytics"). It costs its shortfall to a
+  // commitment.
   if (usage.length === 0 && item !== null && !isFiltered(query)) {
     const { costs, total } = await priced(buildEmptyAnswer(subject));
     const windows = window_size ? listEmptyWindows(subject, window_size, pointing.grid) : [];
@@ -242,7 +244,7 @@ async function* buildRows(stores: Stores, one: MeasuredSubject, parts: RowParts)
       event_count: of.total.event_count,
       points,
     };
-    // To have a value at once is no turn of others, and there may be thousands of groups.
+    // A value in memory takes no turn from other queries, and there may be thousands of groups.
     if (slicer.isOver()) await slicer.next(query.bounds?.signal);
   }
 }

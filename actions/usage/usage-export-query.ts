@@ -1,15 +1,15 @@
-/** What the usage export is asked: which range, cut how, of which meters, with or without amounts. */
+/** Parameters of the usage export: range, split, meters and amounts. */
 import type { ChargeInterval, Split } from '../../core/billing/charge-intervals.ts';
 import type { QueryBounds } from '../../storage/usage/question.ts';
 
 export type UsageExportQuery = ChargeInterval & {
-  /** All published meters when null. */
+  /** Null means all published meters. */
   readonly meter_ids: readonly string[] | null;
-  /** Of the days and months of `split`, and of the meters' own windows where nothing is charged; UTC when null. */
+  /** Time zone of the days and months of `split`, and of the meters' windows for uncharged usage; null means UTC. */
   readonly timezone: string | null;
-  /** Not split when null. */
+  /** Null means no split. */
   readonly split: Split | null;
-  /** What the usage was or will be charged. */
+  /** Whether the export contains charges for the usage. */
   readonly amounts: boolean;
   readonly now: Date;
   readonly customers_per_batch?: number;

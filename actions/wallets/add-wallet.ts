@@ -1,4 +1,4 @@
-/** Makes a wallet, which is empty: what is put into it is a movement of its own (docs/rules/wallets.md, "Making a wallet"). */
+/** Creates an empty wallet; its first credits are a separate movement (docs/rules/wallets.md, "Making a wallet"). */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { Wallet } from '../../core/wallet/record.ts';
@@ -21,7 +21,7 @@ export type NewWallet = Pick<
   | 'metadata'
 >;
 
-/** The customer has no active wallet of its type in its currency, or `already_exists`. */
+/** Fails with `already_exists` if the customer has an active wallet of this type in this currency. */
 export async function addWallet(
   transaction: Transaction,
   scope: Scope,

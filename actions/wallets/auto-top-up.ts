@@ -1,6 +1,6 @@
 /**
- * Fills a wallet by itself (docs/rules/wallets.md, "Filled by itself"): with credits at once, or with an invoice that brings them when it is
- * paid. What is decided is decided under the lock on the wallet, so that two who look at one time do not fill it twice.
+ * Tops up a wallet automatically (docs/rules/wallets.md, "Filled by itself"): with credits at once, or with an invoice whose payment brings
+ * the credits. The decision is made under the wallet's row lock, so concurrent runs do not top it up twice.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { roundMoney } from '../../core/money.ts';
@@ -25,7 +25,7 @@ import { moveAll } from './move-credits.ts';
 import { loadRealTimeBalance } from './real-time-balance.ts';
 import { buildMovements, buyWithInvoice, type TopUpPlan } from './top-up.ts';
 
-/** For people: a caller may say the same of a purchase of its own, so nothing goes by it. */
+/** Informational only. Callers may set the same metadata on their own purchases, so no decision depends on it alone. */
 const METADATA = { auto_topup: 'true' };
 
 type AutoTopUpReport = { filled: number; failed: { id: string; error: unknown }[] };
@@ -41,14 +41,14 @@ export async function topUpDueWallets(
     } catch (error) {
       report.failed.push({ id, error });
     }
-    // Each is looked at once in a run.
+    // A run visits each wallet once.
     return false;
   };
   await runBatches({ next: (left) => listWalletsWithAutoTopUp(stores.postgres, { left, only }), act, workers: 1 });
   return report;
 }
 
-/** Those of a customer whose usage has grown, or one of whose wallets has moved. */
+/** Tops up the wallets of a customer after their usage grew or one of their wallets moved. */
 export async function topUpCustomer(
   stores: Stores,
   scope: Scope,
@@ -58,10 +58,10 @@ export async function topUpCustomer(
     await autoTopUp(stores, scope, { id, now });
 }
 
-/** What moves so often that it does not stand still for one look is taken as it moved. */
+/** A wallet that moves too often to be read unchanged is decided at its last attempt, with the change since the read added. */
 const ATTEMPTS = 3;
 
-/** How often it was filled. What paid an invoice in between was owed before, so whoever finds the credits moved looks anew. */
+/** Returns the number of top-ups. If the credits moved after the balance was read, the attempt restarts from a new read. */
 export async function autoTopUp(stores: Stores, scope: Scope, input: { id: string; now: Date }): Promise<number> {
   for (let attempts = 1; ; attempts++) {
     const times = await tryTopUp(stores, scope, { ...input, isLast: attempts === ATTEMPTS });
@@ -94,8 +94,8 @@ async function tryTopUp(stores: Stores, scope: Scope, { id, now, isLast }: TopUp
 }
 
 /**
- * By its key, which no caller can state. What was filled before such keys were made has one of a request without a key, which many have: it was written by nobody,
- * as nothing is that somebody asks for.
+ * Automatic top-ups are found by their key, which no caller can set. Older ones have the key of a request without a key, which many
+ * transactions have; these are recognized by the metadata and by an empty `created_by`, which no caller's request has.
  */
 const FILLED = [
   `(starts_with(idempotency_key, ?) or (metadata @> ? and created_by = '' and (starts_with(idempotency_key, ?) or starts_with(idempotency_key, 'request/'))))`,

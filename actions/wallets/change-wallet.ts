@@ -1,4 +1,4 @@
-/** Changes what a client says of a wallet (docs/rules/wallets.md, "Making a wallet"). */
+/** Updates the fields of a wallet that a client sets (docs/rules/wallets.md, "Making a wallet"). */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkFilling, checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';

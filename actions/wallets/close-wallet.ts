@@ -1,6 +1,6 @@
 /**
- * A wallet ends (docs/rules/wallets.md, "The end of a wallet"): it is closed, and what is in it is written off; or it becomes a postpaid one,
- * into which its lots go as they are, with their priorities and expiries, in one transaction of the ledger.
+ * Ends a wallet (docs/rules/wallets.md, "The end of a wallet"). Either it is closed and its credits are written off, or it is converted to
+ * a postpaid wallet. The conversion moves its lots with their priorities and expiries, in one ledger transaction.
  */
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
@@ -54,7 +54,7 @@ export async function terminateWallet(
   });
 }
 
-/** Whoever has them may still commit them. */
+/** Reserved credits may still be committed, so they prevent the closing. */
 async function checkNoReservations(transaction: Transaction, wallet: WalletModel, now: Date): Promise<void> {
   const { held } = await loadHeldAfterExpiry(transaction, toWalletPool(wallet), now);
   if (!held.isZero())
@@ -118,7 +118,7 @@ export async function convertWallet(
   });
 }
 
-/** Out of each lot of the one into a lot of the other: no other account is touched. */
+/** Moves each lot of the old wallet to a lot of the new one; no other account is touched. */
 async function moveLots(
   transaction: Transaction,
   { from, to, author }: { from: WalletModel; to: WalletModel; author: Author },
@@ -163,12 +163,11 @@ type WalletMove = {
   readonly from: WalletModel;
   readonly to: WalletModel;
   readonly key: ReturnType<typeof toOwnKey>;
-  /** What all transactions of it have alike. */
+  /** Fields that all wallet transactions of the conversion share. */
   readonly made: object;
   readonly now: number;
 };
 
-/** One debit of all of them. */
 function buildDebit(parts: readonly MovedLot[], { from, key, made, now }: WalletMove) {
   const total = sumDecimals(parts.map(({ credits }) => credits));
   return {
@@ -184,7 +183,7 @@ function buildDebit(parts: readonly MovedLot[], { from, key, made, now }: Wallet
   };
 }
 
-/** A credit of each, with what was said of it. */
+/** Builds one credit for each lot, with the lot's reason, expiry and priority. */
 function buildCredits(parts: readonly MovedLot[], { to, key, made, now }: WalletMove) {
   let before = ZERO;
   return parts.map(({ lot, credits }) => {
@@ -194,7 +193,7 @@ function buildCredits(parts: readonly MovedLot[], { to, key, made, now }: Wallet
     return {
       ...toWalletFields(to),
       ...made,
-      // The order of use goes by their age, too.
+      // The order of use depends on the age of a lot, too.
       created_at: lot.created_at,
       id: newId('wallet_transaction', now),
       type: 'credit',

@@ -1,4 +1,4 @@
-/** Makes a wallet as a client states it, with what it begins with (docs/rules/wallets.md, "Making a wallet"). */
+/** Creates a wallet from a request, with its initial credits (docs/rules/wallets.md, "Making a wallet"). */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { checkCurrency } from '../../core/money.ts';
@@ -51,7 +51,7 @@ export async function createWallet(
       alert_settings,
       author,
     });
-    // What begins with nothing may have reached its levels.
+    // A wallet without credits may already be at one of its alert thresholds.
     if (credits.isZero()) return alert_settings === null ? wallet : checkCreditAlerts(transaction, wallet, author);
     const moved = await moveCredits(transaction, wallet, {
       movement: { kind: 'credit', credits },
@@ -82,7 +82,7 @@ async function lockCustomer(
     return customer;
   }
   if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
-  // Held as by its id: who archives it meanwhile comes first, or finds its wallet.
+  // Locked as if it were found by id: a concurrent archival either comes first or finds this wallet.
   const [customer] = await CustomerModel.in(scope, database)
     .where({ external_id: external_customer_id, status: 'published' })
     .forShare();
@@ -90,7 +90,7 @@ async function lockCustomer(
   return customer;
 }
 
-/** A unit of one's own says currency and rate: what is stated beside it, and is another, is refused. */
+/** A price unit sets currency and rate; a request with another currency or rate is refused. */
 async function loadWalletUnit(scope: Scope, request: CreateWallet, database: Database) {
   const { price_unit } = request;
   if (price_unit === null) {
@@ -107,7 +107,7 @@ async function loadWalletUnit(scope: Scope, request: CreateWallet, database: Dat
   if (checkCurrency(request.currency) !== base_currency)
     throw invalid('currency', `must be ${base_currency}, as that of price unit ${code}`);
   const requested = new Decimal(request.conversion_rate);
-  // The published client sends 1 where nothing was said.
+  // The published client sends 1 if no rate was set.
   if (!requested.eq(1) && !requested.eq(conversion_rate))
     throw invalid('conversion_rate', `must be ${conversion_rate}, as that of price unit ${code}`);
   const { topup_conversion_rate } = request;

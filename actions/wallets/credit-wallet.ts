@@ -1,6 +1,6 @@
 /**
- * Puts an amount, or so many credits, into the customer's prepaid wallet in its currency, which is made when there is none: one key is
- * one credit, whoever asks twice (docs/rules/wallets.md, "Credits of changes").
+ * Puts an amount or a number of credits into the customer's prepaid wallet in the currency, and creates the wallet if there is none. One
+ * key is one credit, also if it is repeated (docs/rules/wallets.md, "Credits of changes").
  */
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -17,11 +17,11 @@ export type WalletCredit = CustomerCurrency &
     | { readonly amount: Decimal; readonly credits?: undefined }
     | { readonly credits: Decimal; readonly amount?: undefined }
   ) & {
-    /** What a wallet is made with, where there is none: for all prices, and a unit for a credit, unless stated. */
+    /** Fields of a wallet that has to be created. Default: it pays for all prices, and a credit is one currency unit. */
     readonly wallet?: Partial<NewWallet>;
   };
 
-/** What was paid for whatever charge pays for any. */
+/** Credits returned for any charge pay for any price. */
 const FOR_ALL: Partial<NewWallet> = { config: { allowed_price_types: ['ALL'] } };
 
 export async function creditWallet(

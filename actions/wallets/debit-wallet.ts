@@ -1,6 +1,6 @@
 /**
- * Takes credits out by hand (docs/rules/wallets.md, "Debits"). Those of one wallet that are asked for at one time are one transaction: its row
- * is held once for all of them, each is decided on what the one before it left, and each has a result of its own.
+ * Takes credits out manually (docs/rules/wallets.md, "Debits"). Concurrent debits of one wallet share a transaction, which locks the
+ * wallet's row once. Each debit is decided on the balance after the one before it and has its own result.
  */
 
 import { FarthingError, invalid } from '../../core/error.ts';
@@ -19,7 +19,7 @@ import { checkActive, lockWallet } from './lock-wallet.ts';
 import { type CreditMovement, loadHolding, moveAll, restoreWallet } from './move-credits.ts';
 
 export type DebitResult = {
-  /** With the balances that it had behind this debit. */
+  /** The wallet with its balances after this debit. */
   readonly wallet: WalletModel;
   readonly wallet_transaction: WalletTransactionModel;
 };
@@ -58,7 +58,7 @@ export async function debitWallet(
     author,
   };
   const caller = currentRequestContext();
-  // Of one caller: what they change is told to be his.
+  // A batch contains the debits of one caller only: its changes are attributed to that caller.
   const alike = [scope.tenant_id, scope.environment_id, id, author.user_id, caller?.secret_id, caller?.clock?.now];
   const debited = await DEBIT_BATCHES.load(postgres, { scope, id, entry, caller }, JSON.stringify(alike));
   if (debited instanceof FarthingError) throw debited;
@@ -99,7 +99,7 @@ async function loadWalletPromised(
   return loadPromised(transaction, toWalletPool(wallet), { now, expiries: listExpiries(lots) });
 }
 
-/** What is held of the credits is there for whoever has it. */
+/** Reserved credits cannot be spent by a debit. */
 function withPromised(entry: CreditMovement, promised: readonly PromisedCredits[]): CreditMovement {
   const { movement } = entry;
   return movement.kind === 'spend' ? { ...entry, movement: { ...movement, promised } } : entry;

@@ -1,4 +1,4 @@
-/** Credits that have expired are taken out of their wallet (docs/rules/wallets.md, "Expiry"). */
+/** Takes expired credits out of their wallet (docs/rules/wallets.md, "Expiry"). */
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
@@ -35,11 +35,11 @@ async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: 
   return postgres.transaction(async (transaction) => {
     const { wallet_id } = await WalletTransactionModel.fetch(scope, id, { database: transaction });
     const wallet = await lockWallet(transaction, scope, wallet_id);
-    // Behind the lock on the wallet: it may have been used meanwhile, or an invoice was voided that gives credits back to it, and may be billed again.
+    // Checked under the wallet's lock: the lot may have been used meanwhile, or a voided invoice returned credits and may be billed again.
     if (!(await isExpiredLot(transaction, scope, { id, now }))) return false;
     const lot = await WalletTransactionModel.fetch(scope, id, { database: transaction });
     const credits = new Decimal(lot.credits_available);
-    // What an invoice gives back to what has expired expires again.
+    // Credits that an invoice returns to an expired lot expire again, so the key contains the number of earlier expiries.
     const before = await WalletTransactionModel.in(scope, transaction).select('id').where({
       parent_transaction_id: id,
       transaction_reason: 'CREDIT_EXPIRED',

@@ -1,4 +1,4 @@
-/** A wallet that is held for the rest of the transaction, and that credits can be put into and taken out of. */
+/** Locks a wallet for the rest of the transaction, and checks that its credits may move. */
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -8,7 +8,7 @@ export async function lockWallet(transaction: Transaction, scope: Scope, id: str
   return WalletModel.fetch(scope, id, { database: transaction, lock: true });
 }
 
-/** With all that may have to be held behind it in the same transaction: the prepaid wallets of its customer come first, whatever kind it is. */
+/** Locks the customer's prepaid wallets first, whatever the wallet's type, because the transaction may need them later. */
 export async function lockWalletInOrder(
   transaction: Transaction,
   scope: Scope,

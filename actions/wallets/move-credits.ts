@@ -1,7 +1,7 @@
 /**
- * The one way in which credits move (docs/rules/wallets.md, "The ledger"): the wallet's row is held, what is in it is gathered, core
- * decides, and the movement is posted; the database writes the balances from the postings. Several movements of one wallet are
- * decided one after the other, each on what the one before it left, and posted together.
+ * All credits move through this module (docs/rules/wallets.md, "The ledger"). It requires the wallet's row lock, reads the lots, lets core
+ * decide, and posts the movement; the database derives the balances from the postings. Several movements of one wallet are decided in
+ * order, each on the result of the one before it, and are posted in one batch.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, FarthingError } from '../../core/error.ts';
@@ -26,7 +26,7 @@ import type { Transaction } from '../../storage/stores.ts';
 import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
 
-/** What is told of a movement beside its amounts. */
+/** Fields of a movement apart from its amounts. */
 export type MovementInput = {
   readonly transaction_reason: TransactionReason;
   readonly reference_type: ReferenceType;
@@ -37,7 +37,7 @@ export type MovementInput = {
   readonly parent_transaction_id?: string | null | undefined;
   readonly expiry_date?: string | null | undefined;
   readonly priority?: number | null | undefined;
-  /** It includes tax, so it pays after taxes; before them where absent. */
+  /** The credit includes tax, so it pays after taxes. Default: it pays before taxes. */
   readonly pays_after_tax?: boolean | undefined;
   readonly author: Author;
 };
@@ -47,10 +47,10 @@ type WithoutId<M> = M extends unknown
   : never;
 export type CreditMovement = MovementInput & { readonly movement: WithoutId<Movement> };
 
-/** The wallet as it is after all of them; `isNew` is false of what was done before under the same key. */
+/** `isNew` is false if an earlier request with this key made the movement. */
 export type AppliedMovement = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
 
-/** One of them; what cannot be is thrown. */
+/** Makes one movement and throws its error. */
 export async function moveCredits(
   transaction: Transaction,
   wallet: WalletModel,
@@ -62,7 +62,7 @@ export async function moveCredits(
   return { ...one!, wallet: after };
 }
 
-/** `wallet` is held by this transaction. What one of them is refused for stands in its place, and the others are done. */
+/** `wallet` is locked by this transaction. A refused movement yields its error in its position; the others are posted. */
 export async function moveAll(
   transaction: Transaction,
   wallet: WalletModel,
@@ -87,15 +87,15 @@ export async function moveAll(
   return { moved, wallet: await checkCreditAlerts(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
 }
 
-/** So long one movement may wait for another. What is further apart was done by another clock, and is told when it was done. */
+/** Longest time that one movement waits for another. A larger gap comes from another clock, and the movement has its own instant. */
 const WAITS_MS_MAX = 60_000;
 
-/** They move in this order, behind what has moved in the wallet before: who asked earlier, and was held up, is told behind that. */
+/** Movements have ascending instants, after the wallet's last movement, also if a request waited for its lock. */
 function orderMovements(wallet: WalletModel, entries: readonly CreditMovement[]): CreditMovement[] {
   let last_ms = Number.NEGATIVE_INFINITY;
   return entries.map((entry) => {
     const author = toLaterInstant(wallet.updated_at, entry.author);
-    // Those that move together may be of one millisecond: their ids are made in this order, and a busy wallet does not run ahead of the clock.
+    // Movements of a batch may share a millisecond: their ids ascend in this order, so a busy wallet does not run ahead of the clock.
     const isEarlier = isBefore(last_ms, author.now);
     last_ms = isEarlier ? last_ms : author.now.getTime();
     return isEarlier ? { ...entry, author: { ...author, now: new Date(last_ms) } } : { ...entry, author };
@@ -122,7 +122,7 @@ type RepeatedMovement = { readonly key: string; readonly known: WalletTransactio
 type MovementContext = {
   readonly known: ReadonlyMap<string, WalletTransactionModel>;
   readonly wallet: WalletModel;
-  /** Of what was not done before: whether it may be done. */
+  /** Checks whether a movement that was not made before is allowed. */
   readonly checkNew?: ((wallet: WalletModel) => void) | undefined;
 };
 
@@ -140,7 +140,7 @@ function decideMovements(
       checkSame(entry, wallet, before);
       const taken = before?.credit_amount ?? seen.get(key);
       if (taken !== undefined) {
-        // What moves by itself may come to another amount by now, and is done all the same.
+        // An automatic movement may have another amount when it is repeated; the first one counts.
         if (entry.reference_type === 'REQUEST' && 'credits' in entry.movement)
           checkAmount(entry.movement.credits, taken);
         return { key, known: before };
@@ -178,7 +178,7 @@ function decideMovements(
   });
 }
 
-/** Behind the lock on the wallet: whoever came first has its transaction there by now. */
+/** Runs under the wallet's lock, so an earlier request with the same key has its transaction by now. */
 async function findDone(
   transaction: Transaction,
   wallet: WalletModel,
@@ -191,7 +191,7 @@ async function findDone(
 
 type MovementReason = Pick<MovementInput, 'transaction_reason'>;
 
-/** A key that means something else by now is a mistake of whoever says it, and of nobody who asks beside them. */
+/** A key that was used for another movement is an error of that request alone; the others of the batch are not affected. */
 export function checkSame(entry: MovementReason, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;
   const isSame = before.wallet_id === wallet.id && before.transaction_reason === entry.transaction_reason;
@@ -202,7 +202,7 @@ export function checkSame(entry: MovementReason, wallet: Wallet, before: WalletT
     });
 }
 
-/** Of what a caller asks for: the first answer is none to another question. */
+/** Refuses a repeated request that names another number of credits. */
 export function checkAmount(credits: Decimal, before: string): void {
   if (credits.eq(before)) return;
   throw alreadyExists('this idempotency_key was used for another number of credits', {
@@ -211,7 +211,7 @@ export function checkAmount(credits: Decimal, before: string): void {
   });
 }
 
-/** The first answer for ever: a later one does not say what others have left since. */
+/** A repeated request gets the balance after its own movement, without later ones. */
 export function restoreWallet(
   wallet: WalletModel,
   { credit_balance_after: credits }: WalletTransactionModel,
@@ -267,7 +267,7 @@ export function toWalletFields({ id, customer_id, currency, conversion_rate, top
 
 type MovementFacts = Pick<MovementInput, 'transaction_reason' | 'reference_type' | 'reference_id' | 'author'>;
 
-/** Under the key of what tells it. */
+/** The ledger entry has the key of its wallet transaction. */
 export function buildLedgerEntry(
   wallet: Wallet,
   stored: WalletTransactionModel,

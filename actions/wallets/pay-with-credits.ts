@@ -1,6 +1,6 @@
 /**
- * A postpaid wallet pays an invoice (docs/rules/payments.md, "Making a payment", CREDITS): no more than what is in it, and than the part of the
- * invoice that it pays for.
+ * Pays an invoice with a postpaid wallet (docs/rules/payments.md, "Making a payment", CREDITS). The wallet pays no more than its balance
+ * and than its share of the invoice.
  */
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
@@ -19,7 +19,7 @@ import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 import { computeReference, loadUnreservedCredits } from './prepaid-wallets.ts';
 
-/** The one that is stated, or the customer's own; refused where it cannot pay so much. */
+/** Returns the requested wallet or the customer's postpaid wallet; throws if it cannot pay the amount. */
 export async function findPayingWallet(
   database: Database,
   invoice: Invoice,
@@ -63,7 +63,6 @@ function toRefusal(most: Decimal, amount: string): FarthingError | null {
   return notAllowed('the wallet cannot pay so much of this invoice', { field: 'amount', payable: most.toFixed() });
 }
 
-/** What the wallet can pay of what remains. */
 async function computePayable(
   database: Database,
   invoice: Invoice,
@@ -75,7 +74,7 @@ async function computePayable(
   return Decimal.min(money, await computeShare(database, invoice, wallet), invoice.amount_remaining);
 }
 
-/** The lines for whose prices it pays, with their taxes, less what credits have paid of the invoice. */
+/** Share of the lines whose price types the wallet pays, with their taxes, less the credits already used for the invoice. */
 async function computeShare(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
   const types = derivePaidTypes(wallet.config, wallet.wallet_type);
   if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
@@ -101,7 +100,7 @@ async function sumPaidWithCredits(database: Database, invoice: Invoice): Promise
 
 export type CoveredByCredits = { readonly wallet: WalletModel; readonly amount: Decimal };
 
-/** What a postpaid wallet of the customer can pay of the invoice; null where it is nothing. */
+/** Amount that the customer's postpaid wallet can pay of the invoice; null if it can pay nothing. */
 export async function loadCoveredByCredits(
   database: Database,
   invoice: Invoice,
@@ -110,7 +109,7 @@ export async function loadCoveredByCredits(
   return computeCovered(database, invoice, { wallet: await findPostpaidWallet(database, invoice), now });
 }
 
-/** The same for who pays with it in this transaction, which holds the wallet from then on. */
+/** Locks the wallet for a payment in this transaction and returns the amount that it can pay; null if it can pay nothing. */
 export async function lockCoveredByCredits(
   transaction: Transaction,
   invoice: Invoice,
@@ -132,7 +131,7 @@ async function computeCovered(
   return amount.gt(0) ? { wallet, amount } : null;
 }
 
-/** Takes the credits of a payment, once. `transaction` holds its invoice and its wallet, which was found to be able to pay. */
+/** Takes the credits of a payment, once. `transaction` holds the locks of the invoice and of the wallet, which can pay the amount. */
 export async function debitPayment(
   transaction: Transaction,
   { payment, invoice, author }: { payment: PaymentModel; invoice: Invoice; author: Author },

@@ -1,7 +1,7 @@
 /**
- * Credits that are bought with an invoice: they are told when that is made, come when it is paid, and do not come when it is void
- * (docs/rules/wallets.md, "Top-ups"). They come once: under the locks on invoice and wallet a transaction that is pending is completed, and
- * the ledger takes its key once.
+ * Credits bought with an invoice (docs/rules/wallets.md, "Top-ups"). They are recorded as pending with the invoice, arrive when it is paid,
+ * and fail when it is voided. They arrive once: a pending transaction is completed under the locks of invoice and wallet, and the ledger
+ * accepts its key once.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { type FarthingError, notAllowed } from '../../core/error.ts';
@@ -54,7 +54,7 @@ export async function addPending(
 
 type PurchaseOutcome = { readonly invoice: Invoice; readonly by: SystemEventChange['by'] };
 
-/** Nothing of the invoice, which this transaction holds, remains to be paid: what was bought with it comes. */
+/** Completes the credits bought with an invoice that is fully paid. This transaction has locked the invoice. */
 export async function completePurchase(transaction: Transaction, { invoice, by }: PurchaseOutcome): Promise<void> {
   for (const pending of await lockPending(transaction, invoice)) {
     const wallet = await lockWallet(transaction, invoice, pending.wallet_id);
@@ -91,7 +91,7 @@ function computeExpiry({ created_at, expiry_date }: WalletTransactionModel, now:
   return computeExpiryWhenPaid({ ordered_ms: toInstant(created_at), expiry_ms }, now.getTime());
 }
 
-/** The invoice is void: what was to be bought with it does not come. */
+/** Fails the credits bought with an invoice that was voided. */
 export async function failPurchase(transaction: Transaction, { invoice, by }: PurchaseOutcome): Promise<void> {
   for (const pending of await lockPending(transaction, invoice)) {
     const changes = { transaction_status: 'failed' as const };
@@ -107,7 +107,7 @@ async function lockPending(transaction: Transaction, invoice: Invoice): Promise<
     .forUpdate();
 }
 
-/** Whether the invoice is for credits: those are not paid with credits, and are not given back beside them. */
+/** Checks whether the invoice buys credits. Such an invoice is not paid with credits and has no credit notes. */
 export async function isPurchase(
   database: Database,
   invoice: Pick<Invoice, 'id' | 'tenant_id' | 'environment_id'>,
@@ -118,13 +118,13 @@ export async function isPurchase(
   return bought !== undefined;
 }
 
-/** What was bought is in the wallet: the money for it is not given back as well. */
+/** Throws if the purchased credits are in the wallet: their price is not refunded in addition. */
 export async function checkNotBought(database: Database, invoice: Invoice): Promise<void> {
   const bought = await findPurchase(database, invoice);
   if (bought) throw buildPurchasedError(bought);
 }
 
-/** What of the money of an invoice goes back at most, where its credits have come: what was paid too much. Null where none have. */
+/** Largest refund of an invoice whose credits have arrived: the overpaid amount. Null if no credits have arrived. */
 export async function loadRefundLimit(database: Database, invoice: Invoice): Promise<Decimal | null> {
   const bought = await findPurchase(database, invoice);
   if (!bought) return null;
@@ -133,7 +133,7 @@ export async function loadRefundLimit(database: Database, invoice: Invoice): Pro
   return over;
 }
 
-/** What a note would take back was not bought: nobody asks for less of credits that are to come, and keeps all of them. */
+/** A credit note would reduce the price of a purchase, and all its credits would still arrive. */
 export async function checkNotForCredits(database: Database, invoice: Invoice): Promise<void> {
   await checkNotBought(database, invoice);
   if (await isPurchase(database, invoice))

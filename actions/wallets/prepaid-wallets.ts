@@ -1,7 +1,7 @@
 /**
- * Which prepaid wallets pay of an invoice, in which order, and how much they can (docs/rules/wallets.md, "Credits on invoices"): those of who is
- * invoiced, in its currency. A preview reads them; who makes an invoice final holds them, and takes what they paid in the same
- * transaction.
+ * Lists which prepaid wallets pay an invoice, in which order, and how much they can pay (docs/rules/wallets.md, "Credits on invoices").
+ * They are the wallets of the invoiced customer in the invoice's currency. A preview reads them without a lock. Finalization locks them and
+ * takes the credits in the same transaction.
  */
 import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
@@ -21,14 +21,14 @@ import type { Database, Transaction } from '../../storage/stores.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 
-/** `wallet` pays `prepaid`. */
+/** `wallet` is the record of `prepaid`. */
 export type PayingWallet = { readonly wallet: WalletModel; readonly prepaid: PrepaidWallet };
 
 type PrepaidPayer = { readonly customer_id: string; readonly currency: string };
 
 /**
- * Of several payers in one statement, held in one order so that nobody waits for another in a circle: those with nothing in them, too, because whoever
- * buys credits for one holds it before the counter of invoices, as who makes an invoice final does.
+ * Locks the wallets of all payers in one statement, in a fixed order that prevents deadlocks. Empty wallets are locked too: a purchase of
+ * credits locks its wallet before the invoice counter, and finalization does the same.
  */
 export async function lockPrepaidWallets(
   transaction: Transaction,
@@ -39,7 +39,7 @@ export async function lockPrepaidWallets(
   return WalletModel.lockPrepaidWallets(scope, ids, transaction);
 }
 
-/** Of a preview, which holds nothing. */
+/** Reads the wallets for a preview, without a lock. */
 export async function listPreviewWallets(
   database: Database,
   scope: Scope,
@@ -49,7 +49,7 @@ export async function listPreviewWallets(
   return (await rankWallets(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 
-/** Of one invoice, as the wallets are now. What buys credits is not paid with them. */
+/** Returns the wallets of one invoice at their current balances. An invoice that buys credits is not paid with them. */
 export async function listPayingWallets(
   transaction: Transaction,
   invoice: Invoice,
@@ -87,7 +87,7 @@ async function rankWallets(
 
 type UnreservedLots = { readonly lots: readonly Lot[]; readonly promised: readonly PromisedCredits[] };
 
-/** Lots of each kind pay whole minor units and leave the credits that are held for others. */
+/** Lots of each kind pay whole minor units and leave the reserved credits. */
 function computeBalances(
   { conversion_rate, currency }: WalletModel,
   { lots, promised }: UnreservedLots,
@@ -104,7 +104,7 @@ function computeBalances(
   };
 }
 
-/** What can be used of it, less what is held for others. */
+/** Usable credits, less the reserved ones. */
 export async function loadUnreservedCredits(
   database: Database,
   wallet: WalletModel,
@@ -119,7 +119,7 @@ async function loadUnreservedLots(database: Database, wallet: WalletModel, now: 
   return { lots, promised: await loadPromised(database, toWalletPool(wallet), { now, expiries: listExpiries(lots) }) };
 }
 
-/** Those for one kind of price before those for all. */
+/** Wallets for one price type pay before wallets for all types. */
 function computeRank(types: readonly string[]): number {
   if (types.includes('ALL') || types.length > 1) return 2;
   return types.includes('USAGE') ? 0 : 1;
@@ -132,7 +132,7 @@ type PrepaidUse = {
   readonly author: Author;
 };
 
-/** In the transaction that holds them: each kind of credits once for an invoice and a wallet. */
+/** Runs in the transaction that locked the wallets. Takes each kind of credits once for an invoice and a wallet. */
 export async function debitPrepaid(
   transaction: Transaction,
   invoice: Invoice,
@@ -153,7 +153,6 @@ type PrepaidDebit = {
   readonly author: Author;
 };
 
-/** The wallet as it is then. */
 async function debitKind(
   transaction: Transaction,
   invoice: Invoice,

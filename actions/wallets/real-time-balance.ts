@@ -1,7 +1,7 @@
 /**
- * The balance of a wallet in real time (docs/rules/wallets.md, "The balance in real time"): from the ledger, from the invoices that are not
- * paid, and from the charge of each running period, which is made as the invoice will be. Where the pipeline runs in the same process
- * it is kept up as usage arrives (docs/decisions/0007-cached-answers.md).
+ * The real-time balance of a wallet (docs/rules/wallets.md, "The balance in real time"). It is computed from the ledger, the unpaid
+ * invoices, and the charge of each running period, which is computed as the invoice will be. If the pipeline runs in this process, incoming
+ * usage updates the cached balance (docs/decisions/0007-cached-answers.md).
  */
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -23,7 +23,7 @@ import { deriveAddressee } from '../billing/invoice-records.ts';
 import { buildStandaloneChild } from '../billing/invoiced-alone.ts';
 import { planCurrentCharge } from '../invoices/preview-invoice.ts';
 
-/** `as_of`: all usage that was accepted before this instant is in it. */
+/** `as_of`: the balance contains all usage that was accepted before this instant. */
 export type RealTimeSnapshot = RealTimeBalance & { readonly as_of: string };
 
 export async function loadRealTimeBalance(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeSnapshot> {
@@ -34,7 +34,7 @@ export async function loadRealTimeBalance(stores: Stores, wallet: WalletModel, n
   return { ...computeRealTimeBalance(wallet, answer), as_of };
 }
 
-/** As the stores have it now, for whoever decides by it what may be spent. */
+/** Reads the balance without the cache, for decisions about what may be spent. */
 export async function loadCurrentRealTimeBalance(
   stores: Stores,
   wallet: WalletModel,
@@ -49,7 +49,7 @@ export async function loadCurrentRealTimeBalance(
 
 type WalletBalance = { readonly wallet: WalletModel; readonly realTime: RealTimeSnapshot };
 
-/** The wallet with what its balance is made of, where nothing has to be gathered for it; undefined where something has. */
+/** Returns the wallet and its owed amounts if both are cached, else undefined. */
 export function findCachedOwed(view: CacheView, id: string): { wallet: WalletModel; owed: WalletOwed } | undefined {
   const wallet = view.find<WalletModel>(toWalletKey(id));
   if (wallet === undefined) return undefined;
@@ -57,7 +57,7 @@ export function findCachedOwed(view: CacheView, id: string): { wallet: WalletMod
   return owed && { wallet, owed };
 }
 
-/** The same, gathered where it is not there, and kept. */
+/** Returns the wallet and its balance, and caches them if they were not cached. */
 export async function loadWalletBalance(
   stores: Stores,
   scope: Scope,
@@ -72,12 +72,12 @@ export async function loadWalletBalance(
   return { wallet, realTime: await loadRealTimeBalance(stores, wallet, now) };
 }
 
-/** By the running periods, and by invoices that are not paid. */
+/** Amounts owed for the running periods and for unpaid invoices. */
 export type WalletOwed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
 type OwingCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
 const NOTHING: WalletOwed = { current_usage: ZERO, unpaid: [] };
 
-/** Of a postpaid one its balance is told, of one that is not active 0. */
+/** The real-time balance of a postpaid wallet is its balance; that of an inactive wallet is 0. */
 function canOwe({ wallet_type, wallet_status }: WalletModel): boolean {
   return wallet_type === 'PRE_PAID' && wallet_status === 'active';
 }
@@ -92,13 +92,13 @@ function toChargesKey({ customer_id, currency }: OwingCustomer): string {
 
 const CHARGES = /^\S+ charges (\S+) (\S+)$/;
 
-/** Of charges that are kept: how they differ from a preview, in words; null of another answer, or where they do not hold now. */
+/** Describes how cached charges differ from a preview. Null if the entry holds no charges or is not valid now. */
 export async function compareCachedCharges(stores: Stores, entry: CacheEntry, now: Date): Promise<string[] | null> {
   const [, customer_id, currency] = CHARGES.exec(entry.key) ?? [];
   if (customer_id === undefined || currency === undefined) return null;
   const query = { ...entry.scope, key: toChargesKey({ ...entry.scope, customer_id, currency }), now };
   let differs: string | null = null;
-  // What arrives in between is no difference.
+  // Usage that arrives during the comparison is no difference.
   for (let tries = 0; tries < 3; tries++) {
     const found = await findCached(stores, query, (find) => find<WalletOwed>(query.key));
     if (found === undefined) return null;
@@ -119,7 +119,7 @@ async function gatherOwed(
   of: OwingCustomer,
   gathering: GatherContext,
 ): Promise<ComputedAnswer<WalletOwed>> {
-  // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
+  // Read in the order in which a charge moves from usage to an invoice, so a concurrent finalization does not hide it.
   const running = await gatherCurrentUsage(stores, of, gathering);
   const unpaid = await gatherUnpaid(of, gathering.database);
   const owed = (usage: readonly Decimal[]): WalletOwed => ({ current_usage: sumDecimals(usage), unpaid });
@@ -133,7 +133,7 @@ async function gatherOwed(
   };
 }
 
-/** Of the running periods, after coupons. What a group has its parent is charged. */
+/** Usage of the running periods, after coupons. The usage of grouped subscriptions is charged to their parent. */
 async function gatherCurrentUsage(
   stores: Stores,
   of: OwingCustomer,
@@ -167,7 +167,7 @@ async function listUnpaidInvoices(
     .whereNotIn('id', purchases);
 }
 
-/** Those that have invoices of their own; of a group also who is beside it once its parent has ended. */
+/** Subscriptions with their own invoices. A grouped one is included if it is invoiced separately after its parent's end. */
 async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: GatherContext) {
   const grouped = charged.filter(({ subscription_type }) => subscription_type === 'grouped_invoicing');
   if (grouped.length === 0) return charged;
@@ -180,7 +180,7 @@ async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[],
   });
 }
 
-/** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */
+/** Includes drafts: their period is over, and they will be paid. An invoice that buys credits is not counted. */
 async function gatherUnpaid(of: OwingCustomer, database: Database): Promise<UnpaidInvoice[]> {
   const { customer_id, currency } = of;
   const key = toBatchKey('unpaid', InvoiceModel, of.tenant_id, of.environment_id, currency);

@@ -1,7 +1,7 @@
 /**
- * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): prepaid credits to the lots from which they were taken, the
- * last that were used first; what credits with tax paid to theirs; what was paid otherwise, and what has no lot any more, as a credit of its
- * own of the same kind. What a payment took from a postpaid wallet goes back there by a refund of that payment alone.
+ * Returns the credits that paid for an invoice (docs/rules/wallets.md, "Given back"). Prepaid credits return to their lots, the last used
+ * first, and credits with tax return to theirs. Other payments, and credits whose lot is gone, become a new credit of the same kind.
+ * Credits that a payment took from a postpaid wallet return there only by a refund of that payment.
  */
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
@@ -21,7 +21,7 @@ export type CreditReturn = MovementInput & { readonly amount: Decimal };
 /** `prepaid` was paid before taxes, `rest` includes its tax. */
 type SplitCreditReturn = MovementInput & { readonly prepaid: Decimal; readonly rest: Decimal };
 
-/** Under one key once. `transaction` holds the invoice. */
+/** Returns credits once per key. `transaction` has locked the invoice. */
 export async function returnCredits(
   transaction: Transaction,
   invoice: Invoice,
@@ -37,8 +37,8 @@ export async function returnCredits(
 }
 
 /**
- * Returns prepaid credits that lines of a netted invoice give back to the lots that paid the invoices which had charged them, in this order.
- * Credits without such a lot become a prepaid credit of their own.
+ * Returns the prepaid credits that lines of a netted invoice give back. They go to the lots that paid the invoices in `charged`, in this
+ * order. Credits without such a lot become a prepaid credit of their own.
  */
 export async function returnPrepaid(
   transaction: Transaction,
@@ -54,7 +54,7 @@ export async function returnPrepaid(
   await creditPrepaid(transaction, invoice, { ...credit, amount });
 }
 
-/** A payment with a postpaid wallet: its debit has one of these keys. */
+/** Returns the credits of a payment with a postpaid wallet. The debit has one of `debit_keys`. */
 export async function returnPaymentCredits(
   transaction: Transaction,
   invoice: Invoice,
@@ -74,7 +74,7 @@ function isAfterTax({ transaction_reason, pays_after_tax }: WalletTransactionMod
   return transaction_reason === 'INVOICE_PAYMENT' && pays_after_tax;
 }
 
-/** How much of the amount has no lot to go back to. */
+/** Returns the part of the amount that has no lot to return to. */
 async function returnToLots(
   transaction: Transaction,
   debits: readonly WalletTransactionModel[],
@@ -88,7 +88,7 @@ async function returnToLots(
   return left;
 }
 
-/** A credit of its own, for what the wallet that it came from cannot take back. */
+/** Creates a new credit for the part that the original wallet cannot take back. */
 async function creditPrepaid(transaction: Transaction, invoice: Invoice, credit: CreditReturn): Promise<void> {
   const idempotency_key = toPartKey(credit.idempotency_key, 'prepaid');
   await creditRemainder(transaction, invoice, { ...credit, idempotency_key, pays_after_tax: false });
@@ -104,7 +104,7 @@ async function creditRemainder(transaction: Transaction, invoice: Invoice, credi
   await creditWallet(transaction, invoice, { ...credit, customer_id, currency });
 }
 
-/** What was taken for the invoice, the last first. */
+/** Debits made for the invoice, the last first. */
 function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(invoice, transaction)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, type: 'debit' })
@@ -115,7 +115,7 @@ function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletT
     ]) as unknown as Promise<WalletTransactionModel[]>;
 }
 
-/** How much of the amount went back: nothing to a wallet that is closed. */
+/** Returns the returned amount; it is 0 if the wallet is closed. */
 async function returnToLot(
   transaction: Transaction,
   debit: WalletTransactionModel,
@@ -134,7 +134,7 @@ async function returnToLot(
   const given = Decimal.min(open, amount);
   if (given.lte(0)) return ZERO;
   const taken = await listTakenParts(transaction, debit, before);
-  // The last of it takes what rounding has left.
+  // The last return includes the rounding remainder.
   const credits = given.eq(open)
     ? sumDecimals(taken.map((part) => part.credits))
     : toCredits(given, wallet.conversion_rate);
@@ -150,7 +150,7 @@ async function returnToLot(
   return given;
 }
 
-/** What is still taken of each lot, in the order in which it goes back. */
+/** Credits of each lot that are not yet returned, in the order in which they return. */
 async function listTakenParts(
   transaction: Transaction,
   debit: WalletTransactionModel,
@@ -165,7 +165,7 @@ async function listTakenParts(
     .orderBy(['transaction_id', 'position']);
   const taken = new Map<string, Decimal>();
   for (const { lot_id, credits, wallet_transaction_id } of postings) {
-    // What came back and paid at once what was owed has come back.
+    // A returned credit that was used at once for owed credits counts as returned.
     if (wallet_transaction_id !== debit.id && new Decimal(credits).isNegative()) continue;
     taken.set(lot_id!, (taken.get(lot_id!) ?? ZERO).minus(credits));
   }

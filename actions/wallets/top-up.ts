@@ -1,6 +1,6 @@
 /**
- * Puts credits into a wallet (docs/rules/wallets.md, "Top-ups"): given or bought. What is bought with an invoice comes when that is paid
- * (pending-credits.ts); what comes on top of it comes with it.
+ * Puts granted or bought credits into a wallet (docs/rules/wallets.md, "Top-ups"). Credits bought with an invoice arrive when it is paid
+ * (pending-credits.ts), and their bonus arrives with them.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
@@ -41,7 +41,7 @@ export async function topUpWallet(
 ): Promise<TopUpResult> {
   const attempt = async (transaction: Transaction) => {
     const { customer_id } = await WalletModel.fetch(scope, id, { database: transaction });
-    // Whoever makes an invoice holds its customer before anything else, and makes it final with all that may pay it.
+    // An invoice's creation locks its customer first; finalization then locks all wallets that may pay it.
     await CustomerModel.fetch(scope, customer_id, { database: transaction, lock: true });
     const isInvoiced = request.transaction_reason === 'PURCHASED_CREDIT_INVOICED';
     const wallet = isInvoiced
@@ -65,14 +65,14 @@ export type TopUpPlan = {
   readonly reason: TransactionReason;
   readonly key: MovementKey;
   readonly credits: Decimal;
-  /** What is paid for them. */
+  /** Money to pay for the credits. */
   readonly price: Decimal;
   readonly expiry_date: string | null;
   readonly bonus: Bonus | null;
   readonly request: Pick<TopUp, 'priority' | 'description' | 'metadata'>;
 };
 
-/** All that is bad is refused here, before anything is written. */
+/** Refuses every invalid input before anything is written. */
 async function planTopUp(
   transaction: Transaction,
   wallet: WalletModel,
@@ -94,7 +94,7 @@ async function planTopUp(
   return { reason, key, credits, price, expiry_date, bonus, request };
 }
 
-/** Of what nobody stated a key for. */
+/** Builds the key of a request that has none. */
 export function buildRequestKey(now: Date): MovementKey {
   return toOwnKey('request', newId('request', now.getTime()));
 }
@@ -136,7 +136,7 @@ async function loadBonus(
 type TopUpContext = TopUpPlan & { readonly author: Author };
 type MovementReference = Pick<CreditMovement, 'reference_type' | 'reference_id'>;
 
-/** What is put in, and on top of it the bonus, as one part of it. */
+/** Builds the credit and its bonus, whose key is derived from the credit's key. */
 export function buildMovements(
   { reason, key, credits, expiry_date, bonus, request, author }: TopUpContext,
   reference: MovementReference,
@@ -177,7 +177,7 @@ async function applyTopUp(
   return { wallet: after, wallet_transaction: first!.transaction, invoice_id: doing.invoice_id ?? null };
 }
 
-/** A final invoice to be paid; the setting may say that it is taken for paid, and the credits come at once. */
+/** Creates a finalized, unpaid invoice. A setting of `invoice_config` creates it paid, and the credits arrive at once. */
 export async function buyWithInvoice(
   transaction: Transaction,
   wallet: WalletModel,
@@ -213,7 +213,7 @@ async function createPurchaseDraft(
     billing_reason: isAutomatic ? 'WALLET_AUTO_TOPUP' : 'MANUAL',
     description: 'Purchase of credits',
     metadata: { wallet_id: wallet.id },
-    // What is taken for paid is final at once: a draft is not paid.
+    // An invoice that counts as paid is finalized at once: a draft cannot be paid.
     ...(isPaid ? { payment_status: 'SUCCEEDED', invoice_status: 'FINALIZED' } : {}),
     line_items: [{ display_name: `${credits.toFixed()} credits`, amount, quantity: '1' }],
   });
@@ -221,7 +221,7 @@ async function createPurchaseDraft(
   return createInvoiceWithin(transaction, wallet, { request: keyed, author });
 }
 
-/** The first answer, with the credits that the wallet and the lot had then; of what was paid since, as the payment left it. */
+/** Returns the first answer with its balances from that time. A purchase that was paid since is returned as the payment left it. */
 async function findDone(transaction: Transaction, wallet: WalletModel, request: TopUp): Promise<TopUpResult | null> {
   const { idempotency_key: key, transaction_reason } = request;
   if (key === null) return null;
@@ -235,6 +235,6 @@ async function findDone(transaction: Transaction, wallet: WalletModel, request: 
   const credits_available = (await putInto(before, transaction)).toFixed();
   const wallet_transaction = Object.assign(Object.create(Object.getPrototypeOf(before)), before, { credits_available });
   const invoice_id = before.reference_type === 'INVOICE' ? before.reference_id : null;
-  // What comes on top comes behind it.
+  // The bonus is posted after the credit, so its balance is the last.
   return { wallet: restoreWallet(wallet, bonus ?? before), wallet_transaction, invoice_id };
 }

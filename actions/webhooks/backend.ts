@@ -1,4 +1,4 @@
-/** Which backend delivers webhooks: Svix when its token is configured, our own when not. */
+/** Selects the backend that delivers webhooks: Svix if its token is configured, else our own. */
 import type { WebhookBackend } from '../../integrations/webhooks/backend.ts';
 import { createHttpBackend } from '../../integrations/webhooks/http.ts';
 import { createSvixBackend } from '../../integrations/webhooks/svix.ts';

@@ -1,4 +1,4 @@
-/** Endpoints of webhooks: made with a secret that is shown once, changed, switched on again, given a new secret, deleted. */
+/** Creates, updates, re-enables and deletes webhook endpoints, and rotates their secrets; a secret is shown once. */
 import { randomBytes } from 'node:crypto';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -14,10 +14,10 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
 export type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
 type Postgres = Pick<Stores, 'postgres'>;
-/** What is kept of a secret. */
+/** Secrets are stored sealed. */
 type SecretSealing = { readonly sealing: SecretSealer };
 
-/** Each event makes a delivery for each of them. */
+/** Each event may create a delivery for each endpoint. */
 const ENDPOINTS_MAX = 50;
 
 export async function createEndpoint(
@@ -35,7 +35,7 @@ export async function createEndpoint(
     ...createdBy(author),
   };
   const endpoint = await postgres.transaction(async (database) => {
-    // Who makes one at the same time waits for this one, and counts it.
+    // The lock serializes concurrent creations, so each counts the others.
     await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database, lock: true });
     const { length: has } = await WebhookEndpointModel.in(scope, database).where('status', 'published').select('id');
     if (has >= ENDPOINTS_MAX) throw notAllowed(`an environment has ${ENDPOINTS_MAX} endpoints of webhooks at most`);
@@ -50,7 +50,7 @@ export type EndpointChange = {
   author: Author;
 };
 
-/** Who switches it on again gives it a new start. */
+/** Re-enabling an endpoint resets its failures. */
 export async function changeEndpoint(
   { postgres }: Postgres,
   scope: Scope,
@@ -67,7 +67,7 @@ export async function changeEndpoint(
   });
 }
 
-/** For so long the secret before signs, too: its receiver takes the new one when it likes. */
+/** During the overlap the old secret signs too, so that the receiver can switch at any time. */
 export type SecretRotation = { id: string; overlap_hours: number; author: Author };
 
 const HOUR_MS = 3_600_000;
@@ -90,7 +90,7 @@ export async function rotateSecret(
   });
 }
 
-/** What still waited for it is given up; what it was told stays readable. */
+/** Pending deliveries fail; past deliveries remain readable. */
 export async function deleteEndpoint(
   { postgres }: Postgres,
   scope: Scope,
@@ -112,7 +112,7 @@ export function lockEndpoint(scope: Scope, id: string, database: Transaction): P
 
 const SECRET_BYTES = 32;
 
-/** As Standard Webhooks has it. */
+/** Secret in the format of Standard Webhooks. */
 function makeSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
 }

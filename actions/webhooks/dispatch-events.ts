@@ -1,7 +1,6 @@
 /**
- * Makes of each system event the deliveries that it needs: one for each endpoint that wants it. Each event once. A round is a part of what
- * waits, some of each environment, so that nobody's first event waits for all that somebody else has
- * (docs/decisions/0021-fairness.md).
+ * Creates the deliveries of each system event, one per subscribed endpoint, and does so once per event. A batch contains some events of
+ * each environment, so that a large backlog of one does not delay the others (docs/decisions/0021-fairness.md).
  */
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -20,14 +19,14 @@ import {
 } from '../../storage/webhooks/undispatched.ts';
 import { mailLater } from '../invoices/mail-invoice.ts';
 
-/** Of a round, in equal parts; each environment has one event at least, whatever its endpoints. */
+/** Deliveries of a batch, in equal shares; each environment gets at least one event, whatever its number of endpoints. */
 const DELIVERIES_PER_BATCH = 1_000;
 const ENVIRONMENTS_PER_BATCH = 100;
 
-/** `has_targets`: the endpoints are ours; else each event goes out once. `mails`: invoices are sent by e-mail, too. */
+/** `has_targets`: the endpoints are ours; otherwise each event is sent once. `mails`: invoices are e-mailed, too. */
 export type DispatchOptions = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
 
-/** `after`: the environment with which the next round goes on; null when all had their turn. */
+/** `after`: the environment after which the next batch continues; null if all had their turn. */
 export type DispatchResult = { readonly dispatched: number; readonly after: Scope | null };
 
 export async function dispatchBatch(
@@ -73,7 +72,7 @@ async function dispatchEnvironments(
   return events.length;
 }
 
-/** An endpoint without names wants all events. */
+/** An endpoint without event names receives all events. */
 export function isSubscribed(
   endpoint: ListeningEndpoint,
   event: Pick<UndispatchedEvent, keyof Scope | 'event_name'>,
@@ -89,7 +88,7 @@ export type EventTargets = {
   readonly endpoint_ids: readonly (string | null)[];
 };
 
-/** Of events of one environment, in one statement for some hundreds. */
+/** Adds the deliveries of one environment's events, some hundreds per statement. */
 export async function addDeliveries(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,
@@ -109,7 +108,7 @@ function buildDeliveries({ event, endpoint_ids }: EventTargets, now: Date) {
     event_name,
     entity_type,
     entity_id,
-    // How long it is tried goes by the machine's clock, in an environment with one of its own, too.
+    // Retries are limited by the machine's clock, also in an environment with a test clock.
     told_at: has_clock ? now.toISOString() : created_at,
     delivery_status: 'pending',
     next_attempt_at: now.toISOString(),

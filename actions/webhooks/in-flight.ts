@@ -1,6 +1,6 @@
 /**
- * What is on its way to its receivers. It outlasts the run that began it: the next one counts it among its own, and reports how it ended,
- * so that no run waits for receivers while others have something to be sent (docs/decisions/0021-fairness.md).
+ * Deliveries that are in flight. They outlive the run that began them: the next run counts and reports them. So no run waits for slow
+ * receivers while other deliveries are due (docs/decisions/0021-fairness.md).
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type DeliveryCounts, type DueDelivery, listDeliveryKeys } from '../../storage/webhooks/due-deliveries.ts';
@@ -8,13 +8,13 @@ import type { DeliveryResult } from './send-delivery.ts';
 
 export type SendReport = { dispatched: number; delivered: number; failed: number; given_up: number };
 
-/** Each of them is a socket, and the body that was sent. */
+/** Each delivery occupies a socket and its request body. */
 const AT_ONCE = 512;
-/** Each of them asks the database, before it is sent and soon after that. */
+/** Each delivery queries the database before it is sent and soon afterwards. */
 const BEGUN_AT_ONCE = 64;
-/** What is on its way for longer waits for its receiver alone. */
+/** A delivery that takes longer waits for its receiver alone. */
 const BEGUN_FOR_MS = 1_000;
-/** While some are on their way it is looked for others so often. */
+/** Interval in milliseconds at which new deliveries are searched while some are in flight. */
 const POLL_MS = 250;
 
 export class InFlightDeliveries {
@@ -28,7 +28,7 @@ export class InFlightDeliveries {
     return this.#begun.size;
   }
 
-  /** Nothing more is to be begun. */
+  /** No further delivery is to be begun. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -39,7 +39,7 @@ export class InFlightDeliveries {
         this.#report[how] += 1;
       })
       .catch((error: unknown) => {
-        // What could not be written down is not lost: its lease ends, and it is sent again.
+        // A result that could not be written is not lost: the lease expires, and the delivery is sent again.
         this.#failure ??= error;
       })
       .finally(() => {
@@ -52,7 +52,7 @@ export class InFlightDeliveries {
     this.#lately.add(ending);
   }
 
-  /** How many more may be begun now. */
+  /** Number of deliveries that may be begun now. */
   room(): number {
     return Math.min(AT_ONCE - this.#begun.size, BEGUN_AT_ONCE - this.#lately.size);
   }
@@ -64,7 +64,7 @@ export class InFlightDeliveries {
     return counts;
   }
 
-  /** Until one of them has ended, or it is time to look for others. */
+  /** Resolves when one delivery has ended, or after `POLL_MS`. */
   async waitForSome(): Promise<void> {
     if (this.#begun.size > 0) await Promise.race([...this.#begun.keys(), wait(POLL_MS)]);
   }
@@ -73,7 +73,7 @@ export class InFlightDeliveries {
     this.#report.dispatched += count;
   }
 
-  /** What has ended since this was last asked; throws what has failed since, and then the rest is told the next time. */
+  /** Returns the results since the last call. If one has failed since, throws that error, and the next call returns the results. */
   takeReport(): SendReport {
     const failure = this.#failure;
     this.#failure = undefined;
@@ -83,7 +83,7 @@ export class InFlightDeliveries {
     return report;
   }
 
-  /** Of a process that ends: nothing more is begun, and what is on its way is waited for. */
+  /** For shutdown: begins no more deliveries and waits for those in flight. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await Promise.all(this.#begun.keys());

@@ -1,5 +1,5 @@
 /**
- * Tells an event again, at once: to the endpoints that have not taken it, and to those that want it and were never told
+ * Sends an event again at once: to the endpoints that have not accepted it, and to subscribed endpoints without a delivery
  * (docs/rules/webhooks.md, "Asked for again").
  */
 import { notAllowed } from '../../core/error.ts';
@@ -12,7 +12,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { listListeningEndpoints } from '../../storage/webhooks/undispatched.ts';
 import { addDeliveries, isSubscribed } from './dispatch-events.ts';
 
-/** Answers how many deliveries are on their way. */
+/** Returns the number of deliveries that are now due. */
 export async function retryEvent(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -22,10 +22,10 @@ export async function retryEvent(
     const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
     if (event.dispatched_at === null) return 1; // Its first deliveries are about to be made.
     const listEndpoints = async () => listListeningEndpoints(transaction, [scope]);
-    // It is asked for many scopes elsewhere, and here for that of the caller alone.
+    // The query serves several scopes elsewhere, so it runs as the system; here it reads the caller's scope only.
     const listening = has_targets ? await runAsSystem(listEndpoints) : [];
     const wanting = listening.filter((endpoint) => isSubscribed(endpoint, event)).map((endpoint) => endpoint.id);
-    // A test is for the endpoint that it was asked for, and for no other.
+    // A test event is for its own endpoint only.
     const isTest = event.event_name === 'webhook_endpoint.test';
     const endpoint_ids: (string | null)[] = isTest ? [] : has_targets ? wanting : [null];
     const known = await WebhookDeliveryModel.in(scope, transaction).where('system_event_id', id);
@@ -48,7 +48,7 @@ function buildNothingToRetryError(known: readonly WebhookDeliveryModel[]) {
     : notAllowed('no endpoint that is enabled wants this event');
 }
 
-/** As if it had never failed: it is due, and counts its failures anew. */
+/** Makes the deliveries due and resets their failures. */
 async function redeliver(
   transaction: Transaction,
   deliveries: readonly WebhookDeliveryModel[],

@@ -1,4 +1,7 @@
-/** Seals the secrets of endpoints, and the credentials of connections, that are not sealed yet, or with another key than the first (docs/decisions/0022-tenant-isolation.md). */
+/**
+ * Seals stored secrets of endpoints and credentials of connections that are unsealed or sealed with an older key
+ * (docs/decisions/0022-tenant-isolation.md).
+ */
 import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 
@@ -10,7 +13,7 @@ type StoredSecrets = {
   previous_secret: string | null;
 };
 
-/** Answers of how many. Who gives one a new secret meanwhile has the better one, and keeps it. */
+/** Returns the number of sealed records. A secret that is replaced meanwhile is not overwritten. */
 export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: SecretSealer): Promise<number> {
   const endpoints: StoredSecrets[] = await postgres('webhook_endpoints')
     .whereNot('secret', '')

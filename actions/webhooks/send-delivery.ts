@@ -1,6 +1,6 @@
 /**
- * One try of one delivery: sent outside of any transaction, then written down in one, with what follows from it for the
- * delivery and its endpoint (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
+ * Makes one attempt of one delivery. It is sent outside any transaction; then one transaction records the result and its consequences for
+ * the delivery and its endpoint (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
  */
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
@@ -18,9 +18,9 @@ import { emit } from '../system-events/emit.ts';
 
 export type WebhookServices = Pick<Stores, 'postgres'> & {
   readonly backend: WebhookBackend;
-  /** Opens the secrets of endpoints. */
+  /** Unseals the secrets of endpoints. */
   readonly sealing: SecretSealer;
-  /** Whether invoices are sent by e-mail, too. */
+  /** Whether invoices are e-mailed, too. */
   readonly mails?: boolean;
 };
 
@@ -34,10 +34,10 @@ export type DeliveryAttempt = {
 export type DeliveryResult = {
   readonly how: 'delivered' | 'failed' | 'given_up';
   readonly duration_ms: number;
-  /** The endpoint that was switched off with it. */
+  /** The endpoint that this failure disabled. */
   readonly disabled: WebhookEndpointModel | null;
   readonly delivery_id: string;
-  /** Why it failed, in words that are for our own log alone. */
+  /** Reason of the failure, for our log only. */
   readonly detail: string | null;
 };
 
@@ -58,7 +58,7 @@ export async function sendDelivery(
   return postgres.transaction((transaction) => recordAttempt(transaction, scope, { ...attempt, outcome }));
 }
 
-/** While its secret is replaced the one before signs, too. */
+/** During a rotation the old secret signs, too. */
 async function loadTarget(
   scope: Scope,
   id: string,
@@ -79,7 +79,7 @@ async function loadTarget(
 
 type AttemptedDelivery = DeliveryAttempt & { readonly outcome: SendOutcome };
 
-/** The endpoint first, then the delivery: whoever holds both takes them in this order. */
+/** Locks the endpoint before the delivery: every transaction that locks both uses this order. */
 async function recordAttempt(
   transaction: Transaction,
   scope: Scope,
@@ -112,7 +112,7 @@ function buildAttempt(delivery: WebhookDeliveryModel, { outcome: { detail: _, ..
   };
 }
 
-/** A success counts whoever has the lease by now, so that nothing is sent again; a failure is for who has it. */
+/** A success counts even if another run has the lease now, so that nothing is sent twice; a failure counts only with its own lease. */
 function buildChanges(delivery: WebhookDeliveryModel, tried: AttemptedDelivery): Partial<WebhookDeliveryModel> {
   const { outcome, lease, now } = tried;
   const { error, http_status } = outcome;
@@ -141,7 +141,7 @@ async function markWorking(transaction: Transaction, scope: Scope, { endpoint_id
   return null;
 }
 
-/** It is said by an event to the others, in the list of endpoints, and in the log. */
+/** Counts a failure. A disabled endpoint is reported by an event to the other endpoints, in the endpoint list, and in the log. */
 async function recordFailure(
   transaction: Transaction,
   scope: Scope,
@@ -154,7 +154,7 @@ async function recordFailure(
   const isOver =
     endpoint.endpoint_status === 'enabled' && shouldDisableEndpoint({ since, failures, now: now.getTime() });
   if (!isOver) {
-    // That it fails is counted; a change is that it is switched off.
+    // The failure count is no change of the endpoint, unlike its disabling.
     const counted = { failures, failing_since, updated_at: now.toISOString() };
     await WebhookEndpointModel.in(scope, transaction).where('id', endpoint_id).patch(counted);
     return null;

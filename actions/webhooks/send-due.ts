@@ -1,6 +1,6 @@
 /**
- * Sends the deliveries that are due, many at a time and a few per endpoint, so that one that is slow keeps nobody waiting but
- * itself (docs/rules/webhooks.md, "Deliveries"). Safe to run twice at once: a delivery is leased by one.
+ * Sends due deliveries, many at a time and a few per endpoint, so that a slow receiver delays only itself
+ * (docs/rules/webhooks.md, "Deliveries"). Concurrent runs are safe: each delivery is leased by one run.
  */
 import { randomUUID } from 'node:crypto';
 import type { Scope } from '../../core/scope.ts';
@@ -18,24 +18,24 @@ import { type DeliveryResult, sendDelivery, type WebhookServices } from './send-
 
 export type SendDueOptions = RetryRules & {
   readonly which: DueDeliveriesQuery['which'];
-  /** A run takes half a minute, and what it begins at its end is not of its beginning. */
+  /** A run takes half a minute, so each delivery reads the current time. */
   readonly clock: () => Date;
-  /** What runs before this one have left on its way, and what this one leaves to the next. */
+  /** In-flight deliveries, shared with earlier and later runs. */
   readonly in_hand: InFlightDeliveries;
   /** Resolves when one more may be sent. */
   readonly permit?: () => Promise<unknown>;
-  /** False when it is time to leave the rest to the next run. */
+  /** False when the rest has to be left to the next run. */
   readonly mayGoOn: () => boolean;
   readonly onSent?: (sent: DeliveryResult) => void;
 };
 
 const AT_ONCE_EACH = 8;
-/** Of one environment, however many endpoints it has. */
+/** Limit per environment, for all its endpoints. */
 const AT_ONCE_ENVIRONMENT = 16;
-/** Of one tenant, however many environments it has. */
+/** Limit per tenant, for all its environments. */
 const AT_ONCE_TENANT = 32;
 
-/** Ends when nothing is due nor on its way; or at once, when it may not go on. */
+/** Ends if nothing is due or in flight, or as soon as `mayGoOn` is false. */
 export async function sendDue(services: WebhookServices, sending: SendDueOptions): Promise<SendReport> {
   await new SendRun(services, sending).toItsEnd();
   return sending.in_hand.takeReport();
@@ -46,9 +46,9 @@ class SendRun {
   readonly #sending: SendDueOptions;
   readonly #lease = randomUUID();
   readonly #inHand: InFlightDeliveries;
-  /** How many were begun of each tenant and environment. */
+  /** Number of begun deliveries per tenant and environment. */
   readonly #served = new Map<string, number>();
-  /** The environment whose events were dispatched last, in a line that was not gone through to its end. */
+  /** Last environment whose events were dispatched, if the round is not complete. */
   #after: Scope | null = null;
   #isOver = false;
 
@@ -60,7 +60,7 @@ class SendRun {
 
   async toItsEnd(): Promise<void> {
     while (!this.#isOver && !this.#inHand.isEnding && this.#sending.mayGoOn()) {
-      // What is delivered while it is looked may have been what the next of its record waits for: then it is looked once more.
+      // A delivery that ends during this pass may make the next one of its record due: then another pass follows.
       const wereInHand = this.#inHand.size;
       const room = this.#inHand.room();
       const isMore = room > 0 && this.#sending.which === 'first' && (await this.#dispatch());
@@ -72,7 +72,7 @@ class SendRun {
     }
   }
 
-  /** A part of what waits, so that what is made of it is sent before the rest; whether there may be more. */
+  /** Dispatches one batch, so that its deliveries are sent before the rest. Returns whether there may be more. */
   async #dispatch(): Promise<boolean> {
     const { postgres, backend, mails = false } = this.#services;
     const dispatching = { has_targets: backend.has_targets, now: this.#sending.clock(), mails, after: this.#after };
@@ -85,7 +85,7 @@ class SendRun {
   async #take(room: number): Promise<DueDelivery[]> {
     const { postgres, backend } = this.#services;
     const { which, permit } = this.#sending;
-    // With a permit each of them waits for its turn, and a lease does not last for ever.
+    // With a permit each delivery waits for it, and a lease does not last forever, so only one is taken.
     const limit = permit ? 1 : room;
     const { excluded_tenants = [], allowed_event_types = [] } = which === 'again' ? this.#sending : {};
     const filters = { excluded_tenants, allowed_event_types, has_targets: backend.has_targets };
@@ -116,7 +116,7 @@ class SendRun {
       this.#sending.onSent?.(sent);
       return sent;
     } catch (error) {
-      // What is wrong with one delivery is said at the end; without the database none can be written down.
+      // An error of one delivery is thrown at the end; without the database no result can be recorded, so the run ends.
       this.#isOver ||= isUnavailable(error);
       throw error;
     }

@@ -1,4 +1,4 @@
-/** Sends an event to one endpoint, whatever its filter: so that its receiver can be seen to work. */
+/** Sends a test event to one endpoint, whatever its filter, so that its receiver can be checked. */
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -19,7 +19,7 @@ export async function testEndpoint(
     if (endpoint.endpoint_status !== 'enabled') throw notAllowed('the endpoint is disabled: nothing is sent to it');
     const event_id = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
     const event = await SystemEventModel.fetch(scope, event_id, { database: transaction });
-    // No other endpoint is told.
+    // Marked as dispatched, so that no other endpoint receives it.
     const dispatched_at = author.now.toISOString();
     await SystemEventModel.change(event, { dispatched_at }, { by: author, database: transaction });
     const [delivery] = await addDeliveries(transaction, scope, {

@@ -1,7 +1,6 @@
 /**
- * Long work that a request asks for: the request leaves a record of the run and a job in one transaction, and answers the
- * ids of the run for the caller to ask after it. Whoever runs the job writes its effect and how far the run is in one
- * transaction too, so that the work takes effect once however often it is tried.
+ * Runs long work of a request. The request stores a run and a job in one transaction and returns the run's ids for polling. The job writes
+ * its effect and its progress in one transaction, too, so the work takes effect once, however often it is tried.
  */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -13,20 +12,19 @@ import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 
-/** The last try begins about half an hour after the first: 2.7, 7.4, 20, 55, 148, 403 and 1,097 seconds lie between them. */
+/** The last attempt begins about half an hour after the first; the pauses are 2.7, 7.4, 20, 55, 148, 403 and 1,097 seconds. */
 const ATTEMPTS = 8;
 
-/** What the job carries: where the run is. */
+/** Payload of the job: the reference of the run. */
 export type RunReference = Scope & { readonly workflow_id: string };
 
 export type RunJob = {
-  /** The name of the job. */
   readonly task: string;
-  /** Of which jobs of a tenant one is done at a time; those of this name where nothing is stated. */
+  /** Jobs of a tenant with the same queue run one at a time. Default: the name of the job. */
   readonly queue?: string;
-  /** Tenants wait for each other's, and take turns (docs/decisions/0021-fairness.md). */
+  /** Tenants share the job's slots and take turns (docs/decisions/0021-fairness.md). */
   readonly time_sliced?: true;
-  /** What gives its place up goes on before its tenant's next begins. */
+  /** A run that yields its slot continues before the tenant's next run begins. */
   readonly in_order?: true;
 };
 
@@ -37,11 +35,11 @@ export type NewRun = {
   entity: string;
   entity_id: string;
   author: Author;
-  /** Why it is refused where the database allows one run at a time. */
+  /** Message of the error if the database allows one run at a time. */
   conflict?: string;
 };
 
-/** One queue per tenant and task: whoever asks for much at once does not keep the others waiting. */
+/** One queue per tenant and task, so that many runs of one tenant do not block the others. */
 export async function addRun(
   transaction: Transaction,
   scope: Scope,
@@ -72,13 +70,13 @@ async function enqueueRun(
   await add(transaction, { task, payload, key: run.run_id, queue: `${queue}:${tenant_id}`, max_attempts: ATTEMPTS });
 }
 
-/** It gives its place to who waits, and waits for one itself: another job goes on with it. */
+/** Yields the slot to a waiting run: another job continues this one later. */
 export async function requeueRun(transaction: Transaction, place: RunReference, job: RunJob): Promise<void> {
   const { run, ended } = await lockRun(transaction, place);
   if (!ended) await enqueueRun(transaction, run, job, job.in_order ? addContinuation : addJobFairly);
 }
 
-/** It is done by another job from now on, which takes the place of the one that runs. */
+/** Moves the run to another job, which replaces the running one. */
 export async function moveRun(
   { postgres }: Stores,
   place: RunReference,
@@ -98,13 +96,11 @@ export type RunAttempt = {
   readonly attempt: number;
   readonly is_last: boolean;
   readonly clock: () => Date;
-  /** False when its turn is over and others wait for its place (docs/decisions/0021-fairness.md); absent where nobody can. */
+  /** False when the time quantum is over and others wait (docs/decisions/0021-fairness.md); absent if none can wait. */
   readonly mayGoOn?: (() => Promise<boolean>) | undefined;
 } & TransactionLimit;
 
-/**
- * One try. `failed`: it has ended and need not be tried again. What may pass is thrown, for the queue to try again later.
- */
+/** Makes one attempt. `failed`: the run has ended and is not retried. A temporary error is thrown, and the queue retries later. */
 export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   stores: Stores,
   place: RunReference,
@@ -126,7 +122,7 @@ export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   }
 }
 
-/** The run with its row held, and what it has ended as; null while it runs. */
+/** Locks the run and returns its end; `ended` is null while it runs. */
 export async function lockRun(transaction: Database, place: RunReference) {
   const run = await WorkflowRunModel.fetch(place, place.workflow_id, { database: transaction, lock: true });
   const isOver = run.workflow_status !== 'Running';
@@ -134,7 +130,7 @@ export async function lockRun(transaction: Database, place: RunReference) {
   return { run, ended: isOver ? outcome : null };
 }
 
-/** How far it has come, in the transaction of what has been done. */
+/** Stores the progress, in the transaction of the work. */
 export async function storeResult(transaction: Database, place: RunReference, result: Record<string, unknown>) {
   await WorkflowRunModel.in(place, transaction).where({ id: place.workflow_id }).patch({ result });
 }

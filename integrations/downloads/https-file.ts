@@ -1,7 +1,7 @@
 /**
- * A file behind an https URL that somebody has named. No private, loopback or link-local address is connected to, which is checked for
- * the address itself when the connection is made, because a name may lead elsewhere by then; each redirect is a request of its own
- * that is checked as the first. What the file may cost is limited: its length, how long nothing comes, how slowly it comes, how long it takes.
+ * Downloads a file from an https URL that a user named. It connects to no private, loopback or link-local address. The address itself is
+ * checked when the connection is made, because a name may resolve differently by then. Each redirect is a separate request with every check
+ * of the first. The cost of a file is limited: its length, pauses, its pace and its total time.
  */
 import http from 'node:http';
 import https from 'node:https';
@@ -12,7 +12,7 @@ import { createResolverLookup, type NameServers } from '../lookup.ts';
 
 export type DownloadOptions = {
   readonly bytes_max: number;
-  /** Private addresses that are connected to all the same, and of which http is taken. */
+  /** Private addresses that are allowed, over http too. */
   readonly allowed_addresses: readonly string[];
   readonly silence_ms?: number;
   readonly pace?: Partial<Pace>;
@@ -20,10 +20,10 @@ export type DownloadOptions = {
   readonly signal: AbortSignal;
 };
 
-/** How slowly a file may come (docs/rules/imports.md, "Files behind a URL"). */
+/** The pace that a file needs (docs/rules/imports.md, "Files behind a URL"). */
 type Pace = {
   readonly least_bytes_per_second: number;
-  /** So long it may be behind that, and so long an answer may take to begin. */
+  /** How long the download may be behind that pace, and how long an answer may take to begin. */
   readonly patience_ms: number;
   readonly total_ms: number;
 };
@@ -33,7 +33,7 @@ const REDIRECTS_MAX = 5;
 const SILENCE_MS = 30_000;
 const FIELD = 'file_url';
 
-/** The bytes, as they come. What will not pass is thrown as `validation_error`, what may pass as `service_unavailable`. */
+/** The bytes, as they arrive. A permanent failure is thrown as `validation_error`, a temporary one as `service_unavailable`. */
 export async function* downloadFile(url: string, options: DownloadOptions): AsyncGenerator<Buffer> {
   const pace = { ...PACE, ...options.pace };
   const total = AbortSignal.timeout(pace.total_ms);
@@ -41,7 +41,7 @@ export async function* downloadFile(url: string, options: DownloadOptions): Asyn
   try {
     yield* readPaced(await followRedirects(url, bounded), bounded);
   } catch (error) {
-    // A connection that is ended so says no more than that it was closed.
+    // The error of an aborted connection has no other information than that it was closed.
     options.signal.throwIfAborted();
     throw total.aborted ? buildTimeoutError(pace) : error;
   }
@@ -49,7 +49,7 @@ export async function* downloadFile(url: string, options: DownloadOptions): Asyn
 
 type PacedOptions = Omit<DownloadOptions, 'pace'> & { readonly pace: Pace };
 
-/** Only what is waited for its sender counts as slow, and not what we take to put it away. */
+/** Only the time spent waiting for the sender counts as slow, not the time that the consumer takes. */
 async function* readPaced(response: http.IncomingMessage, options: PacedOptions): AsyncGenerator<Buffer> {
   const { least_bytes_per_second, patience_ms } = options.pace;
   const pieces = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
@@ -122,7 +122,7 @@ function requestFile(url: URL, options: PacedOptions): Promise<http.IncomingMess
       timeout: silence_ms,
       signal,
     });
-    // Whoever sends its head byte by byte is never silent.
+    // A sender that sends its headers byte by byte never triggers the timeout for silence.
     const patience = setTimeout(() => request.destroy(new Error(SILENT)), pace.patience_ms);
     request.on('timeout', () => request.destroy(new Error(SILENT)));
     request.on('response', (response) => {
@@ -142,7 +142,9 @@ const SILENT = 'nothing came for too long';
 
 const NOT_PUBLIC = 'names a host that is not there, or that is at an address that is not public';
 
-/** Who named the URL learns nothing of what is behind private addresses, nor which names lead there: each of them is refused in the same words. */
+/**
+ * The author of the URL must learn nothing about private addresses, nor which names resolve to them. So every such refusal has one message.
+ */
 function toDownloadError(error: unknown): unknown {
   if (error instanceof FarthingError || !(error instanceof Error)) return error;
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return error;

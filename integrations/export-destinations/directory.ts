@@ -1,4 +1,4 @@
-/** Files below a directory: written under another name beside it, synced, and given their own name when they are whole. */
+/** Files below a directory: each is written under a temporary name next to its final one, synced, and renamed when it is whole. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
@@ -49,7 +49,7 @@ async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: 
   };
 }
 
-/** What the disk says in its own words (ENOSPC, EROFS, EACCES): whoever looks after the service can mend it, and it is tried again until then. */
+/** Includes the error code of the disk (ENOSPC, EROFS, EACCES), so that an operator can fix it; the export is retried until then. */
 async function withDiskErrors<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
@@ -62,7 +62,7 @@ function toPartialPath(path: string, mark: string): string {
   return `${path}.${mark}.partial`;
 }
 
-/** Else the name may be gone after a loss of power, though the bytes are there. */
+/** Without this, a power loss may lose the name although the bytes are on the disk. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {
@@ -72,7 +72,7 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** What is below the root under this key, and how long it is. */
+/** The file below the root under this key, and its size in bytes. */
 export async function readBelow(root: string, key: string): Promise<{ bytes: ReadStream; size: number }> {
   const path = join(root, key);
   try {

@@ -1,6 +1,6 @@
 /**
- * Asking S3, or whatever speaks S3, which may be anybody's: no answer is read further than it may be long, no question takes longer than it may
- * take, and what comes of it is said in our words (docs/rules/exports.md, "What a store may cost"). The library is loaded when it is used.
+ * Client of S3, or of an S3-compatible store, which may belong to anybody. The length of each answer and the time of each request are
+ * bounded, and errors have messages of this service (docs/rules/exports.md, "What a store may cost"). The library is loaded on first use.
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -22,18 +22,18 @@ export type S3Options = {
   readonly times?: S3Times;
 };
 
-/** How long each question may take, with its answer and what is tried again of it, in milliseconds. */
+/** Time limit of each request in milliseconds, including its answer and its retries. */
 export type S3Times = {
   readonly plain: number;
-  /** A part is 8 MiB: that is 70 kB a second at least. */
+  /** A part is 8 MiB: the limit needs at least 70 kB a second. */
   readonly part: number;
-  /** S3 puts the parts together meanwhile. */
+  /** S3 assembles the parts during this time. */
   readonly complete: number;
 };
 
 export const S3_TIMES: S3Times = { plain: 30_000, part: 120_000, complete: 120_000 };
 const CONNECTION_MS = 10_000;
-/** All that is asked is answered in a few kilobytes. */
+/** Every answer but a file has a few kilobytes. */
 const ANSWER_BYTES_MAX = 256 * 1024;
 const ATTEMPTS = 3;
 
@@ -56,7 +56,7 @@ export async function createClient(options: S3Options): Promise<S3Client> {
     forcePathStyle: options.path_style,
     credentials: { accessKeyId: access_key_id, secretAccessKey: secret_access_key, ...session },
     ...(options.endpoint === null ? {} : { endpoint: options.endpoint }),
-    // Not all that speaks S3 knows the newer checksums.
+    // Some S3-compatible stores do not support the newer checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: ATTEMPTS,
@@ -66,7 +66,7 @@ export async function createClient(options: S3Options): Promise<S3Client> {
   return client;
 }
 
-/** Where private addresses may be named, the file of hosts names some. */
+/** If private addresses are allowed, the hosts file names some of them, so the system's resolver is used. */
 function createAgents({ allow_private_addresses, name_servers }: S3Options) {
   if (allow_private_addresses) return { httpAgent: new HttpAgent(), httpsAgent: new HttpsAgent() };
   const guard = { lookup: createResolverLookup(name_servers) };
@@ -76,14 +76,14 @@ function createAgents({ allow_private_addresses, name_servers }: S3Options) {
   };
 }
 
-/** Next to the wire, before anything of the library reads the answer. */
+/** Runs next to the wire, before the library reads the answer. */
 function boundAnswers(client: S3Client): void {
   client.middlewareStack.add(
     (next, { commandName }) =>
       async (args) => {
         const result = await next(args);
         const response = result.response as { statusCode: number; body: Readable };
-        // A file of ours, of which whoever reads it knows how long it is.
+        // A file that the service wrote; its reader knows the length.
         if (commandName === 'GetObjectCommand' && response.statusCode < 300) return result;
         response.body = Readable.from([await readWhole(response)]);
         return result;
@@ -109,12 +109,12 @@ async function readWhole({ statusCode, body }: { statusCode: number; body: Reada
 
 type S3Request<Result> = {
   readonly ms: number;
-  /** None of what is to be taken away in any case. */
+  /** Absent for cleanup requests, which must run in any case. */
   readonly signal?: AbortSignal;
   ask(signal: AbortSignal): Promise<Result>;
 };
 
-/** Ends when its time is over, whatever the store does. */
+/** Ends when its time is over, regardless of the store. */
 export async function withTimeout<Result>({ ms, signal, ask }: S3Request<Result>): Promise<Result> {
   signal?.throwIfAborted();
   const end = new AbortController();
@@ -140,7 +140,7 @@ export type S3Failure = {
   readonly $metadata?: { readonly httpStatusCode?: number };
 };
 
-/** A private address has nothing to say that may pass: who named it is told, and no more than that. */
+/** A refusal of a private address is permanent. The author of the endpoint learns only that the address is not public. */
 function toS3Error(error: unknown): unknown {
   if (error instanceof FarthingError) return error;
   if (isRefusal(error)) return notAllowed('the endpoint of S3 leads to an address that is not public');
@@ -151,8 +151,8 @@ function toS3Error(error: unknown): unknown {
 }
 
 /**
- * What S3 refuses it refuses again: the bucket, the credentials, what they may do. The rest may pass, and so does an upload that is not
- * there any more: another one is begun.
+ * A rejection by S3 is permanent: the bucket, the credentials, their permissions. Other failures may pass, and so may a missing upload,
+ * because a retry begins another one.
  */
 function buildS3Error({ name, status, cause }: { name: string; status: number; cause?: unknown }): FarthingError {
   const mayPass = status < 400 || status >= 500 || status === 408 || status === 429 || name === 'NoSuchUpload';

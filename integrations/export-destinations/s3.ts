@@ -1,6 +1,6 @@
 /**
- * Files in S3, and in whatever speaks S3: an upload in parts, which nobody sees before it is completed. It connects to no private address,
- * unless that is allowed: who names an endpoint is a tenant, and none of ours.
+ * Files in S3 or an S3-compatible store: a multipart upload, which is invisible until it is completed. It connects to no private address
+ * unless that is allowed, because the endpoint comes from a tenant.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
@@ -16,7 +16,7 @@ import {
   withTimeout,
 } from './s3-client.ts';
 
-/** A part is held in memory until it is sent; S3 takes 10,000 of them, and none below 5 MiB but the last. */
+/** A part is in memory until it is sent. S3 allows 10,000 parts of at least 5 MiB; only the last may be smaller. */
 const PART_BYTES = 8 * 1024 * 1024;
 
 export function createS3Destination(options: S3Options): ExportDestination {
@@ -33,7 +33,7 @@ export function createS3Destination(options: S3Options): ExportDestination {
 }
 
 type UploadedPart = { readonly ETag: string | undefined; readonly PartNumber: number };
-/** What was sent, and under which mark: by it the object is known when it is there. */
+/** The parts sent, and the mark by which the finished object is recognized. */
 type S3Upload = {
   readonly UploadId: string;
   readonly mark: string;
@@ -71,7 +71,7 @@ async function openObject(options: S3Options, key: string): Promise<S3Object> {
 
 type PartUpload = Pick<S3Upload, 'UploadId'> & { PartNumber: number; Body: Buffer; signal: AbortSignal };
 
-/** One object, and the questions about it. */
+/** One object and the requests for it. */
 class S3Object {
   readonly #options: S3Options;
   readonly #times: S3Times;
@@ -112,7 +112,10 @@ class S3Object {
     return { ETag, PartNumber: sent.PartNumber };
   }
 
-  /** It may have been completed though the answer says otherwise, or never came: then asking again finds no upload any more. */
+  /**
+   * The upload may have completed although the answer is an error or never came. A repeated request would then find no upload, so the
+   * object itself is checked.
+   */
   async complete(upload: S3Upload): Promise<void> {
     const { UploadId, parts } = upload;
     const MultipartUpload = { Parts: [...parts] };
@@ -128,7 +131,7 @@ class S3Object {
     }
   }
 
-  /** Null where nothing is; what may not be looked at is neither there nor not. */
+  /** Null if there is no object; throws if the credentials may not read it. */
   #findObject(): Promise<HeadObjectCommandOutput | null> {
     const command = new this.#library.HeadObjectCommand(this.#at);
     const ask = (abortSignal: AbortSignal) =>
@@ -139,7 +142,7 @@ class S3Object {
     return withTimeout({ ms: this.#times.plain, ask });
   }
 
-  /** What completing it came to, and that nobody knows whether it is there all the same. */
+  /** The error of the completion, with a note that the file may exist all the same. */
   #mayBeThere(error: unknown, unseen: Error): unknown {
     if (!(error instanceof FarthingError)) return error;
     const { code, message, details, http_status_code } = error;
@@ -152,7 +155,7 @@ class S3Object {
     return new FarthingError(code, text, { details, http_status_code, cause: error });
   }
 
-  /** However long it is: whoever reads it stops where it ought to end. */
+  /** The answer has no length bound: the reader stops at the expected end. */
   async read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const command = new this.#library.GetObjectCommand(this.#at);
     const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal }).catch(throwNotFound);
@@ -165,7 +168,7 @@ class S3Object {
     await withTimeout({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(command, { abortSignal }) });
   }
 
-  /** No signal ends it: nothing is to be left. */
+  /** Takes no signal: the upload must be removed in any case. */
   async abort(UploadId: string): Promise<void> {
     const command = new this.#library.AbortMultipartUploadCommand({ ...this.#at, UploadId });
     const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal }).catch(ignoreMissingUpload);
@@ -175,7 +178,9 @@ class S3Object {
 
 const MARK = 'farthing-upload';
 
-/** Of this upload by its mark, or, in a store that keeps none, of the same bytes by the sum that S3 gives uploads in parts. */
+/**
+ * Whether the object is this upload: by its mark or, if the store drops metadata, by the checksum that S3 computes for multipart uploads.
+ */
 function isUploadedObject(
   { mark, parts, size }: S3Upload,
   { ContentLength, ETag, Metadata }: HeadObjectCommandOutput,
@@ -193,7 +198,7 @@ function unquoteETag(ETag: string): string {
   return ETag.replaceAll('"', '');
 }
 
-/** Pieces put together until they are as long as a part. */
+/** Joins pieces until they have the length of a part. */
 async function* splitIntoParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let [held, length]: [Uint8Array[], number] = [[], 0];
   for await (const piece of bytes) {
@@ -203,7 +208,7 @@ async function* splitIntoParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator
     yield Buffer.concat(held);
     [held, length] = [[], 0];
   }
-  // Also of a file that is shorter than a part, and of one without a byte.
+  // Also for a file shorter than a part, and for an empty one.
   yield Buffer.concat(held);
 }
 

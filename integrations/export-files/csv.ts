@@ -1,4 +1,4 @@
-/** A file of CSV, in pieces of some size. A file without a record has its head. */
+/** A CSV file as a stream of pieces. A file without records still has its header line. */
 import type { ColumnHead, ExportCell } from '../../core/export/column.ts';
 import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
 

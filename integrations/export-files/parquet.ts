@@ -1,11 +1,11 @@
 /**
- * A file of Parquet, one row group after the other, so that what is in memory is one of them. Decimals are texts, because no decimal of
- * Parquet holds every digit that we may have; instants are microseconds in UTC (docs/rules/exports.md, "Parquet").
+ * A Parquet file, one row group after another, so that only one of them is in memory. Decimals are texts, because no Parquet decimal holds
+ * every digit of an amount. Instants are microseconds in UTC (docs/rules/exports.md, "Parquet").
  */
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { CellKind, ColumnHead, ExportCell } from '../../core/export/column.ts';
 
-/** A group ends with whichever comes first: what is in memory of it is its texts, and twice as many bytes until they are sent. */
+/** A group ends at the first limit reached. In memory it takes its texts, and twice as many bytes until they are sent. */
 const ROWS_PER_GROUP = 20_000;
 const LENGTH_PER_GROUP = 16 * 1_048_576;
 
@@ -32,7 +32,7 @@ export async function* writeParquetFile(
   yield takeBytes(bytes);
 }
 
-/** Of its texts: the others have eight bytes. */
+/** Length of its texts only: any other cell has eight bytes. */
 function computeTextLength(cells: readonly ExportCell[]): number {
   let length = 0;
   for (const cell of cells) if (typeof cell === 'string') length += cell.length;
@@ -52,7 +52,7 @@ async function writeGroup(
   await writer.write({ columnData, rowGroupSize: group.length });
 }
 
-/** What has been written since it was asked last. */
+/** Bytes written since the previous call. */
 function takeBytes(bytes: ByteWriter): Uint8Array {
   const piece = bytes.getBytes().slice();
   bytes.index = 0;

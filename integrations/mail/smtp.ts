@@ -1,4 +1,4 @@
-/** Sends letters by SMTP (nodemailer). What a server refuses for good is told apart from what may go another time. */
+/** Sends mail by SMTP (nodemailer). It separates permanent rejections from failures that a retry may fix. */
 import { createTransport } from 'nodemailer';
 
 export type Mail = {
@@ -8,10 +8,10 @@ export type Mail = {
   readonly subject: string;
   readonly text: string;
   readonly attachment: { readonly name: string; readonly type: string; readonly bytes: Buffer };
-  /** The same for each try: a server that has it already may leave out the second. */
+  /** Equal for each attempt: a server that has the mail already may drop the second copy. */
   readonly message_id: string;
 };
-/** `refused`: it goes to nobody, however often it is tried. */
+/** `refused`: no recipient got it, and no retry will succeed. */
 export type MailResult = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
 
 export type Mailer = { send(mail: Mail): Promise<MailResult> };
@@ -26,7 +26,7 @@ export function createSmtpMailer({ url, from }: { url: string; from: string }): 
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     greetingTimeout: CONNECTION_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
-    // Nothing is fetched, and no file is read: an attachment is bytes.
+    // Nodemailer fetches no URL and reads no file: an attachment is bytes.
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -42,7 +42,7 @@ export function createSmtpMailer({ url, from }: { url: string; from: string }): 
           messageId: message_id,
           attachments: [{ filename: attachment.name, contentType: attachment.type, content: attachment.bytes }],
         });
-        // It went to somebody: copies are no letter to the customer.
+        // The customer's copy was accepted; a rejected bcc does not count.
         if (!rejected.some((address) => toAddress(address) === to)) return { outcome: 'sent' };
         return toRejectedOrThrow(
           rejectedErrors.find(({ recipient }) => recipient === to) ?? new Error(`${to} was not accepted`),
@@ -61,8 +61,8 @@ function toAddress(address: string | { readonly address: string }): string {
 }
 
 /**
- * 5xx of the recipient or of the letter says that it will not be taken later either (RFC 5321, 4.2.1); of who we are, and as whom we send,
- * it is our fault, and mended: it is tried again.
+ * A 5xx response for the recipient or the message is permanent (RFC 5321, 4.2.1). A 5xx for the login or the sender is a fault of the
+ * configuration, which can be fixed, so it is retried.
  */
 function toRejectedOrThrow(error: SmtpError): MailResult {
   const { responseCode = 0, command = '', message } = error;

@@ -1,7 +1,7 @@
 /**
- * What a payment provider does for us. It is never asked inside of a database transaction, and every question carries a key: who
- * asks again under the same key is told what came of the first time and charges nothing (docs/rules/payments.md, "Never twice").
- * What cannot be reached throws `service_unavailable`: then nobody knows what came of it, and it is asked again.
+ * Interface of a payment provider. It is never called inside a database transaction. Every request has a key: a repeated request with one
+ * key returns the first result and charges nothing (docs/rules/payments.md, "Never twice"). An unreachable provider throws
+ * `service_unavailable`: the result is unknown, and the request is repeated.
  */
 
 export type PaymentScope = { readonly tenant_id: string; readonly environment_id: string };
@@ -9,7 +9,7 @@ export type PaymentScope = { readonly tenant_id: string; readonly environment_id
 export type PaymentOutcome =
   | { readonly outcome: 'succeeded'; readonly gateway_payment_id: string }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
-  /** It takes its time, or the customer has to act at `url`; it is asked after at `ask_at`. */
+  /** The payment is pending, or the customer has to act at `url`; its state is requested again at `ask_at`. */
   | {
       readonly outcome: 'processing';
       readonly gateway_payment_id: string;
@@ -21,7 +21,7 @@ export type PaymentCharge = {
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
-  /** As the provider calls it. */
+  /** Id of the payment method at the provider. */
   readonly payment_method_id: string;
   readonly now: Date;
 };
@@ -42,27 +42,27 @@ export type RefundOutcome =
   | { readonly outcome: 'succeeded'; readonly gateway_refund_id: string }
   | { readonly outcome: 'failed'; readonly error: string };
 
-/** What a provider tells of itself: which payment is meant, by its id there. */
+/** Notification of a provider: identifies the payment by the provider's id. */
 export type ProviderEvent = { readonly gateway_payment_id: string };
 
 export type ProviderNotice = {
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The bytes that were signed. */
+  /** The signed bytes. */
   readonly body: string;
-  /** Of the installation: that of an environment comes from it. Without one nothing is believed. */
+  /** Secret of the installation; the secret of each environment is derived from it. If null, every notice is rejected. */
   readonly secret: string | null;
 };
 
 export interface PaymentProvider {
-  /** Takes the money, or says why not. */
+  /** Charges the payment method, or returns the reason of the failure. */
   charge(place: PaymentScope, charge: PaymentCharge): Promise<PaymentOutcome>;
-  /** A page on which the customer pays. */
+  /** Creates a page on which the customer pays. */
   openLink(place: PaymentScope, link: PaymentLink): Promise<PaymentOutcome>;
-  /** How it stands with what was asked under the key; null where it was never asked. */
+  /** State of the request with this key; null if there was none. */
   findOutcome(place: PaymentScope, key: string, now: Date): Promise<PaymentOutcome | null>;
-  /** Nobody can pay it any more. */
+  /** After this the payment can no longer be paid. */
   cancel(place: PaymentScope, gateway_payment_id: string): Promise<void>;
   refund(place: PaymentScope, refund: Refund): Promise<RefundOutcome>;
-  /** Checks the signature, or throws, and reads what is told. */
+  /** Checks the signature (throws if it is wrong) and parses the notification. */
   receive(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent>;
 }

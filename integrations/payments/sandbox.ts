@@ -1,6 +1,6 @@
 /**
- * A provider that moves no money: what becomes of a charge is in the name of what is charged, as with the test cards of others
- * (docs/rules/payments.md, "The sandbox"). It keeps a book, so that it knows a key that comes again and what was paid late.
+ * A provider that moves no money: the id of the payment method decides the outcome, as with the test cards of other providers
+ * (docs/rules/payments.md, "The sandbox"). It records its charges, so it recognizes a repeated key and late payments.
  */
 import { createHmac } from 'node:crypto';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
@@ -13,7 +13,7 @@ export type SandboxCharge = {
   readonly charge_status: 'open' | 'succeeded' | 'failed' | 'cancelled';
   readonly error: string | null;
   readonly payment_url: string | null;
-  /** When it ends by itself, and how. */
+  /** When the charge ends by itself, and with which status. */
   readonly ends_at: Date | null;
   readonly ends_as: 'succeeded' | 'failed' | null;
 };
@@ -28,12 +28,12 @@ type NewCharge = Omit<SandboxCharge, 'id'> & {
 };
 
 export interface SandboxBook {
-  /** The charge of this key, entered now unless it was before. */
+  /** Returns the charge with this key; creates it if there is none. */
   enter(place: PaymentScope, charge: NewCharge): Promise<{ charge: SandboxCharge; is_new: boolean }>;
   find(place: PaymentScope, by: { key: string } | { id: string }): Promise<SandboxCharge | null>;
-  /** Nothing happens to one that has ended. */
+  /** No effect on a charge that has ended. */
   end(place: PaymentScope, id: string, as: Pick<SandboxCharge, 'charge_status' | 'error'>): Promise<void>;
-  /** Once for each key; false where less is left. */
+  /** Once per key; false if less than the amount is left. */
   refund(place: PaymentScope, refund: { id: string; key: string; amount: string }): Promise<boolean>;
 }
 
@@ -117,7 +117,7 @@ export class Sandbox implements PaymentProvider {
     return { outcome: 'succeeded', gateway_refund_id: `refund_of_${key}` } as const;
   }
 
-  /** Here what is told is also what happens: there is nobody else who could act. */
+  /** In the sandbox a notification also causes its event, because no other party can act. */
   async receive(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent> {
     const parsed = SandboxEvent.safeParse(verifyNotice(place, notice));
     if (!parsed.success)
@@ -127,7 +127,7 @@ export class Sandbox implements PaymentProvider {
     return data;
   }
 
-  /** What the customer, or the bank, does with a charge that is open. */
+  /** Simulates an action of the customer, or of the bank, on an open charge. */
   async act(place: PaymentScope, id: string, outcome: 'succeeded' | 'failed'): Promise<void> {
     if ((await this.#book.find(place, { id })) === null) throw notFound('charge of the sandbox', id);
     const error = outcome === 'failed' ? 'card_declined: the bank has declined the charge' : null;
@@ -135,7 +135,7 @@ export class Sandbox implements PaymentProvider {
   }
 }
 
-/** The secret of one environment: who knows it signs for this one alone. Standard Webhooks wants it in base64. */
+/** The secret of one environment: its holder can sign only for this environment. Standard Webhooks requires base64. */
 function computeSecret(secret: string, { tenant_id, environment_id }: PaymentScope): string {
   return createHmac('sha256', secret).update(`${tenant_id}/${environment_id}`).digest('base64');
 }

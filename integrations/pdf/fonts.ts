@@ -1,7 +1,7 @@
 /**
- * The fonts of documents: those that come with the service, which have Latin, Greek, Cyrillic and every sign of a currency, and
- * those that an operator puts beside them (PDF_FONTS_DIR). A text is cut into runs, each in the first font that has its
- * characters; what is in none of them is shown by a mark, never by an empty box (docs/rules/documents.md, "Fonts").
+ * The fonts of documents: the bundled ones, which cover Latin, Greek, Cyrillic and every currency sign, and those of an operator
+ * (PDF_FONTS_DIR). A text is divided into runs; each run uses the first font that has its characters. A character in no font is shown as a
+ * mark, never as an empty box (docs/rules/documents.md, "Fonts").
  */
 
 import { readdirSync } from 'node:fs';
@@ -11,13 +11,13 @@ import bidiFactory from 'bidi-js';
 import { openSync } from 'fontkit';
 
 export type FontFiles = { readonly name: string; readonly normal: string; readonly bold: string };
-/** A stretch of text in one font, from left to right as it stands on the page. */
+/** Part of a text in one font, in visual order from left to right. */
 export type TextRun = { readonly text: string; readonly font: string; readonly right_to_left: boolean };
 
 const BUNDLED = ['', 'arabic', 'armenian', 'bengali', 'khmer', 'thai'];
 const resolve = createRequire(import.meta.url).resolve;
 
-/** In the order in which they are asked for a character. */
+/** In order of preference. */
 export function listFontFiles(folder: string | null): FontFiles[] {
   const bundled = BUNDLED.map((script) => {
     const family = script === '' ? 'noto-sans' : `noto-sans-${script}`;
@@ -28,7 +28,7 @@ export function listFontFiles(folder: string | null): FontFiles[] {
   return [...bundled, ...(folder === null ? [] : listFolderFonts(folder))];
 }
 
-/** One that says Bold in its name is the bold of the one that says Regular, or nothing, in the same place. */
+/** A file with Bold in its name is the bold of the file that has Regular, or nothing, at that position. */
 function listFolderFonts(folder: string): FontFiles[] {
   const files = readdirSync(folder)
     .filter((file) => /\.(ttf|otf)$/i.test(file))
@@ -43,17 +43,17 @@ function listFolderFonts(folder: string): FontFiles[] {
     });
 }
 
-/** In the place of what no font has. */
+/** Shown for a character that no font has. */
 const MARK = '\ufffd';
-/** Signs of no script of their own: they stay in the font of the text in which they stand, if it has them. */
+/** Characters without a script of their own: they stay in the font of the surrounding text if it has them. */
 const NEUTRAL = /[\p{Zs}\p{P}\p{M}\u200c\u200d]/u;
 const NOT_PRINTED = /[\p{Cc}\u200b\u2060\ufeff]/gu;
-// Its types say that it is a module within itself, which it is not.
+// The type declarations describe a nested default export, which does not exist.
 const { getEmbeddingLevels, getReorderSegments } = (bidiFactory as unknown as typeof bidiFactory.default)();
 
 export class Fonts {
   readonly #fonts: { readonly name: string; readonly has: (character: string) => boolean }[];
-  /** Whether something had to be shown by a mark. */
+  /** Whether a character was shown as a mark. */
   lacking = false;
 
   constructor(files: readonly FontFiles[]) {
@@ -98,7 +98,7 @@ export class Fonts {
   }
 }
 
-/** A line as it stands from left to right: what is written from the right is one part, in the order in which it is read. */
+/** A line in visual order from left to right. A right-to-left part is one piece, in reading order. */
 function splitVisually(line: string): { part: string; right_to_left: boolean }[] {
   const levels = getEmbeddingLevels(line, 'auto');
   if (levels.levels.every((level) => level === 0)) return [{ part: line, right_to_left: false }];

@@ -1,4 +1,4 @@
-/** How a document looks: for pdfmake, which breaks lines and pages. What it says comes from core/invoice-document. */
+/** Layout of a document for pdfmake, which breaks lines and pages. The content comes from core/invoice-document. */
 import type {
   Column,
   Content,
@@ -14,7 +14,7 @@ const GREY = '#5f6b7a';
 const MARGIN = 48;
 const LOGO: readonly [number, number] = [170, 60];
 
-/** The body is laid out first: what no font has is known then, and said at its end. */
+/** The body is laid out first, because that finds the characters that no font has; the last paragraph mentions them. */
 export function buildLayout(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
   const text = createTextFunction(fonts);
   const { look, page, foot, mark } = document;
@@ -76,8 +76,8 @@ function createTextFunction(fonts: Fonts): CreateText {
     text: fonts.runs(text).map(({ text: part, font, right_to_left }) => ({
       text: part,
       font,
-      // Words of a line that is read from the right stand in the order of the whole of it: with features stated, even none, the font
-      // sets all of it at once, and not word by word from the left.
+      // The words of a right-to-left line must be ordered as a whole. With any `fontFeatures`, even none, the font sets the whole line
+      // instead of each word from the left.
       ...(right_to_left ? { noWrap: true, fontFeatures: [] } : {}),
     })),
     ...(style === undefined ? {} : { style }),

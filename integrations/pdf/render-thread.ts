@@ -1,4 +1,4 @@
-/** The thread of render.ts: documents take tenths of a second of computing each, in which a server would answer nobody. */
+/** Worker thread of render.ts: a document takes tenths of a second of computing, which would block the server. */
 import { parentPort, workerData } from 'node:worker_threads';
 import pdfmake from 'pdfmake';
 import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
@@ -8,7 +8,7 @@ import { buildLayout } from './layout.ts';
 const files = listFontFiles((workerData as { folder: string | null }).folder);
 const paths = new Set(files.flatMap(({ normal, bold }) => [normal, bold]));
 pdfmake.setFonts(Object.fromEntries(files.map(({ name, normal, bold }) => [name, { normal, bold }])));
-// Nothing is fetched, and no file is read but the fonts: a document is made of what it is given.
+// No URL is fetched and only the fonts are read: a document consists of its input.
 pdfmake.setUrlAccessPolicy(() => false);
 pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
 const fonts = new Fonts(files);

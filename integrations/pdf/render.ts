@@ -1,4 +1,7 @@
-/** From what a document says to the bytes of a PDF: short ones and long ones in a thread each, one after the other (docs/rules/documents.md, "Nobody waits for another"). */
+/**
+ * Renders documents to PDF. Short and long ones each have a thread, which renders one after another (docs/rules/documents.md, "Nobody waits
+ * for another").
+ */
 import { Worker } from 'node:worker_threads';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
@@ -10,19 +13,19 @@ type RenderJob = {
   readonly reject: (error: Error) => void;
 };
 
-/** What takes longer is given up, and the thread with it; those behind it are made by another. */
+/** A document that takes longer fails, and its thread ends; the next ones use another thread. */
 const TIMEOUT_MS = 60_000;
-/** It costs memory, and is started again in half a second. */
+/** An idle thread takes memory, and restarts in half a second. */
 const IDLE_MS = 60_000;
-/** So many of one asker wait in memory, and of all together; whoever comes then is told to come again. */
+/** Documents that may wait in memory, per tenant and in total; a request beyond it is rejected and may be repeated. */
 const MOST_WAITING = 200;
 const MOST_IN_ALL = 2000;
 
 const renderers = new Map<string | null, PdfRenderer>();
 
 /**
- * `fonts`: a folder of more of them. Those of different askers (tenants) are made in turn, so that nobody waits for all that another has
- * asked for.
+ * `fonts`: folder of additional fonts. Documents of different askers (tenants) alternate, so that no tenant waits for all documents of
+ * another.
  */
 export function renderPdf(
   document: InvoiceDocument,
@@ -35,13 +38,13 @@ export function renderPdf(
 
 type Renderer = { readonly folder: string | null; readonly thread?: URL; readonly timeout_ms?: number };
 
-/** Characters, as some 300 to 600 lines have them: half a second of computing, where 5,000 lines take 3 s, and 50 s with twenty groups beneath each. */
+/** In characters, about 300 to 600 lines: half a second of computing. 5,000 lines take 3 s, and 50 s with twenty groups beneath each. */
 const SHORT_TEXT_MAX = 20_000;
 
-/** A word that fits no line is broken anew for each of its characters: one of 2,000 takes a second, one of 10,000 ten. */
+/** A word that fits no line is broken again for each of its characters: a word of 2,000 takes one second, a word of 10,000 ten. */
 const WORD_MAX = 1_000;
 
-/** What is long has a thread of its own: what is short waits for what is short, and never for minutes of others. */
+/** Long documents have a thread of their own, so that short ones wait only for short ones. */
 export class PdfRenderer {
   readonly #short: Maker;
   readonly #long: Maker;
@@ -51,13 +54,13 @@ export class PdfRenderer {
     this.#long = new Maker(renderer);
   }
 
-  /** The same document gives the same bytes. */
+  /** Equal documents give equal bytes. */
   render(document: InvoiceDocument, asker: string): Promise<Buffer> {
     return (isLong(document) ? this.#long : this.#short).make(document, asker);
   }
 }
 
-/** By what is laid out line by line: a line may have twenty groups beneath it, and a note thousands of words. */
+/** Measures the text that is laid out line by line: a line may have twenty groups beneath it, and a note thousands of words. */
 function isLong({ rows, notes }: InvoiceDocument): boolean {
   let length = 0;
   for (const note of notes) {
@@ -71,12 +74,12 @@ function isLong({ rows, notes }: InvoiceDocument): boolean {
   return length > SHORT_TEXT_MAX;
 }
 
-/** One after the other, in a thread that begins with the first and ends when there has been none for a minute. */
+/** Renders one document after another, in a thread that starts with the first and ends after a minute without any. */
 class Maker {
   readonly #folder: string | null;
   readonly #source: URL;
   readonly #timeout_ms: number;
-  /** By asker, in the order of their next turn. */
+  /** By tenant, in the order of their next turn. */
   readonly #waiting = new Map<string, RenderJob[]>();
   #waiting_count = 0;
   #making: (RenderJob & { readonly id: number }) | null = null;
@@ -84,7 +87,7 @@ class Maker {
   #timer: NodeJS.Timeout | null = null;
   #last_id = 0;
 
-  /** `folder` has more fonts (PDF_FONTS_DIR). */
+  /** `folder`: additional fonts (PDF_FONTS_DIR). */
   constructor({ folder, thread = new URL('./render-thread.ts', import.meta.url), timeout_ms = TIMEOUT_MS }: Renderer) {
     this.#folder = folder;
     this.#source = thread;
@@ -103,7 +106,7 @@ class Maker {
     });
   }
 
-  /** Whose turn it was goes behind the others. */
+  /** The tenant served moves to the end of the queue. */
   #takeNext(): RenderJob | undefined {
     for (const [asker, waiting] of this.#waiting) {
       this.#waiting.delete(asker);
@@ -115,7 +118,7 @@ class Maker {
     return undefined;
   }
 
-  /** One at a time: each has its own minute. */
+  /** One at a time, so that each document has the full time limit. */
   #next(): void {
     const job = this.#takeNext();
     this.#making = job ? { ...job, id: ++this.#last_id } : null;
@@ -127,7 +130,7 @@ class Maker {
     if (this.#thread) return this.#thread;
     const thread = new Worker(this.#source, {
       workerData: { folder: this.#folder },
-      // TypeScript as everywhere, but not the large young generation of ours.
+      // TypeScript as in the main thread, but without its large young generation.
       execArgv: ['--import', new URL('../../process/typescript.mjs', import.meta.url).href],
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });
@@ -143,14 +146,14 @@ class Maker {
 
   #handleAnswer({ id, bytes, error }: RenderAnswer): void {
     const job = this.#making;
-    // Of a thread that was given up.
+    // A late answer of a terminated thread.
     if (job?.id !== id) return;
     if (bytes) job.resolve(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else job.reject(new FarthingError('system_error', `the PDF was not made: ${error}`));
     this.#next();
   }
 
-  /** Until when the next answer comes, or how long the thread stays with nothing to do. */
+  /** Starts the timer for the next answer, or for the end of an idle thread. */
   #expect(): void {
     if (this.#timer) clearTimeout(this.#timer);
     const isIdle = this.#making === null;
@@ -161,7 +164,7 @@ class Maker {
     if (isIdle) this.#timer.unref();
   }
 
-  /** With what it was making; the next ones are made by another thread. */
+  /** Terminates the thread and fails its current document; the next ones use another thread. */
   #lost(error: Error): void {
     const thread = this.#thread;
     this.#thread = null;

@@ -1,10 +1,10 @@
-/** How a webhook leaves the house: given a message, a backend hands it to whoever receives it and answers how that went. */
+/** Delivery of webhooks: a backend sends a message to its receiver and returns the result. */
 
 export type WebhookMessage = {
-  /** Of the system event: the same for every try, so that a receiver knows a repeat. */
+  /** Id of the system event, equal for every attempt, so that a receiver recognizes a repeat. */
   readonly id: string;
   readonly event_name: string;
-  /** The bytes that are sent, and signed. */
+  /** The bytes to send and to sign. */
   readonly body: string;
   readonly tenant_id: string;
   readonly environment_id: string;
@@ -12,27 +12,27 @@ export type WebhookMessage = {
 
 export type SendOutcome = {
   readonly url: string;
-  /** Null when nothing was answered. */
+  /** Null if there was no answer. */
   readonly http_status: number | null;
   readonly response_body: string | null;
-  /** Null when it was taken. */
+  /** Null if the receiver accepted the message. */
   readonly error: string | null;
-  /** What is only for our own log. */
+  /** Detail for the service's own log only. */
   readonly detail?: string;
   readonly duration_ms: number;
 };
 
-/** Where our own backend sends to; with a managed service there are no endpoints of ours. */
+/** Target of the built-in backend; a managed service stores its own endpoints. */
 export type WebhookTarget = { readonly url: string; readonly secrets: readonly string[] };
 
 export type WebhookScope = Pick<WebhookMessage, 'tenant_id' | 'environment_id'>;
 
 export interface WebhookBackend {
-  /** Whether the endpoints are ours: then every message has a target. */
+  /** Whether this service stores the endpoints: then every message has a target. */
   readonly has_targets: boolean;
-  /** Never throws for what the receiver does. */
+  /** Never throws because of the receiver. */
   send(message: WebhookMessage, target: WebhookTarget | null): Promise<SendOutcome>;
-  /** Where endpoints are looked after, where that is not here. */
+  /** Opens the page that manages the endpoints, if a managed service stores them. */
   dashboard?(
     scope: WebhookScope,
     caller: { may_change: boolean },

@@ -1,7 +1,6 @@
 /**
- * Our own backend: a POST with the headers of Standard Webhooks. It ends after ten seconds whatever the receiver does, follows no
- * redirect, and connects to no private address, which is checked when it connects and not before, because a name may lead
- * elsewhere by then.
+ * The built-in backend: a POST with the headers of Standard Webhooks. It ends after ten seconds in any case and follows no redirect. It
+ * connects to no private address; the check runs at the connection, because a name may resolve differently by then.
  */
 import http from 'node:http';
 import https from 'node:https';
@@ -18,11 +17,11 @@ export type HttpBackendOptions = {
 };
 
 const TIMEOUT_MS = 10_000;
-/** Of an answer so much is read and kept; the rest is not waited for. */
+/** Bytes of an answer that are read and stored; the rest is not awaited. */
 const ANSWER_BYTES_MAX = 4_096;
 
 export function createHttpBackend(options: HttpBackendOptions): WebhookBackend {
-  // Where private addresses may be named, the file of hosts names some.
+  // If private addresses are allowed, the hosts file names some of them, so the system's resolver is used.
   const lookup = options.allow_private_addresses ? undefined : createResolverLookup(options.name_servers);
   return {
     has_targets: true,
@@ -70,7 +69,7 @@ async function post(
   }
 }
 
-/** By the clock of the world: the receiver compares it with its own. While a secret is replaced both sign. */
+/** Uses the real time, because the receiver compares it with its own clock. While a secret is replaced, both sign. */
 function signMessage(id: string, body: string, secrets: readonly string[]) {
   const now = new Date();
   return {
@@ -80,7 +79,7 @@ function signMessage(id: string, body: string, secrets: readonly string[]) {
   };
 }
 
-/** A request can end with neither an answer nor an error, as after `101 Switching Protocols`. */
+/** A request can end with neither an answer nor an error, e.g. after `101 Switching Protocols`. */
 function sendRequest(
   request: http.ClientRequest,
   { body, signal }: { body: string; signal: AbortSignal },
@@ -104,15 +103,15 @@ async function readBeginning(response: http.IncomingMessage): Promise<string> {
       if (bytes >= ANSWER_BYTES_MAX) break;
     }
   } catch {
-    // It has said whether it took the message; what is missing of its words does not matter.
+    // The status is already known; the rest of the body does not matter.
   } finally {
     response.destroy();
   }
-  // A text in Postgres holds no NUL.
+  // A Postgres text cannot contain NUL.
   return Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString('utf8').replaceAll('\0', '\uFFFD');
 }
 
-/** What the tenant may read, and what only we may: where our network leads a name is none of their business. */
+/** `error` is for the tenant, `detail` for the operator: the tenant must not learn how this network resolves a name. */
 function describeError(error: unknown, timeout_ms: number): Pick<SendOutcome, 'error' | 'detail'> {
   if (!(error instanceof Error)) return { error: String(error) };
   if (error.name === 'TimeoutError' || error.name === 'AbortError')
@@ -123,7 +122,7 @@ function describeError(error: unknown, timeout_ms: number): Pick<SendOutcome, 'e
     : { error: reason };
 }
 
-/** The resolver's own, or the refusal by the agent, which has no code. */
+/** An error of the resolver, or a refusal by the agent, which has no code. */
 function isAddressError(error: Error & { syscall?: unknown }): boolean {
   return /^(getaddrinfo|query)/.test(String(error.syscall)) || isRefusal(error);
 }

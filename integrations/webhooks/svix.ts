@@ -1,6 +1,6 @@
 /**
- * Svix as the backend: it has the endpoints, signs, sends and tries again. An environment is an application there; a message
- * carries the id of its event, under which Svix takes it once.
+ * Svix as the backend: it stores the endpoints, signs, sends and retries. An environment is one Svix application. A message has the id of
+ * its event, which Svix accepts once.
  */
 import type { Svix } from 'svix';
 import type { SendOutcome, WebhookBackend, WebhookMessage, WebhookScope } from './backend.ts';
@@ -35,7 +35,7 @@ export function createSvixBackend(options: SvixOptions): WebhookBackend {
   };
 }
 
-/** The client is loaded where it is wanted, and by nobody else. */
+/** The client library is loaded only if Svix is used. */
 async function openClient({ token, server_url }: SvixOptions): Promise<Svix> {
   const { Svix: Client } = await import('svix');
   return new Client(token, {
@@ -62,7 +62,7 @@ async function createMessage(
     return { http_status: 202, response_body: id, error: null };
   } catch (error) {
     const code = getStatusCode(error);
-    // It has the event: an earlier try had arrived.
+    // Svix has the event already: an earlier attempt had arrived.
     if (code === 409) return { http_status: code, response_body: null, error: null };
     const reason = error instanceof Error ? error.message : String(error);
     return { http_status: code, response_body: null, error: reason || `answered ${code}` };

@@ -1,9 +1,8 @@
 /**
- * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time, and of
- * it one range of customers at a time, so that memory does not grow with the day. How far the work is stands in the record of
- * the version, so a back-fill that was broken off goes on where it was: a part is one part of the table, and a look at its
- * mark tells whether it arrived (storage/events/usage-rows.ts). What corrections touched meanwhile is rebuilt at the end.
- * Events whose value the meter cannot use get their outcome here as well.
+ * Counts past events for a new version of a meter: the raw events before its barriers, one UTC day at a time. A day is divided into ranges
+ * of customers, so that memory does not grow with the day. The record of the version has the progress, so an interrupted back-fill resumes
+ * there. A part is one part of the table, and a query for its mark shows whether it arrived (storage/events/usage-rows.ts). Rows that
+ * corrections touched meanwhile are rebuilt at the end. Events whose value the meter cannot use get their outcome here too.
  */
 import { unavailable } from '../../core/error.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
@@ -43,7 +42,7 @@ import {
   toCountedMeter,
 } from '../../storage/usage/recount.ts';
 
-/** Brings every version that all partitions have met to its state; answers how many it settled. */
+/** Completes every version that all partitions have met; returns how many versions it settled. */
 export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
   const waiting = await listVersionsToBackfill(stores.postgres, stores.log.partition_count);
   let settled = 0;
@@ -52,11 +51,11 @@ export async function backfillMeters(stores: Stores, { events_max }: { events_ma
 }
 
 async function completeBackfill(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
-  // Nobody will ask for the rows of a version that another one counts in place of.
+  // A version that another one replaces needs no rows.
   if (await isSuperseded(stores.postgres, version)) return stopSuperseded(stores, version);
   if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {
-    // Another process may have done it since we looked.
+    // Another process may have completed it since the first query.
     const waiting = await listVersionsToBackfill(transaction, stores.log.partition_count);
     if (!waiting.some(({ meter_id, version: n }) => meter_id === version.meter_id && n === version.version))
       return false;
@@ -76,8 +75,8 @@ async function stopSuperseded(stores: Stores, version: MeterVersion): Promise<bo
 }
 
 /**
- * One process at a time per version; undefined where another has it. What is done within asks nothing of the pool: who holds
- * one connection and waits for a second may wait for ever when there are many of his kind.
+ * One process at a time per version; undefined if another process has it. `work` must not take a connection of the pool: a holder of one
+ * connection that waits for a second may wait for ever if there are many such holders.
  */
 function locked<T>(
   { postgres }: Stores,
@@ -89,9 +88,9 @@ function locked<T>(
   );
 }
 
-/** Live at once, unless rows are uncertain: then the rebuild that mends them makes it live. */
+/** Live at once, unless rows are uncertain: then the rebuild that repairs them makes it live. */
 async function makeLive(transaction: Database, version: MeterVersion): Promise<boolean> {
-  // While a correction is rebuilding rows it does not know of us: the next round finds what it has done.
+  // A correction that is rebuilding rows does not know of this version. The next round finds its effect.
   if (!(await isBucketLockFree(transaction))) return false;
   const { uncertain_days } = await readVersion(transaction, version);
   const corrected = await listEventsCorrectedSince(transaction, version, version);
@@ -109,7 +108,7 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
   return false;
 }
 
-/** False where another process has the version in hand. */
+/** False if another process has locked the version. */
 async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
   const { postgres } = stores;
   const counted = toCountedMeter(version, await loadBarriers(postgres, version));
@@ -145,18 +144,18 @@ function isPartOver(version: BackfillProgress, { day, part }: { day: number; par
 
 type RangedBackfillPart = CurrentBackfillPart & { readonly range: CustomerRange };
 
-/** False where another process has the version in hand. */
+/** False if another process has locked the version. */
 async function writePart(stores: Stores, counted: CountedMeter, part: RangedBackfillPart): Promise<boolean> {
   const { clickhouse } = stores;
   const { day, range } = part;
   const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
   if (found === undefined) return false;
-  // On record before anything is written: who finds the part in hand looks whether it arrived.
+  // Recorded before the first write: a process that finds the part unfinished checks whether it arrived.
   const begun = await locked(stores, counted, (transaction) => beginPart(transaction, counted, part));
   if (begun === undefined) return false;
   if (begun === null) return true;
   const written = await locked(stores, counted, async (transaction) => {
-    // It stays so: no daily rollups are made while the past of a meter is being counted (actions/usage/make-daily-rollups.ts).
+    // The value is stable: no daily rollups are made while the past of a meter is being counted (actions/usage/make-daily-rollups.ts).
     const days_before = readDaysBefore(await readProgress(transaction));
     const rows = withDailyRollups(found.rows, days_before);
     await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);
@@ -165,7 +164,7 @@ async function writePart(stores: Stores, counted: CountedMeter, part: RangedBack
   return written ?? false;
 }
 
-/** Outcomes first: a part whose usage rows are there is whole. */
+/** Outcomes first: a part whose usage rows exist is complete. */
 async function putPart(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   { meter_id, version }: CountedMeter,
@@ -188,7 +187,7 @@ async function putPart(
 
 type BackfillCounts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
 
-/** Outcomes as the pipeline writes them for events that come later. */
+/** Outcomes in the form that the pipeline writes for later events. */
 async function countPart(
   stores: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,

@@ -1,7 +1,7 @@
 /**
- * Control messages of the log that stand alone, each given its effect exactly once at its offset: a meter changes (a barrier), usage
- * rows are rebuilt, daily rollups are made. What touches the stores is planned like a slice, so that a crash leaves it to be done again
- * before anything behind it. Corrections of events are part of the slices (pipeline/slices/partition.ts).
+ * Control messages of the log that form no slice, each applied exactly once at its offset: a meter changes (a barrier), usage rows are
+ * rebuilt, daily rollups are made. Work on the stores is planned like a slice, so after a crash it is repeated before any later record.
+ * Corrections of events are part of the slices (pipeline/slices/partition.ts).
  */
 import { listOvertakenTargets } from '../../actions/events/correct-events.ts';
 import { makeDailyRollups } from '../../actions/usage/make-daily-rollups.ts';
@@ -32,10 +32,9 @@ import { pipelineMetrics } from '../metrics.ts';
 
 type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 
-/** What stands behind the message, and what it could not do, where the log goes on without it. */
+/** `to`: offset after the message. `problem`: error of work that failed, after which the log continues. */
 export type PassedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
 
-/** Passes one control message. */
 export async function passControl(
   stores: Stores,
   lease: OwnedPartition,
@@ -58,7 +57,7 @@ export async function passControl(
   }
   const { attempt, again, done } = await planSlice(stores.postgres, lease, { from: record.offset, to });
   if (done) return { to };
-  // Nothing that an earlier try has sent may arrive between what is done now.
+  // No statement of an earlier attempt may arrive during this one.
   if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(lease.partition), attempt });
   if (message.type === 'rebuild') {
     await passRebuild(stores, { lease: lease, record, end }, message);
@@ -110,7 +109,7 @@ async function passRebuild(
   });
 }
 
-/** What may be wrong in the rows of a version that is about to go live. */
+/** Rows that may be wrong in a version that is about to go live. */
 async function uncertainTargets(stores: Stores, scope: Scope, version: SettlingVersion): Promise<RebuildTarget[]> {
   const { meter_id } = version;
   const { uncertain_days } = await readVersion(stores.postgres, version);

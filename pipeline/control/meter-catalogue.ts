@@ -1,4 +1,4 @@
-/** The meters by which one partition counts at its place in the log; changed only by control messages, so a replay counts the same. */
+/** The meters that one partition applies at its offset of the log. Only control messages change them, so a replay gives equal counts. */
 import { compileMeters, type MeterIndex } from '../../core/metering/match.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { listVersionsAt, type MeterVersion } from '../../storage/progress/meter-versions.ts';

@@ -1,4 +1,7 @@
-/** Carries control messages from the outbox into every partition of the log, or into that of their shard. At least once: the pipeline takes the first. */
+/**
+ * Moves control messages from the outbox into every partition of the log, or into the partition of their shard. Delivery is at least once:
+ * the pipeline applies the first copy.
+ */
 import { toPartition } from '../../core/event/identity.ts';
 import { type Milliseconds, toUs } from '../../core/time/instant.ts';
 import type { LogEntry } from '../../storage/log/log.ts';
@@ -7,7 +10,7 @@ import type { Stores } from '../../storage/stores.ts';
 
 const MESSAGES_PER_ROUND = 100;
 
-/** One round; answers how many messages were carried. */
+/** Runs one round; returns the number of messages moved. */
 export async function relayControlMessages({ postgres, log }: Stores, nowMs: Milliseconds): Promise<number> {
   return postgres.transaction(async (transaction) => {
     const messages = await takeMessages(transaction, MESSAGES_PER_ROUND);

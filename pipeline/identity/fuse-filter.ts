@@ -1,7 +1,7 @@
 /**
- * A binary fuse filter (Graf and Lemire, 2022) with fingerprints of 8 bits: about 9 bits per key, never a false "no", and a
- * false "yes" for one key in 256. Each key owns three places in neighbouring segments; the bytes there, combined, are its
- * fingerprint. It is made once from all its keys by peeling off, again and again, a key that is alone in one of its places.
+ * A binary fuse filter (Graf and Lemire, 2022) with fingerprints of 8 bits. It needs about 9 bits per key, never gives a false "no", and
+ * gives a false "yes" for one key in 256. Each key owns three slots in neighbouring segments; the bytes there, XORed, equal its
+ * fingerprint. The filter is built once from all its keys by repeatedly peeling off a key that is alone in one of its slots.
  */
 export type FuseFilter = {
   readonly seed: number;
@@ -24,10 +24,10 @@ export function makeFuseFilter(pairs: Uint32Array): FuseFilter {
   throw new Error('a filter could not be made: are its keys distinct?');
 }
 
-/** Three places and a fingerprint of the last key that was looked at: fields instead of an object per key. */
+/** The three slots and the fingerprint of the key located last. Module state avoids one object per key. */
 const at = { a: 0, b: 0, c: 0, fingerprint: 0 };
 
-/** True for every key that the filter was made from. `byteAt` reads one byte of the fingerprints. */
+/** True for every key that the filter was built from. `byteAt` reads one byte of the fingerprints. */
 export function hasKey(
   filter: Omit<FuseFilter, 'fingerprints'>,
   [high, low]: readonly [number, number],
@@ -38,7 +38,7 @@ export function hasKey(
   return (byteAt(a) ^ byteAt(b) ^ byteAt(c)) === fingerprint;
 }
 
-/** The same where the fingerprints are in memory: asked for every event. */
+/** Variant of `hasKey` for fingerprints in memory. It is called for every event. */
 export function hasKeyInMemory(filter: FuseFilter, high: number, low: number): boolean {
   locate(filter, high, low);
   const { fingerprints } = filter;
@@ -72,11 +72,11 @@ function locate(
   at.fingerprint = (Math.imul(x ^ (y >>> 7), 0x2c1b3c6d) >>> 24) & 0xff;
 }
 
-/** False when the keys cannot be peeled with this seed. */
+/** False if the keys cannot be peeled with this seed. */
 function fill(filter: FuseFilter, pairs: Uint32Array, keys: number): boolean {
   const places = filter.fingerprints.length;
   const counts = new Uint32Array(places);
-  // The combined numbers of the keys at a place: the number itself where one is left.
+  // XOR of the numbers of all keys at a slot. If one key is left, the value is its number.
   const owners = new Uint32Array(places);
   const toggle = (key: number, by: 1 | -1) => {
     locate(filter, pairs[key * 2]!, pairs[key * 2 + 1]!);
@@ -105,7 +105,7 @@ function fill(filter: FuseFilter, pairs: Uint32Array, keys: number): boolean {
   return true;
 }
 
-/** In the opposite order each key still finds its own place untouched. */
+/** Assigns in reverse order of peeling, so that no later assignment changes a slot on which an earlier key depends. */
 function assign(
   filter: FuseFilter,
   pairs: Uint32Array,

@@ -1,13 +1,13 @@
 /**
- * The file of a closed stretch of the log (`identity-filter.ts` reads it): the hashes themselves, from which larger files are
- * made, and a filter over them. It is cut into parts by the lowest bits of the hash's upper half, so that making one never
- * takes more memory than one part.
+ * The file of a closed interval of the log (`identity-filter.ts` reads it). It has the hashes themselves, from which larger files are
+ * built, and a filter over them. The lowest bits of the hash's upper half divide it into parts, so building a file never takes more memory
+ * than one part needs.
  *
  *   header · filter and hashes of part 0 … n · directory
  *
- * Every byte is under a checksum: the filter and the hashes of each part under two in the directory, the directory under one
- * in the header, the header under its own, which the manifest repeats together with the length of the file. Nothing is used
- * before its checksum was compared.
+ * A checksum covers every byte. The directory has two checksums per part, one for its filter and one for its hashes. The header has the
+ * checksum of the directory and its own. The manifest repeats the header's checksum and the length of the file. No data is used before its
+ * checksum was compared.
  */
 import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -16,27 +16,27 @@ import { type FuseFilter, makeFuseFilter } from './fuse-filter.ts';
 
 export type IdentityPart = Omit<FuseFilter, 'fingerprints'> & {
   readonly keys: number;
-  /** Where its fingerprints stand in the file; its hashes stand right behind them. */
+  /** Offset of its fingerprints in the file; its hashes follow directly after them. */
   readonly at: number;
   readonly filter_bytes: number;
   readonly filter_crc: number;
   readonly keys_crc: number;
 };
 
-/** What tells one file from every other: the manifest names it, so that an older or a strange file is noticed. */
+/** Identifies one file among all. The manifest contains it, so an older or foreign file is detected. */
 export type FileSeal = { readonly bytes: number; readonly header_crc: number };
 
-/** Not what was written there. Whatever is the matter, the answer is the same: the files are made again. */
+/** The file differs from the bytes written. Every cause has one remedy: the files are rebuilt. */
 export class DamagedFile extends Error {}
 
-/** Where the ids of a new file come from: one part after the other. `parts` is a power of two. */
+/** Source of the ids of a new file, one part after the other. `parts` is a power of two. */
 export type IdentitySource = { readonly parts: number; readPairs(part: number): Uint32Array | Promise<Uint32Array> };
 
 const MAGIC = 'farthing identities 2\n';
 const HEADER_BYTES = MAGIC.length + 16;
 const DIRECTORY_AT_MOST = 16 * 1024 * 1024;
 
-/** Writes the file whole or not at all; lets others have their turn between the parts. */
+/** Writes the file whole or not at all; yields to the event loop between the parts. */
 export async function writeIdentityFile(path: string, source: IdentitySource): Promise<FileSeal> {
   const draft = `${path}.draft`;
   const file = openSync(draft, 'w', 0o600);
@@ -85,7 +85,7 @@ function writeAll(file: number, bytes: Uint8Array, at: number): number {
   return bytes.length;
 }
 
-/** Sorted and each once: a filter cannot be made of keys that repeat. */
+/** Sorted and distinct, because a filter cannot be built from repeated keys. */
 export function sortDistinct(pairs: Uint32Array): Uint32Array {
   const keys = new BigUint64Array(pairs.length / 2);
   for (let key = 0; key < keys.length; key++)
@@ -113,7 +113,7 @@ export function joinPairs(some: readonly Uint32Array[]): Uint32Array {
 
 type Handle = Awaited<ReturnType<typeof open>>;
 
-/** An open file, whose header and directory are right; what else is read from it is compared with its checksum. */
+/** An open file whose header and directory are valid. Other data is compared with its checksum when it is read. */
 export class IdentityFile {
   readonly path: string;
   readonly parts: readonly IdentityPart[];
@@ -137,7 +137,7 @@ export class IdentityFile {
     this.#handle = of.handle;
   }
 
-  /** For reads that cannot wait. */
+  /** For synchronous reads. */
   get descriptor(): number {
     return this.#handle.fd;
   }
@@ -154,7 +154,7 @@ export class IdentityFile {
     return new Uint32Array(bytes.buffer, bytes.byteOffset, keys * 2);
   }
 
-  /** Compares the hashes of a part with their checksum, some of them at a time. */
+  /** Compares the hashes of a part with their checksum, one chunk at a time. */
   async checkPairs(index: number): Promise<void> {
     const { at, filter_bytes, keys, keys_crc } = this.parts[index]!;
     const end = at + filter_bytes + keys * 8;
@@ -168,9 +168,9 @@ export class IdentityFile {
     if (crc !== keys_crc) throw new DamagedFile(`${this.path} is damaged: hashes of part ${index}`);
   }
 
-  /** Waits for no one: what is being read from it is read to its end first. */
+  /** Does not wait: a read in progress completes first. */
   close(): void {
-    this.#handle.close().catch(() => {}); // It was read only, so nothing can be lost.
+    this.#handle.close().catch(() => {}); // The file was only read, so no data can be lost.
   }
 
   async #checked({ at, length, crc }: { at: number; length: number; crc: number }): Promise<Uint8Array> {
@@ -181,7 +181,7 @@ export class IdentityFile {
   }
 }
 
-/** Large enough for the speed of the disk, small enough that nobody waits for its checksum. */
+/** Large enough for the speed of the disk, small enough that its checksum does not delay other work. */
 const CHUNK_BYTES = 1024 * 1024;
 
 async function readDirectory(path: string, handle: Handle, seal: FileSeal): Promise<IdentityPart[]> {

@@ -1,10 +1,10 @@
 /**
- * The identity files of a data directory against the table that they are made from, without taking a partition: for the audit.
- * Every id of the table that stands before `until` must be in the files of its partition, or it would be taken for new when
- * it is sent again. The files may hold a few more: ids of events that the stores refused.
+ * Compares the identity files of a data directory with the table that they are built from, without taking a partition. The audit uses it.
+ * Every id of the table before `until` must be in the files of its partition; otherwise a re-sent event would count as new. The files may
+ * hold a few more ids: those of events that the stores rejected.
  *
- * Both sides are added up first, part by part (the lowest 8 bits of the hash's upper half): how many distinct hashes, and
- * their sum modulo 2^64. Only where these differ the hashes themselves are compared.
+ * Both sides are summed first, part by part (the lowest 8 bits of the hash's upper half): the number of distinct hashes, and their sum
+ * modulo 2^64. The hashes themselves are compared only if these sums differ.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,9 +23,9 @@ export type PartitionFiles = {
   readonly partition: number;
   readonly partition_count: number;
   readonly installation: string;
-  /** The files know the ids of what stands before it in the log. */
+  /** The files contain the ids of everything before this offset of the log. */
   readonly until: bigint;
-  /** Of the distinct hashes in the files. */
+  /** Number of distinct hashes in the files. */
   readonly count: number;
   readonly sum: bigint;
   readonly parts: readonly HashSums[];
@@ -46,10 +46,10 @@ export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
   return answers;
 }
 
-/** `missing`: ids that would be taken for new although they are known. It must be none. */
+/** `missing`: known ids that would count as new. It must be 0. */
 export type IdentityComparison = { count: number; stored: number; missing: number; more: number };
 
-/** The files of a partition against the table. */
+/** Compares the files of one partition with the table. */
 export async function compareIdentityFiles(
   clickhouse: ClickHouseClient,
   dir: string,
@@ -123,7 +123,7 @@ async function pairsIn(files: readonly IdentityFile[], part: number): Promise<Ui
 
 const TRIES = 5;
 
-/** A worker may replace files while we look: then its manifest is another one by now. */
+/** A worker may replace files during the read. Then its manifest has changed, and the read is repeated. */
 async function withFiles<Answer>(
   dir: string,
   work: (manifest: Manifest, files: readonly IdentityFile[]) => Promise<Answer>,

@@ -1,6 +1,6 @@
 /**
- * Ids of a closed stretch of the log as an immutable file (`identity-file.ts`): a filter tells an id which is not among them
- * without a look at the store. The fingerprints are in memory where there is room, and are read from the file otherwise.
+ * Ids of a closed interval of the log as an immutable file (`identity-file.ts`). A filter recognizes a new id without a query to the store.
+ * The fingerprints are in memory if they fit, and are read from the file otherwise.
  */
 import { readSync, rmSync } from 'node:fs';
 import { type FuseFilter, hasKey, hasKeyInMemory } from './fuse-filter.ts';
@@ -14,7 +14,7 @@ export class IdentityFilter {
   #resident: FuseFilter[] | null = null;
   readonly #byte = new Uint8Array(1);
 
-  /** A file that was there before: all of it is read and compared with its checksums. */
+  /** Opens an existing file: all of it is read and compared with its checksums. */
   static async open(path: string, seal: FileSeal, inMemory: (filterBytes: number) => boolean): Promise<IdentityFilter> {
     const filter = new IdentityFilter(await IdentityFile.open(path, seal));
     try {
@@ -26,7 +26,7 @@ export class IdentityFilter {
     }
   }
 
-  /** A file that has just been written by us. */
+  /** Opens a file that this process has just written. */
   static async openNew(path: string, seal: FileSeal): Promise<IdentityFilter> {
     return new IdentityFilter(await IdentityFile.open(path, seal));
   }
@@ -50,7 +50,7 @@ export class IdentityFilter {
     return this.#resident !== null;
   }
 
-  /** Keeps the fingerprints in memory, or lets them go. */
+  /** Loads the fingerprints into memory, or releases them. */
   async reside(inMemory: boolean): Promise<void> {
     if (inMemory === this.is_resident) return;
     this.#resident = inMemory ? await this.#filters() : null;

@@ -1,4 +1,4 @@
-/** Which files hold the ids of a partition, and up to where in the log: one line with its checksum, then JSON. */
+/** The files that hold the ids of a partition, and the offset of the log that they reach. Format: one line with the checksum, then JSON. */
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ export type Manifest = {
   readonly installation: string;
   readonly partition: number;
   readonly partition_count: number;
-  /** The files know the ids of everything before it in the log. */
+  /** The files contain the ids of everything before this offset of the log. */
   readonly until: string;
   readonly files: readonly (FileSeal & { readonly name: string; readonly level: number })[];
 };
 
 export const MANIFEST = 'manifest.json';
 
-/** Undefined when there is none; what is not as it was written is thrown. */
+/** Undefined if there is none; throws if the content differs from the bytes written. */
 export function readManifest(dir: string): Manifest | undefined {
   const path = join(dir, MANIFEST);
   if (!existsSync(path)) return undefined;
@@ -28,7 +28,7 @@ export function readManifest(dir: string): Manifest | undefined {
   return JSON.parse(text) as Manifest;
 }
 
-/** The files it names are on the disk under their names before it is. */
+/** The files in the manifest are on the disk under their final names before it is written. */
 export function writeManifest(dir: string, manifest: Manifest): void {
   const draft = join(dir, `${MANIFEST}.draft`);
   const text = JSON.stringify(manifest);

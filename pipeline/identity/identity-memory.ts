@@ -1,11 +1,10 @@
 /**
- * Which ids a partition has seen, with bounded memory: the recent ones exactly (`identity-set.ts`), all older ones in
- * immutable files of closed stretches of the log (`identity-filter.ts`). An id that is in neither is new; one that may be in
- * either is looked up in the store. At start the files are read and compared with their checksums, and only what stands
- * behind them is read from ClickHouse.
+ * The ids that a partition has seen, with bounded memory: the recent ones exactly (`identity-set.ts`), all older ones in immutable files of
+ * closed intervals of the log (`identity-filter.ts`). An id in neither is new; an id that may be in either is queried in the store. At
+ * start the files are read and compared with their checksums. Only ids after the end of the files are read from ClickHouse.
  *
- * The files are a cache: without them, where a byte of them is not as it was written, with another number of partitions, or
- * beside other stores, they are made again from ClickHouse, and `onRemade` is told.
+ * The files are a cache. They are rebuilt from ClickHouse if they are missing, have a damaged byte, or belong to another number of
+ * partitions or to other stores. `onRemade` reports this.
  */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,21 +16,21 @@ import { type Manifest, readManifest, writeManifest } from './identity-manifest.
 import { IdentitySet } from './identity-set.ts';
 
 export type IdentityOptions = {
-  /** Where the files are; without it everything is kept exactly and in memory. */
+  /** Folder of the files; if null, all ids are in memory, exactly. */
   readonly dir: string | null;
-  /** So many ids are kept exactly. */
+  /** Greatest number of ids held exactly. */
   readonly hot_ids: number;
-  /** So much of the filters is kept in memory; what is beyond is read from the files. */
+  /** Memory for the filters. Filters beyond it are read from the files. */
   readonly filter_bytes: number;
-  /** Hears why files are made again. */
+  /** Receives the reason when files are rebuilt. */
   readonly onRemade?: ((partition: number, why: string) => void) | undefined;
 };
 
 export const EXACT_ONLY: IdentityOptions = { dir: null, hot_ids: Number.POSITIVE_INFINITY, filter_bytes: 0 };
 
 /**
- * Reads the stored hashes that stand at `from` or behind and before `before`; with 0 also those of shards that came from
- * other partitions. All of them, or it fails.
+ * Reads the stored hashes in [`from`, `before`) of the log. If `from` is 0, also those of shards that came from other partitions. It reads
+ * all of them or fails.
  */
 export type ReadIdentities = (
   range: { from: bigint; before: bigint },
@@ -41,11 +40,11 @@ export type ReadIdentities = (
 export type IdentityPartition = {
   readonly partition: number;
   readonly partition_count: number;
-  /** Whose ids they are: the files of other stores know nothing of these. */
+  /** Installation that the ids belong to: files of other stores do not contain them. */
   readonly installation: string;
 };
 
-/** So many files of a level become one of the next. */
+/** Number of files of a level that merge into one of the next level. */
 const FAN_OUT = 4;
 const PARTS = 256;
 
@@ -82,7 +81,7 @@ export class IdentityMemory {
     this.#read = read;
   }
 
-  /** True when the hash was never seen and is remembered now; false when it may have been. */
+  /** True if the hash is new, and adds it; false if it may have been seen. */
   add(high: number, low: number): boolean {
     if (!this.#hot.add(high, low)) return false;
     for (const { filter } of this.#files) if (filter.has(high, low)) return false;
@@ -108,7 +107,7 @@ export class IdentityMemory {
     };
   }
 
-  /** Called between slices, when everything before `next` is in ClickHouse: keeps the exact set small. */
+  /** Called between slices, when everything before `next` is in ClickHouse. It bounds the exact set. */
   async sealIfFull(next: bigint): Promise<void> {
     if (this.#options.dir === null || this.#hot.size < this.#options.hot_ids) return;
     try {
@@ -120,7 +119,7 @@ export class IdentityMemory {
     }
   }
 
-  /** The exact set becomes a file, and the stretch of the log before `next` is closed. */
+  /** Writes the exact set to a file and closes the interval of the log before `next`. */
   async seal(next: bigint): Promise<void> {
     await this.#spill();
     await this.#compact();
@@ -134,7 +133,7 @@ export class IdentityMemory {
     this.#closeFiles();
   }
 
-  /** What ClickHouse has at the end of the files or behind. */
+  /** Reads the ids that ClickHouse has at or after the end of the files. */
   async #readAfterFiles(next: bigint): Promise<void> {
     let spilled = false;
     await this.#read({ from: this.#until, before: next }, (high, low) => {
@@ -143,7 +142,7 @@ export class IdentityMemory {
       spilled = true;
       return this.#spill();
     });
-    // The order of what was read is not that of the log: the files are complete only with the last of it.
+    // The rows are not in the order of the log, so the files are complete only after the last row.
     if (spilled) await this.seal(next);
   }
 
@@ -157,7 +156,7 @@ export class IdentityMemory {
     this.#hot = new IdentitySet(PARTS);
   }
 
-  /** A few small files become a larger one, so that an id is looked for in few of them. */
+  /** Merges a few small files into a larger one, so that an id is searched in few files. */
   async #compact(): Promise<void> {
     for (let level = 0; ; level++) {
       const some = this.#files.filter((file) => file.level === level);
@@ -180,7 +179,7 @@ export class IdentityMemory {
     return filter;
   }
 
-  /** The newest filters stay in memory as far as it goes. */
+  /** The newest filters stay in memory as far as the budget allows. */
   async #share(): Promise<void> {
     const fits = this.#budget();
     for (const { filter } of this.#newestFirst(this.#files)) await filter.reside(fits(filter.filter_bytes));
@@ -208,7 +207,7 @@ export class IdentityMemory {
     try {
       await this.#openNamed(this.#manifestFor(next));
     } catch (error) {
-      // Not only what is damaged: a file that is away, or a disk that cannot read it.
+      // Not only damage: a file may be missing, or the disk may fail to read it.
       return this.#rebuildFromStore((error as Error).message);
     }
     const filesInUse = new Set(this.#files.map(({ filter }) => filter.path));
@@ -234,7 +233,7 @@ export class IdentityMemory {
     return manifest;
   }
 
-  /** Nothing of the files is believed any more. */
+  /** Discards the files, because none of them is trusted any more. */
   #rebuildFromStore(why: string): void {
     this.#closeFiles();
     this.#hot = new IdentitySet(PARTS);

@@ -1,8 +1,8 @@
 /**
- * The ids that were seen, as 64-bit hashes in typed arrays with open addressing: no object per id, and never more than 15
- * bytes each, because a table grows by half and not to the double. There are many small tables, so that none takes long to
- * grow and the memory for old and new together stays small. A hash that is not here was never accepted; one that is here
- * needs the exact look-up by id (`storage/events/identities.ts`), so a collision costs time and never an event.
+ * The seen ids as 64-bit hashes in typed arrays with open addressing. There is no object per id. An id takes at most 15 bytes, because a
+ * table grows by half instead of doubling. There are many small tables, so none takes long to grow and the memory for old and new copies
+ * stays small. A hash that is not in the set was never accepted. A hash in the set needs the exact query by id
+ * (`storage/events/identities.ts`), so a collision costs time and never an event.
  */
 export class IdentitySet {
   readonly #tables: IdentityTable[];
@@ -18,16 +18,16 @@ export class IdentitySet {
     return this.#tables.reduce((sum, table) => sum + table.size, 0);
   }
 
-  /** Memory held for the ids, in bytes. */
+  /** Memory of the ids, in bytes. */
   get bytes(): number {
     return this.#tables.reduce((sum, table) => sum + table.bytes, 0);
   }
 
-  /** True when the hash is new and now remembered; false when it was here. */
+  /** True if the hash is new, and adds it; false if it is in the set. */
   add(high: number, low: number): boolean {
     // (0, 0) marks a free slot; the one id in 2^64 that hashes to it shares the slot of (0, 1).
     const lower = high === 0 && low === 0 ? 1 : low;
-    // The upper bits of `high` are the shard and alike within a partition, so the lower ones choose the table.
+    // The upper bits of `high` are the shard and equal within a partition, so the lower bits choose the table.
     return this.#tables[high & this.#mask]!.add(high, lower);
   }
 
@@ -35,7 +35,7 @@ export class IdentitySet {
     return this.#tables.length;
   }
 
-  /** The hashes of one table, as two halves each: what a filter is made of (`pipeline/identity/identity-filter.ts`). */
+  /** The hashes of one table, as two halves each. Filters are built from them (`pipeline/identity/identity-filter.ts`). */
   listPairs(table: number): Uint32Array {
     return this.#tables[table]!.pairs();
   }

@@ -1,13 +1,13 @@
 /**
- * One partition in our hands: takes slices of the log in order and gives each its effect exactly once.
+ * A partition that this worker owns. It takes slices of the log in order and applies each exactly once.
  *
  *   read → dedupe → meter → plan → write raw events → write buckets → done
  *
- * Corrections are met between the events. A slice that has any writes its buckets together with the rows that they change.
+ * Corrections occur between the events. A slice with corrections writes its buckets together with the rows that they change.
  *
- * The plan is recorded before anything is written; after a crash the slice is run again with the same bounds. Every try has a
- * number of its own, which fences the statements of the tries before it; a try that is not the first looks what is there and
- * writes what is missing (docs/decisions/0002). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
+ * The plan is recorded before any write; after a crash the slice runs again with equal bounds. Every attempt has its own number, which
+ * fences the statements of earlier attempts. A repeated attempt reads which rows exist and writes the missing ones (docs/decisions/0002). A
+ * worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
 import { correctEvents } from '../../actions/events/correct-events.ts';
 import { toShardRange } from '../../core/event/identity.ts';
@@ -50,7 +50,7 @@ import { countSlice, listCorrections, listEventRecords, type PreparedSlice } fro
 import { computeRecordWork } from './slice-work.ts';
 import { checkStoresAgree } from './stores-agree.ts';
 
-/** The engine remembers the marks of some thousands of blocks, and a slice may be many: older copies are shut out by then. */
+/** ClickHouse deduplicates only some thousands of recent blocks, and a slice may have many. The fence rejects older copies before that. */
 const SLICES_PER_FENCE = 50;
 
 export class Partition {
@@ -62,11 +62,11 @@ export class Partition {
   #catalogue: MeterCatalogue;
   #next: bigint;
   #lastRecord: number | null;
-  /** Of the newest usage rows that were written. */
+  /** Attempt number of the newest usage rows written. */
   #attempt = 0n;
   #slicesSinceFence = 0;
   readonly #reader = new EventReader();
-  /** Why the stores refuse an event, by its place: it is read as a dead letter. */
+  /** Reason why the stores reject an event, by its position. Such an event becomes a dead letter. */
   readonly #poison: Map<string, string>;
 
   /** Takes the partition over and rebuilds its identities in memory. */
@@ -98,17 +98,17 @@ export class Partition {
     this.#poison = new Map(parts.poison.map((poison) => [formatPlace(poison), poison.reason]));
   }
 
-  /** Everything before it is in the stores. */
+  /** Everything before this offset is in the stores. */
   get next_offset(): bigint {
     return this.#next;
   }
 
-  /** CRC-32 of the body of the record before `next_offset`; null when it is not known. */
+  /** CRC-32 of the body of the record before `next_offset`; null if it is unknown. */
   get last_record(): number | null {
     return this.#lastRecord;
   }
 
-  /** The bounds of a slice that a crash left half done; it is run again before anything else. */
+  /** Bounds of a slice that a crash left unfinished; it runs again before any other. */
   get unfinished(): { from: bigint; to: bigint } | null {
     const { slice_from, slice_to } = this.#state;
     return slice_from !== null && slice_to !== null && this.#next <= slice_from
@@ -120,10 +120,10 @@ export class Partition {
     return { count: this.#seen.size, bytes: this.#seen.bytes };
   }
 
-  /** What a record may cost at worst, by the meters of now. */
+  /** Worst-case work of a record, by the current meters. */
   readonly computeWork = (record: LogRecord): number => computeRecordWork(this.#catalogue, record);
 
-  /** Between slices: old ids move from memory to the disk, and copies that a network made of old statements are shut out. */
+  /** Runs between slices: moves old ids from memory to the disk, and fences copies of old statements that a network made. */
   async maintain(): Promise<void> {
     await this.#seen.sealIfFull(this.#next);
     if (++this.#slicesSinceFence < SLICES_PER_FENCE) return;
@@ -131,12 +131,12 @@ export class Partition {
     this.#slicesSinceFence = 0;
   }
 
-  /** Nothing is taken in hand any more. */
+  /** No further slices follow. */
   close(): void {
     this.#seen.close();
   }
 
-  /** A control message takes effect at its offset; answers what could not be done. */
+  /** A control message takes effect at its offset; returns the error of work that failed. */
   async passControl(record: LogRecord): Promise<Error | null> {
     this.#notifyUsageCache({ from: record.offset, to: record.offset + 1n, rows: [] });
     const { to, problem = null } = await passControl(this.#stores, this.#state, record);
@@ -145,7 +145,7 @@ export class Partition {
     return problem;
   }
 
-  /** What the slice comes to. Nothing is written yet. */
+  /** Computes the effect of the slice. Nothing is written yet. */
   async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
     const { poisoned, refused, ...read } = this.#withoutPoison(
       inSyncSpan('slice.read', () => this.#reader.read(listEventRecords(records))),
@@ -169,7 +169,7 @@ export class Partition {
     };
   }
 
-  /** Writes a prepared slice; may be called again after a failure, with the same effect. */
+  /** Writes a prepared slice; may be repeated after a failure, with an equal effect. */
   async write(slice: PreparedSlice): Promise<void> {
     const { postgres, log } = this.#stores;
     const { from, to, records } = slice;
@@ -200,7 +200,7 @@ export class Partition {
     await inSpan('slice.commit', {}, () => finishSlice(this.#stores.postgres, this.#state, progress));
   }
 
-  /** The usage rows of the slice come with the rebuild, under the lock on the bucket rows, and everything ends in one transaction. */
+  /** The rebuild writes the usage rows of the slice, under the lock on the bucket rows; everything ends in one transaction. */
   async #finishWithCorrections(slice: PreparedSlice, progress: SliceDone): Promise<void> {
     await this.#publishUsage(slice, progress);
     const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
@@ -222,7 +222,7 @@ export class Partition {
     await recordLateUsage(this.#stores.postgres, toArrivals(buckets), watermark_us);
   }
 
-  /** The slice has its effect already: what a store that is away does not hear is found by the look of every few minutes. */
+  /** The slice is already applied. If the store is unavailable, the sweep every few minutes finds the missed checks. */
   async #enqueueAlertChecks({ buckets }: PreparedSlice): Promise<void> {
     try {
       await enqueueUsageChecks(this.#stores.postgres, buckets);
@@ -231,7 +231,7 @@ export class Partition {
     }
   }
 
-  /** For processes that keep answers and have no pipeline. */
+  /** For processes that cache answers and have no pipeline. */
   async #buildNotification(rows: readonly BucketRow[]): Promise<string | null> {
     const catalogue = this.#catalogue;
     if (!(await hasSliceSubscribers(this.#stores.postgres))) return null;
@@ -239,7 +239,7 @@ export class Partition {
   }
 
   #notifyUsageCache(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {
-    // By the meters of this slice, which the next control message may change.
+    // Uses the meters of this slice, because the next control message may change them.
     const catalogue = this.#catalogue;
     const getVersion = (meter_id: string) => catalogue.getVersion(meter_id);
     this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion: getVersion });
@@ -297,8 +297,8 @@ export class Partition {
   }
 
   /**
-   * After a refusal of the stores: sets aside the events that are to blame; false when none is. It is a try like others: nothing
-   * of the one before may arrive behind what it looks at.
+   * After the stores rejected a slice: sets the faulty events aside; false if there are none. It is an attempt of its own, so that no
+   * statement of the previous attempt arrives after it reads.
    */
   async isolate(records: readonly LogRecord[]): Promise<boolean> {
     const bounds = { from: records[0]!.offset, to: records.at(-1)!.offset + 1n };
@@ -328,7 +328,7 @@ export class Partition {
   }
 }
 
-/** Like Promise.all, and nothing is on its way any more when it fails. */
+/** Like Promise.all, but on failure no write is in progress any more. */
 async function awaitAll(writes: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(writes);
   for (const result of results) if (result.status === 'rejected') throw result.reason;

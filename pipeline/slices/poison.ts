@@ -1,8 +1,7 @@
 /**
- * What can never be written must not hold up its partition for ever. When the stores refuse a slice for another reason than
- * being away, its events are tried by halves until those are found that are refused each by itself; they are dead-lettered
- * with their bytes, and voided in case a part of them was written before. When nothing is refused, or nearly everything,
- * it is no event's fault: the slice waits, and says so in the log of the process.
+ * An event that can never be written must not block its partition for ever. If available stores reject a slice, its events are tried by
+ * halves to find those that are rejected individually. These are dead-lettered with their bytes, and voided in case a part of them was
+ * written. If no event is rejected, or all, or more than 100, no event is at fault: the slice waits, and the process logs it.
  */
 
 import { deleteOtherOutcomes } from '../../storage/events/delete-outcomes.ts';
@@ -28,10 +27,10 @@ import { meterEvents } from '../steps/meter-events.ts';
 import type { ReadEvent } from '../steps/read-events.ts';
 import type { PreparedSlice } from './slice.ts';
 
-/** More than this in one slice is a fault of the store or of ours. */
+/** More than this in one slice is a fault of the store or of this service. */
 const POISON_MAX = 100;
 
-/** Events of one slice that are refused each by itself; none when that explains nothing. */
+/** Events of one slice that are rejected individually; empty if that does not explain the failure. */
 export async function findPoison(
   stores: Stores,
   catalogue: MeterCatalogue,
@@ -69,7 +68,7 @@ async function refusalOfEvents(
   try {
     metered = await meterEvents(events, (scope) => catalogue.findMeters(scope));
   } catch (error) {
-    // A store that is away says nothing against the events.
+    // An unavailable store is no evidence against the events.
     if (isUnavailable(error)) throw error;
     return error instanceof Error ? error.message : String(error);
   }
@@ -85,8 +84,8 @@ async function refusalOfEvents(
 }
 
 /**
- * From here on the event is a dead letter, which the owner of the partition alone decides. When its raw row was written before
- * another row was refused, it is voided; otherwise its id is free again (`leaveNothingOf`).
+ * Makes the event a dead letter, which only the owner of the partition may decide. If its raw row was written before another row was
+ * rejected, it is voided; otherwise its id is free again (`forgetRejected`).
  */
 export async function setAside(
   stores: Stores,
@@ -119,8 +118,8 @@ function notStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Promise<
 }
 
 /**
- * What tries before the refusal have left of such events: their identities, and outcomes that were different then. With the
- * fence raised nothing of these tries can arrive any more.
+ * Deletes rows that attempts before the rejection wrote for such events: their identities, and outcomes that differed then. The raised
+ * fence ensures that no statement of these attempts arrives later.
  */
 export async function forgetRejected(stores: Stores, slice: PreparedSlice): Promise<void> {
   await deleteIdentities(stores.clickhouse, await notStored(stores, slice.rejected));

@@ -1,13 +1,13 @@
 /**
- * What a record of the log may cost a slice, at worst. A slice is cut at a second of such work (pipeline/processor.ts), so
- * that neither its partition nor its lease waits for what one tenant has sent.
+ * Worst-case work of a record of the log in a slice. A slice is cut after one second of such work (pipeline/processor.ts), so that one
+ * tenant's events delay neither the partition nor its lease.
  */
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { computeWorstIndexCost, type WorstCost, worstWork } from '../../core/metering/meter-cost.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { MeterCatalogue } from '../control/meter-catalogue.ts';
 
-/** A second, in the unit of core/metering/expression/work.ts. */
+/** One second, in the unit of core/metering/expression/work.ts. */
 export const SLICE_WORK_MAX = 10_000_000;
 
 export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord): number {
@@ -16,7 +16,7 @@ export function computeRecordWork(catalogue: MeterCatalogue, record: LogRecord):
   return worstWork(worst, { events: record.event_count, bytes: record.body.length });
 }
 
-/** An index is never changed: a changed meter makes another one. */
+/** An index is immutable: a changed meter creates a new one. */
 const known = new WeakMap<MeterIndex, WorstCost>();
 
 function getWorstCost(index: MeterIndex): WorstCost {

@@ -1,4 +1,4 @@
-/** What a slice of the log adds up to: everything that is written, and what the ledger says of it. */
+/** Effect of a slice of the log: all rows to write, and the counts for the ledger. */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { EventOutcome, OutcomeKind } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
@@ -7,24 +7,24 @@ import type { SliceCounts } from '../../storage/progress/slices.ts';
 import type { ReadEvent } from '../steps/read-events.ts';
 
 export type PreparedSlice = {
-  /** Of them, those behind `from` and before `to`, without a gap. */
+  /** The records from `from` up to `to` (exclusive), without a gap. */
   readonly records: readonly LogRecord[];
   readonly from: bigint;
   readonly to: bigint;
-  /** Those that are stored: new, and readable. */
+  /** Events to store: new and readable. */
   readonly events: readonly ReadEvent[];
-  /** The others; and of those that are stored, why a meter cannot use one. */
+  /** Outcomes of the other events, and of stored events that a meter cannot use. */
   readonly outcomes: readonly EventOutcome[];
-  /** Those that the stores refuse: dead letters among the outcomes. */
+  /** Events that the stores reject; they are dead letters in `outcomes`. */
   readonly rejected: readonly ReadEvent[];
-  /** How many feed no meter. */
+  /** Number of events that feed no meter. */
   readonly unmatched: number;
   readonly buckets: readonly BucketRow[];
-  /** Corrections of events that stand before them in the log, perhaps in this slice. */
+  /** Corrections of events that precede them in the log, possibly in this slice. */
   readonly corrections: readonly MetCorrection[];
 };
 
-/** A correction, with the place in the log at which it was met. */
+/** A correction with its offset in the log. */
 export type MetCorrection = { readonly offset: bigint; readonly correction_id: string };
 
 export function isCorrection({ kind, body }: LogRecord): boolean {
@@ -48,7 +48,7 @@ export function countOutcomes({ outcomes }: Pick<PreparedSlice, 'outcomes'>): Re
   return counts;
 }
 
-/** Every event that the records hold is in one of these numbers. */
+/** Each event of the records is in exactly one of these counts. */
 export function countSlice(slice: PreparedSlice): SliceCounts {
   const { records, events } = slice;
   const sent = records.reduce((sum, record) => sum + record.event_count, 0);

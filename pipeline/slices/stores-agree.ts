@@ -1,7 +1,6 @@
 /**
- * Postgres and ClickHouse must be of one moment when a partition is taken. One of them may have been restored to an earlier moment than
- * the other; then events would be counted twice, or be missing, so the partition stops with a reason (docs/operations.md, "Stores of
- * different moments").
+ * Postgres and ClickHouse must be of one moment when a partition is taken. If one was restored to an earlier moment than the other, events
+ * would be counted twice or be missing. So the partition stops with a reason (docs/operations.md, "Stores of different moments").
  */
 import { findLastLedgerRange } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/offset-ranges.ts';
@@ -31,7 +30,7 @@ export async function checkStoresAgree(stores: AgreeingStores, state: SliceState
   throw new PartitionStopped(state.partition, `${why}: the two are of different moments; ${advice}`);
 }
 
-/** ClickHouse holds rows of records that Postgres has not processed, so Postgres is behind. */
+/** ClickHouse has rows of records that Postgres has not processed, so Postgres is behind. */
 async function findRowsAhead(
   { clickhouse }: AgreeingStores,
   { partition, next_offset, slice_to }: SliceState,
@@ -45,10 +44,10 @@ async function findRowsAhead(
   return undefined;
 }
 
-/** ClickHouse has counted events of a partition that nobody has taken yet: their ids would be accepted once more by another one. */
+/** ClickHouse has counted events of a partition that no worker has taken yet. Another partition would accept their ids again. */
 async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
   const counted = await listCountedPartitions(clickhouse);
-  // Read after it: who writes has taken its partition before.
+  // Read after the counts: a writer takes its partition before it writes.
   const taken = new Set((await readProgress(postgres)).map(({ partition }) => partition));
   const unknown = counted.find((partition) => !taken.has(partition));
   return unknown === undefined
@@ -56,7 +55,7 @@ async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): P
     : `ClickHouse has counted events of partition ${unknown}, and Postgres has none of it`;
 }
 
-/** ClickHouse has counted a version of a meter that Postgres does not know, and would give to another definition. */
+/** ClickHouse has counted a version of a meter that Postgres does not know. Postgres would assign that number to another definition. */
 async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
   const counted = await listBackfilledVersions(clickhouse);
   const known = await loadGreatestVersions(postgres, [...new Set(counted.map(({ meter_id }) => meter_id))]);
@@ -67,7 +66,7 @@ async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Pro
   );
 }
 
-/** ClickHouse lacks rows of the newest records that Postgres calls processed, so ClickHouse is behind. */
+/** ClickHouse lacks rows of the newest records that Postgres has processed, so ClickHouse is behind. */
 async function findRowsBehind(
   { postgres, clickhouse }: AgreeingStores,
   { partition }: SliceState,

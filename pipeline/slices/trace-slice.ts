@@ -1,11 +1,11 @@
 /**
- * A slice in the traces of the requests whose events it gives their effect. It is one piece of work for all of them: it stands
- * whole in the trace of the first, with links to the others, and each of these has a span of the same time that links to it.
+ * Traces a slice in the traces of the requests whose events it applies. The slice is one unit of work for all of them. Its full span is in
+ * the trace of the first, with links to the others. Each other trace has a span of equal duration that links to it.
  */
 import type { LogRecord } from '../../storage/log/log.ts';
 import { inTrace, isTracing, type Span, startTrace } from '../../tracing/spans.ts';
 
-/** As many links as a span of OpenTelemetry holds. Who sends more traced requests a slice samples fewer. */
+/** The number of links that an OpenTelemetry span holds. With more traced requests per slice, sample fewer. */
 const TRACES_MAX = 128;
 
 type TracedRecord = LogRecord & { readonly traceparent: string };

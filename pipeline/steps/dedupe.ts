@@ -1,8 +1,7 @@
 /**
- * Second step: an id takes effect once, for the life of the data; the first accepted wins
- * (docs/rules/identity.md, "One effect per id"). A hash that is new to the partition's set is a new id. For the others the
- * exact rows decide: an event is a repeat if an event with its id stands at a smaller place of the log, so that running a
- * slice again is not mistaken for repeats.
+ * Second step: an id takes effect once, for the life of the data; the first accepted wins (docs/rules/identity.md, "One effect per id"). A
+ * hash that is new to the partition's set is a new id. For the others the exact rows decide. An event is a repeat if an event with its id
+ * has a smaller position in the log. So the events of a slice that runs again are not mistaken for repeats.
  */
 import { hashToBigInt } from '../../core/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
@@ -14,7 +13,7 @@ type EventPosition = { readonly partition: number; readonly offset: number; read
 type EventContentHashes = { readonly content_crc: number; readonly content_hash: number };
 type IdentityOwner = EventPosition & EventContentHashes;
 
-/** True when the hash was never seen and is remembered now; false when it may have been. */
+/** True if the hash is new, and adds it; false if it may have been seen. */
 export type SeenIdentities = { add(high: number, low: number): boolean };
 
 export type DedupeResult = { accepted: ReadEvent[]; repeats: EventOutcome[] };
@@ -31,7 +30,7 @@ export async function dedupe(
   return decide(events, suspects, owners);
 }
 
-/** Goes through the slice in the order of the log; the first bearer of an id that nobody owns becomes its owner. */
+/** Processes the slice in log order; the first event with an id without an owner becomes its owner. */
 function decide(
   events: readonly ReadEvent[],
   suspects: Set<ReadEvent>,
@@ -79,15 +78,15 @@ function hashKey(event: { id_high: number; id_low: number }): string {
 }
 
 /**
- * Whether what is stored or seen as `a` comes before `b`. Offsets of two partitions cannot be compared: an id is found on
- * another partition only when its shard has moved, and a partition is drained before a shard leaves it.
+ * Whether `a` precedes `b` in the log. Offsets of two partitions are not comparable. An id is on another partition only if its shard has
+ * moved, and a partition is drained before a shard leaves it.
  */
 function isBefore(a: EventPosition, b: EventPosition): boolean {
   if (a.partition !== b.partition) return true;
   return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
 }
 
-/** An event that was stored before there was a second hash is compared by its CRC alone. */
+/** An event that was stored before the second hash existed is compared by its CRC alone. */
 function hasSameContent(owner: EventContentHashes, event: EventContentHashes): boolean {
   if (owner.content_crc !== event.content_crc) return false;
   return owner.content_hash === event.content_hash || owner.content_hash === 0;

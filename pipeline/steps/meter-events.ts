@@ -1,4 +1,4 @@
-/** Third step: which meters an event feeds, with what, and the pre-aggregated rows that a slice adds up to. */
+/** Third step: the meters that an event feeds, its contributions, and the pre-aggregated rows of the slice. */
 
 import { measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
@@ -13,7 +13,7 @@ import type { ReadEvent } from './read-events.ts';
 
 export type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
 
-/** `metersOf` answers the meters that apply in this slice, ready for use. Others have their turn between the events. */
+/** `findMeters` returns the compiled meters that apply in this slice. The loop yields to other work between the events. */
 export async function meterEvents(
   events: readonly ReadEvent[],
   findMeters: (scope: Scope) => MeterIndex,
@@ -56,7 +56,7 @@ export async function meterEvents(
   return { buckets, unusable, matched, unmatched };
 }
 
-/** An event as the meters see it: its properties are looked into by all of them. */
+/** The view of an event that meters read. All of them share its parsed properties. */
 class Metering implements MeteredEvent {
   readonly properties: PropertySource;
   private readonly event: ReadEvent;

@@ -1,6 +1,6 @@
 /**
- * First step of an event's life: from the bytes in the log to the fields of the event. What cannot be read is dead-lettered
- * with its bytes and the reason, and takes nobody with it.
+ * First step of an event: from the bytes in the log to the fields of the event. An unreadable event is dead-lettered with its bytes and the
+ * reason, and does not affect other events.
  */
 
 import { isAscii } from 'node:buffer';
@@ -41,8 +41,8 @@ const SOURCE = fieldMark('source');
 const TIMESTAMP = fieldMark('timestamp');
 
 /**
- * An event as read: a place in its batch. Its strings are cut out of the text of the batch when they are asked for, so that
- * the thousands of events of a slice are little more than numbers.
+ * A parsed event: an index into its batch. Its strings are cut from the text of the batch on access, so the thousands of events of a slice
+ * are little more than numbers.
  */
 export class ReadEvent implements StoredEvent {
   private readonly batch: RecordBatch;
@@ -85,7 +85,7 @@ export class ReadEvent implements StoredEvent {
   get content_hash(): number {
     return this.batch.words[this.index * WORDS + 3]!;
   }
-  /** Its number in the array that it came in. */
+  /** Its index in the array of the request. */
   get position(): number {
     return this.batch.positions[this.index]!;
   }
@@ -94,7 +94,7 @@ export class ReadEvent implements StoredEvent {
     const { text, marks } = this.batch;
     return toEventProperties(text, marks.words, this.mark) ?? NO_PROPERTIES;
   }
-  /** The JSON text of the object. */
+  /** JSON text of the object. */
   get properties_json(): string {
     const { text, marks } = this.batch;
     const start = marks.words[this.mark + PROPERTIES_START]!;
@@ -121,7 +121,7 @@ export class ReadEvent implements StoredEvent {
     return this.batch.offset;
   }
 
-  /** The event as it came, for a conflict. */
+  /** JSON text of the event as received, for a conflict. */
   text(): string {
     const { text, marks } = this.batch;
     return text.slice(marks.words[this.mark + EVENT_START]!, marks.words[this.mark + EVENT_END]!);
@@ -137,27 +137,27 @@ class RecordBatch {
   readonly record: LogRecord;
   readonly scope: Scope;
   readonly text: string;
-  /** One character of the text is one byte: what is taken over the characters is taken over the bytes. */
+  /** One character of the text is one byte, so a hash over the characters equals the hash over the bytes. */
   readonly ascii: boolean;
   readonly offset: number;
   readonly marks: Marks;
-  /** Where the marks of an event begin. */
+  /** Index at which the marks of an event begin. */
   readonly firsts: number[] = [];
   readonly positions: number[] = [];
   readonly names: string[] = [];
   readonly customers: string[] = [];
   readonly sources: string[] = [];
   readonly timestamps_us: number[] = [];
-  /** Ids that do not stand in the text; the others are cut out of it. */
+  /** Ids made by the service; all other ids are cut from the text. */
   readonly event_ids: (string | undefined)[] = [];
-  /** The two halves of the id's hash, and the two of the content. */
+  /** Two words of the id's hash, then two of the content's. */
   words: Uint32Array;
 
   constructor(record: LogRecord, scope: Scope) {
     this.record = record;
     this.scope = scope;
     this.ascii = isAscii(record.body);
-    // Bytes that are all ASCII are characters already.
+    // ASCII bytes need no decoding.
     this.text = record.body.toString(this.ascii ? 'latin1' : 'utf8');
     this.offset = Number(record.offset);
     this.marks = new Marks(record.event_count * MARKS_PER_EVENT);
@@ -194,15 +194,15 @@ type NewEvent = {
   hash: number;
 };
 
-/** Numbers of each event in `words`. */
+/** Words per event in `words`. */
 const WORDS = 4;
 
-/** Enough for some seven properties; the marks grow where there are more. */
+/** Enough for about seven properties; the marks grow if there are more. */
 const MARKS_PER_EVENT = MEMBERS_START + 4 * 7;
 
 export type ReadResult = { events: ReadEvent[]; dead: EventOutcome[] };
 
-/** What the events of one tenant and environment share. */
+/** State shared by the events of one tenant and environment. */
 type ScopedReader = { readonly scope: Scope; readonly hasher: IdentityHasher };
 
 export class EventReader {
@@ -226,14 +226,14 @@ export class EventReader {
         this.#readOne(batch, { hasher, start, position: position++ }, result),
       );
     } catch (error) {
-      // No array of events at all: nothing of it counts, and it is kept whole.
+      // The record is no array of events: no event of it counts, and one dead letter stores its whole text.
       result.events.length = before.events;
       result.dead.length = before.dead;
       result.dead.push(deadLetter(record, { position: 0, event_id: '', body: batch.text, error }));
     }
   }
 
-  /** Reads the event that begins at `start`; the answer is where it ends. */
+  /** Reads the event that begins at `start`; returns the index at which it ends. */
   #readOne(
     batch: RecordBatch,
     at: { hasher: IdentityHasher; start: number; position: number },
@@ -256,7 +256,7 @@ export class EventReader {
     }
   }
 
-  /** The columns of an event that was marked. Everything that can be refused is refused before the first of them. */
+  /** Adds the columns of a marked event. All checks run before the first column is written. */
   #take(batch: RecordBatch, first: number, { hasher, position }: { hasher: IdentityHasher; position: number }): void {
     const { text, record } = batch;
     const { words } = batch.marks;
@@ -281,7 +281,7 @@ export class EventReader {
     batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc, hash });
   }
 
-  /** What makes two events with one id the same or a conflict; a time that the sender did not state is no part of it. */
+  /** Hash that decides whether two events with one id are duplicates or a conflict. It ignores a time that the sender did not send. */
   #hashContent(
     { text, ascii, marks: { words } }: RecordBatch,
     first: number,
@@ -319,8 +319,8 @@ export class EventReader {
 }
 
 /**
- * Texts that come again and again, one copy of each: names, customers, sources. A copy does not hold on to the batch that
- * it was cut from, and a map that meets it once more need not compute its hash.
+ * One shared copy of each frequent text: names, customers, sources. A copy does not retain the batch that it was cut from, and its hash in
+ * a map is computed once.
  */
 class KnownTexts {
   readonly #texts = new Map<string, string>();
@@ -341,7 +341,7 @@ function detached(text: string): string {
   return ` ${text}`.slice(1);
 }
 
-/** A string with an escape ends in a mark below any that stands for absent. */
+/** A string with an escape has an end mark below ABSENT. */
 function hasEscapes(words: Int32Array, first: number): boolean {
   return (
     words[first + EVENT_NAME + 1]! < ABSENT ||
@@ -351,7 +351,7 @@ function hasEscapes(words: Int32Array, first: number): boolean {
   );
 }
 
-/** One character for each byte of the text. */
+/** Hashes the id in place, without a copy, unless the service made it or it has escapes. */
 function hashIdentity(
   hasher: IdentityHasher,
   { text, words, mark, made }: { text: string; words: Int32Array; mark: number; made: string | undefined },
@@ -387,7 +387,7 @@ function deadLetter(
   };
 }
 
-/** The id of an event that cannot be read otherwise, so that the debugger finds it. */
+/** Id of an event that is unreadable otherwise, so that the event debugger finds it. */
 function idIn(text: string): string {
   try {
     const { event_id } = parseJson(text) as { event_id?: unknown };

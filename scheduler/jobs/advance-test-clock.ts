@@ -1,6 +1,6 @@
 /**
- * Advances the clock of an environment, as a request has asked for (docs/rules/clock.md): within an hour per try, and a try goes on
- * where the one before stopped, or gave its place to others.
+ * Advances the clock of an environment after a request (docs/rules/clock.md). An attempt takes at most an hour. It resumes where the
+ * previous one stopped or yielded its slot.
  */
 import { z } from 'zod';
 import type { DueWorkSettings } from '../../actions/billing/due-work.ts';
@@ -13,7 +13,7 @@ const TIMEOUT_MS = 60 * 60_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-/** `clock` is the machine's: the run of the workflow goes by that. */
+/** `clock` is the machine's clock, which the run of the workflow uses. */
 export function advanceTestClockWork(
   stores: Stores,
   { clock, settings }: { clock: () => Date; settings: DueWorkSettings },

@@ -1,6 +1,6 @@
 /**
- * Audits some of everything, taken by chance, all the time: that usage rows equal the raw events, and that these are all that
- * was accepted, each once, is checked and not believed.
+ * Audits a random sample continuously. It checks that usage rows equal the raw events, and that these are exactly the accepted events, each
+ * once.
  */
 import { type CheckName, type Finding, toCheckName } from '../../actions/audit/findings.ts';
 import { reportOtherProcesses, sampleRunning } from '../../actions/audit/running.ts';
@@ -12,7 +12,7 @@ import type { ScheduledJob } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';
 
 const DAYS_PER_RUN = 2;
-/** Where one row differs a million may: the log says the first, the metric counts all. */
+/** If one row differs, a million may: the log has the first ones, the metric counts all. */
 const LOGGED_MAX = 20;
 
 export function auditSampleJob(stores: Stores, every_seconds: number): ScheduledJob {

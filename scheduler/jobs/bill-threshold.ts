@@ -1,4 +1,4 @@
-/** Looks at one subscription whose usage has grown (docs/rules/invoices.md, "Before the period is over"). */
+/** Checks one subscription after its usage grew (docs/rules/invoices.md, "Before the period is over"). */
 import { z } from 'zod';
 import { billThreshold } from '../../actions/billing/bill-thresholds.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';

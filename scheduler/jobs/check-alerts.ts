@@ -1,6 +1,6 @@
 /**
- * Looks at the alerts of one customer whose usage has grown, or whose wallet has moved (docs/rules/alerts.md, "When it is looked"), and fills
- * its wallets that fill themselves; or at the wallets that go by the levels of their environment, where those have changed.
+ * Checks the alerts of one customer after its usage grew or its wallet moved (docs/rules/alerts.md, "When it is looked"), and runs the
+ * automatic top-up of its wallets. After a change of an environment's default thresholds, it checks the wallets that use them.
  */
 import { z } from 'zod';
 import { checkCustomer } from '../../actions/alerts/check-alerts.ts';
@@ -12,7 +12,7 @@ import type { QueuedWork } from '../job.ts';
 
 const Scoped = z.object({ tenant_id: z.string(), environment_id: z.string() });
 const OfCustomer = Scoped.extend({ customer_id: z.string(), fills: z.boolean().default(true) });
-/** Wallets by the levels of their environment, in the order of their ids. */
+/** Wallets that use their environment's thresholds, in the order of their ids. */
 const ByDefault = Scoped.extend({ wallets_behind: z.string() });
 const Payload = z.union([OfCustomer, ByDefault]);
 
@@ -28,7 +28,8 @@ export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }
           after: request.wallets_behind,
           now: clock(),
         });
-        // It is tried again first. The last time the next are asked for all the same: who fails for good keeps nobody from theirs.
+        // A failure is retried first. The last attempt still enqueues the next wallets, so that a wallet that always fails does not block
+        // the others.
         if (errors.length > 0 && !is_last) throw errors[0];
         if (last !== null) await enqueueDefaultAlertChecks(stores.postgres, scope, { behind: last });
         if (errors.length > 0) throw errors[0];

@@ -1,6 +1,7 @@
 /**
- * Copies the catalogue of an environment into another, as a request has asked for (docs/rules/records.md, "Copying an
- * environment"): within an hour per try, and a try goes on where the one before stopped. What takes minutes and gives its place up to nobody has places of its own.
+ * Copies the catalogue of an environment into another after a request (docs/rules/records.md, "Copying an environment"). An attempt takes
+ * at most an hour and resumes where the previous one stopped. A copy takes minutes and does not yield its slot, so copies have slots of
+ * their own.
  */
 import { z } from 'zod';
 import { CLONE_JOB, tryClone } from '../../actions/environments/clone-environment.ts';

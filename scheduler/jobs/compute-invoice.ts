@@ -1,7 +1,4 @@
-/**
- * Computes an invoice that a request has asked for, within ten minutes per try
- * (docs/rules/invoices.md, "Invoices computed later").
- */
+/** Computes an invoice after a request, within ten minutes per attempt (docs/rules/invoices.md, "Invoices computed later"). */
 import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/invoices/compute-later.ts';
 import { loadNow } from '../../storage/environment-clock.ts';
@@ -18,7 +15,7 @@ export function computeInvoiceWork(stores: Stores, options: InvoiceWorkOptions):
   return invoiceWork(stores, { name: COMPUTE_TASK, perform: tryComputation }, options);
 }
 
-/** What a request asks to be done to one invoice. */
+/** Work that a request enqueues for one invoice. */
 export function invoiceWork(
   stores: Stores,
   { name, perform }: { name: string; perform: typeof tryComputation },

@@ -1,4 +1,4 @@
-/** A job of each kind of what falls due (actions/billing/due-work.ts), for environments that go by the machine's clock. */
+/** One job for each kind of due work (actions/billing/due-work.ts), for environments that use the machine's clock. */
 import { listDueWork } from '../../actions/billing/due-work.ts';
 import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -1,6 +1,6 @@
 /**
- * Performs an export (docs/rules/exports.md, "Whole or not there"). It has its place among the others for one turn; what is not written by
- * then gives it up, and is begun anew among those that take long, within six hours per try ("What a store may cost").
+ * Performs an export (docs/rules/exports.md, "Whole or not there"). It has a slot of the common lane for one time slice. An export that is
+ * not written by then restarts in the lane of slow exports, within six hours per attempt ("What a store may cost").
  */
 import { z } from 'zod';
 import type { ExportSettings } from '../../actions/exports/destinations.ts';

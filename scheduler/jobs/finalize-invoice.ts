@@ -1,4 +1,4 @@
-/** Makes a draft final that a request has asked for (docs/rules/invoices.md, "Invoices computed later"). */
+/** Finalizes a draft after a request (docs/rules/invoices.md, "Invoices computed later"). */
 import { FINALIZE_TASK, tryFinalization } from '../../actions/invoices/finalize-later.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';

@@ -1,6 +1,6 @@
 /**
- * Imports a file, as a request has asked for (docs/rules/imports.md): within two hours per try, and a try goes on where the one before
- * stopped, or gave its place to others. What came with its request waits for none that is fetched.
+ * Imports a file after a request (docs/rules/imports.md), within two hours per attempt. An attempt resumes where the previous one stopped
+ * or yielded its slot. An uploaded file does not wait for fetched ones.
  */
 import { z } from 'zod';
 import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/imports/import-later.ts';

@@ -1,4 +1,4 @@
-/** Sends an invoice by e-mail. Without a server for it nothing is put into the queue, and what is there is let go. */
+/** Sends an invoice by e-mail. Without a mail server nothing is enqueued, and jobs already in the queue are discarded. */
 import { z } from 'zod';
 import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/invoices/mail-invoice.ts';
 import type { Mailer } from '../../actions/invoices/mailer.ts';

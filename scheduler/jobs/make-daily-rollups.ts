@@ -1,17 +1,17 @@
-/** Daily rollups for the days that are over, asked for until they are there: the pipeline makes them (docs/decisions/0001). */
+/** Requests daily rollups for past days until they exist; the pipeline makes them (docs/decisions/0001). */
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const MS_PER_DAY = 86_400_000;
 
-/** `after_days`: what comes later than that is written with its daily rollups, what comes sooner waits for them. */
+/** `after_days`: later usage is written with its daily rollups; earlier usage waits for them. */
 export function makeDailyRollupsJob(
   { postgres }: Pick<Stores, 'postgres'>,
   { every_seconds, after_days }: { every_seconds: number; after_days: number },
 ): ScheduledJob {
   return {
-    // The older word for them: jobs of this name are in queues, and it is a label of metrics.
+    // The older word for rollups: queues contain jobs of this name, and metrics use it as a label.
     name: 'make-day-rows',
     every_seconds,
     async run(now) {

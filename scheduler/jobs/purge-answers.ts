@@ -1,4 +1,4 @@
-/** Forgets the answers that were kept for repeated requests (48 hours). */
+/** Deletes the answers stored for repeated requests (48 hours). */
 import { purgeAnswers } from '../../storage/models/idempotency-key.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

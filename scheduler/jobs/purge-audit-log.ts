@@ -1,4 +1,4 @@
-/** Forgets entries of the audit log after the days for which they are kept (docs/rules/records.md, "The audit log"). */
+/** Deletes entries of the audit log after their retention period (docs/rules/records.md, "The audit log"). */
 import { purgeAuditEntries } from '../../storage/models/audit-entry.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

@@ -1,4 +1,4 @@
-/** Takes away PDFs of invoices that were made long ago: who asks for one again has it made again. */
+/** Deletes old PDFs of invoices; a later request renders the PDF again. */
 import { purgeDocuments } from '../../storage/models/invoice-document.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

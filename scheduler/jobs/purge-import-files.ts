@@ -1,4 +1,4 @@
-/** Takes away files of imports that failed a week ago and were not resumed. */
+/** Deletes files of imports that failed a week ago and were not resumed. */
 import { purgeImportFiles } from '../../storage/imports/files.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

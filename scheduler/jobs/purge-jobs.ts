@@ -1,4 +1,4 @@
-/** Takes jobs out of the queue that were given up a week ago: time enough to look at them. */
+/** Deletes jobs that were given up a week ago: enough time to inspect them. */
 import { purgeGivenUpJobs } from '../../storage/jobs.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

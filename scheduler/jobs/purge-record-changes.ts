@@ -1,4 +1,7 @@
-/** Forgets which records have changed, once whoever keeps answers made of them has seen it (docs/decisions/0007-cached-answers.md). */
+/**
+ * Deletes record changes that existed at the previous run. Processes with cached answers have read them by then
+ * (docs/decisions/0007-cached-answers.md).
+ */
 import { purgeRecordChanges, readChanges } from '../../storage/cache/change-feed.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
@@ -8,7 +11,7 @@ export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_
     name: 'purge-record-changes',
     every_seconds,
     async run() {
-      // Where nobody has asked for a while, this process would not know what came since.
+      // If no query came for a while, this process has not read the newest changes, and would miss them after the deletion.
       if (usage_memory !== undefined) await readChanges(postgres);
       return { done: { purged: await purgeRecordChanges(postgres) }, waiting: [], failed: [] };
     },

@@ -1,4 +1,4 @@
-/** Forgets where the events of reservations stand in the log, after the days for which that is kept. */
+/** Deletes the log offsets of reservation events after their retention period. */
 import { purgeReservationEvents } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

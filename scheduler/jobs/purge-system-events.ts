@@ -1,4 +1,4 @@
-/** Forgets system events, and how they were delivered, after the days for which they are kept. */
+/** Deletes system events and their deliveries after their retention period. */
 import type { Stores } from '../../storage/stores.ts';
 import { purgePublishedBefore } from '../../storage/system-events/unstreamed.ts';
 import type { ScheduledJob } from '../job.ts';

@@ -1,6 +1,6 @@
 /**
- * Sends the webhooks again that have failed and are due, the newest first, at no more than the configured rate
- * (docs/rules/webhooks.md, "Tried again"). What is too old, or has failed too often, is given up.
+ * Resends failed webhooks that are due, the newest first, within the configured rate (docs/rules/webhooks.md, "Tried again"). A delivery
+ * that is too old, or failed too often, is given up.
  */
 import { TokenBucket } from 'limiter';
 import { InFlightDeliveries } from '../../actions/webhooks/in-flight.ts';
@@ -46,7 +46,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
   };
 }
 
-/** A bucket that is full at the start of the run. */
+/** The bucket is full at the start of the run. */
 function createPermits(rate_limit: number): () => Promise<unknown> {
   const bucket = new TokenBucket({ bucketSize: rate_limit, tokensPerInterval: rate_limit, interval: 'second' });
   bucket.content = rate_limit;

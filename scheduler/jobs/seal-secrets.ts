@@ -1,4 +1,4 @@
-/** Seals what is kept unsealed, or with a key that is to be replaced (docs/decisions/0022-tenant-isolation.md). */
+/** Seals secrets that are unsealed, or sealed with a key to be replaced (docs/decisions/0022-tenant-isolation.md). */
 import { sealSecrets } from '../../actions/webhooks/seal-secrets.ts';
 import type { SecretSealer } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';

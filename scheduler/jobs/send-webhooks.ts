@@ -1,4 +1,4 @@
-/** Tells events to the endpoints that want them: what happened since the last run, and what was asked for again. */
+/** Sends events to their endpoints: new events since the last run, and requested resends. */
 
 import { InFlightDeliveries, type SendReport } from '../../actions/webhooks/in-flight.ts';
 import type { DeliveryResult, WebhookServices } from '../../actions/webhooks/send-delivery.ts';
@@ -11,7 +11,7 @@ export type SendOptions = RetryRules & {
   readonly onSent?: (sent: DeliveryResult) => void;
 };
 
-/** Then the next run goes on, which has the instant of its own; what is on its way is left to it. */
+/** After this time the next run continues, with its own instant and the deliveries in flight. */
 const RUN_MS_MAX = 30_000;
 
 export function sendWebhooksJob(
@@ -39,13 +39,13 @@ export function sendWebhooksJob(
   };
 }
 
-/** To the second. */
+/** Rounded down to the second. */
 export function createClock(now: Date): () => Date {
   const began = performance.now();
   return () => new Date(now.getTime() + Math.floor((performance.now() - began) / 1_000) * 1_000);
 }
 
-/** A receiver that does not take something is no failure of the job. */
+/** A receiver that rejects a delivery is no failure of the job. */
 export function toJobReport({ dispatched, delivered, failed, given_up }: SendReport) {
   return { done: { dispatched, delivered, refused: failed, given_up }, waiting: [], failed: [] };
 }

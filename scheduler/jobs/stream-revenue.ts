@@ -1,4 +1,4 @@
-/** Makes the revenue rows of ClickHouse of what has become final, was voided, or recurs otherwise. */
+/** Writes the revenue rows of ClickHouse for invoices that became final or void, and for changes of recurring revenue. */
 import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
 import { raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
 import { findGreatestVersion } from '../../storage/revenue/rows.ts';
@@ -6,7 +6,7 @@ import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function streamRevenueJob(stores: Stores, every_seconds: number): ScheduledJob {
-  // Once for each process: a Postgres that was restored to an earlier moment would make rows that count as older than those that are there.
+  // Once per process: a Postgres restored to an earlier moment would write rows that count as older than the existing ones.
   let isAhead = false;
   return {
     name: 'stream-revenue',

@@ -1,4 +1,4 @@
-/** Tells system events on their topic of Kafka. */
+/** Publishes system events to their Kafka topic. */
 import { streamEvents } from '../../actions/system-events/stream-events.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

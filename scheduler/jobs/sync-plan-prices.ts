@@ -1,7 +1,6 @@
 /**
- * Takes the prices of a plan over to its subscriptions, as a request has asked for
- * (docs/rules/subscriptions.md, "Prices that the plan gets later"): within two hours per try, and a try goes on where the one
- * before stopped, or gave its place to others.
+ * Applies the prices of a plan to its subscriptions after a request (docs/rules/subscriptions.md, "Prices that the plan gets later"),
+ * within two hours per attempt. An attempt resumes where the previous one stopped or yielded its slot.
  */
 import { z } from 'zod';
 import { SYNC_JOB, trySync } from '../../actions/catalogue/sync-plan.ts';

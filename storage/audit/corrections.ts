@@ -1,4 +1,4 @@
-/** The corrections as Postgres and ClickHouse know them, page by page in the order of their numbers. */
+/** Corrections in Postgres and in ClickHouse, page by page in the order of their sequence. */
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
@@ -7,15 +7,15 @@ import { IN_EFFECT } from './events-as-sent.ts';
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
 export type RequestedCorrection = CorrectionRow & {
   readonly state: 'requested' | 'applied' | 'unknown_event';
-  /** The pipeline met it at this place of the log; null if a version before did not record it. */
+  /** The log position at which the pipeline processed it; null if an earlier version did not record it. */
   readonly log_partition: number | null;
   readonly log_offset: string | null;
 };
 export type AuditedStoredCorrection = CorrectionRow & {
-  /** Where the correction stands in the log. */
+  /** Position of the correction in the log. */
   readonly partition: number;
   readonly offset: string;
-  /** Where its event does. */
+  /** Position of its event in the log. */
   readonly event_partition: number;
   readonly event_offset: string;
   readonly event_position: number;
@@ -30,7 +30,7 @@ export type AuditedStoredCorrection = CorrectionRow & {
 
 export type CorrectionPage = { readonly after: bigint; readonly limit: number };
 
-/** All states, in order, of all tenants. */
+/** Corrections of all tenants in any state, in order. */
 export async function listRequestedCorrections(
   database: Database,
   { after, limit }: CorrectionPage,
@@ -43,7 +43,7 @@ export async function listRequestedCorrections(
   return rows;
 }
 
-/** As they are now; one in effect that is being applied again counts as applied. */
+/** Current states; a correction in effect that is being applied again counts as applied. */
 export async function loadCorrectionStates(
   database: Database,
   ids: readonly string[],
@@ -55,7 +55,7 @@ export async function loadCorrectionStates(
   return new Map(rows.map((row: Pick<RequestedCorrection, 'id' | 'state'>) => [row.id, row.state]));
 }
 
-/** The number before the newest so many. */
+/** The sequence just before the newest `count` corrections. */
 export async function findSequenceBeforeNewest(database: Database, count: number): Promise<bigint> {
   const { rows } = await database.raw(
     `select coalesce(min(id) - 1, 0) as after from (select id from event_corrections order by id desc limit ?) as newest`,
@@ -64,7 +64,7 @@ export async function findSequenceBeforeNewest(database: Database, count: number
   return BigInt(rows[0].after);
 }
 
-/** In `(after, until]`; equal rows are one, as readers take them. */
+/** Corrections in `(after, until]`; equal rows count once, as for readers. */
 export async function listStoredCorrections(
   clickhouse: ClickHouseClient,
   { after, until, limit }: CorrectionPage & { until: bigint },

@@ -1,14 +1,14 @@
 /**
- * The trial balance of the ledger of credits: what was posted, against what lots, wallets and their histories say. Each question is one
- * statement, so of one moment, while credits move; of all tenants, or of some wallets.
+ * Trial balance of the credit ledger: postings against lots, wallets and wallet transactions. Each query is one statement, so it
+ * reads one snapshot while credits move; for all tenants, or for some wallets.
  */
 import type { Database } from '../stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
-/** `found` is what was posted. */
+/** `found` is the posted amount. */
 export type CreditFault = AuditFault<'credits_unbalanced' | 'lot_differs' | 'wallet_differs' | 'movement_differs'>;
 
-/** Null: all wallets. */
+/** Null selects all wallets. */
 export type Wallets = readonly string[] | null;
 
 const isSelectedWallet = (column: string) => `(:wallets::text[] is null or ${column} = any(:wallets::text[]))`;
@@ -42,7 +42,7 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
        and ${isSelectedWallet('w.wallet_id')}`,
 };
 
-/** The first so many of each kind. */
+/** The first `limit` faults of each kind. */
 export function findCreditFaults(
   database: Database,
   selection: { wallets: Wallets; limit: number },
@@ -60,7 +60,7 @@ export async function loadCreditSums(database: Database): Promise<CreditSums> {
   return rows[0];
 }
 
-/** Those that changed last, and some by chance. */
+/** The most recently changed wallets, and some at random. */
 export async function sampleWallets(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
     `(select id from wallets order by updated_at desc limit ?) union (select id from wallets order by random() limit ?)`,

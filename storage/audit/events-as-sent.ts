@@ -1,6 +1,6 @@
 /**
- * For the second way to count (actions/audit/second-count.ts): events as they were sent, and corrections as they were accepted. Nothing
- * here reads the table of corrections in ClickHouse, by which every other reader of events goes.
+ * Input of the second count (actions/audit/second-count.ts): events as sent, and corrections as accepted. Nothing here reads
+ * ClickHouse's table of corrections, which every other reader of events uses.
  */
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import { type Scope } from '../../core/scope.ts';
@@ -24,7 +24,7 @@ export type SentEvent = {
 export type AcceptedCorrection = {
   readonly id: string;
   readonly event_id: string;
-  /** The JSON text of the event as it should have been; null for a void. */
+  /** The JSON text of the corrected event; null for a void. */
   readonly replacement: string | null;
 };
 
@@ -65,7 +65,7 @@ export type CustomersOfDay = Scope & {
   readonly day: number;
 };
 
-/** Some at a time. */
+/** Yields some events at a time. */
 export async function* streamSentEventsByDay(
   clickhouse: ClickHouseClient,
   { day, ...params }: CustomersOfDay,
@@ -116,7 +116,7 @@ export async function loadSentEvents(
   return events;
 }
 
-/** Some customers of a day that have such events. */
+/** Some customers with events of this name on the day. */
 export async function listCustomersByDay(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
@@ -140,10 +140,10 @@ export async function listCustomersByDay(
   return rows.map(({ customer }) => customer);
 }
 
-/** The number says that it was applied before; while a repair has it applied again, it is requested and in effect. */
+/** A positive `applied_number` means that it was applied before. While a repair applies it again, it is requested and still in effect. */
 export const IN_EFFECT = `(state = 'applied' or (state = 'requested' and applied_number > 0))`;
 
-/** The corrections in effect of these events, in the order in which they count. */
+/** Corrections of these events that are in effect, in the order in which they apply. */
 export async function listAcceptedCorrections(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -159,7 +159,7 @@ export async function listAcceptedCorrections(
 
 const PAGE = 5_000;
 
-/** Environments and events that were corrected, the latest first; at most so many corrections are read. */
+/** Distinct corrected events; `newest` limits how many of the newest corrections are read. */
 export async function listCorrectedEvents(
   database: Database,
   newest: number | undefined,
@@ -173,8 +173,8 @@ export async function listCorrectedEvents(
 }
 
 /**
- * The replacements of an environment that may name one of these customers; all of them when there is no list. Without a backslash a text
- * of JSON holds its strings as they are.
+ * Replacements of an environment that may name one of these customers; all replacements without a list. A JSON text without a
+ * backslash contains its strings literally.
  */
 export async function* streamReplacements(
   database: Database,

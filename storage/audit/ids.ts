@@ -1,4 +1,7 @@
-/** Ids of `event_identities`, in the order of their hashes: that of the table, so that no question needs more memory than an answer. */
+/**
+ * Ids of `event_identities`, in the order of their hashes. That is the order of the table, so no query needs more memory than its
+ * answer.
+ */
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 
@@ -6,12 +9,12 @@ export type DoubledId = Scope & { readonly event_id: string; readonly places: re
 
 const HASHES_MAX = 1_000;
 
-/** Hashes from the first to the last, both among them. */
+/** Hashes from `first` to `last`, both inclusive. */
 export type HashRange = { readonly first: bigint; readonly last: bigint };
 
 export const ALL_HASHES: HashRange = { first: 0n, last: (1n << 64n) - 1n };
 
-/** Ids that have more than one row before these offsets, and how many identities were looked at. */
+/** Ids with more than one row before these offsets, and the number of identities read. */
 export async function findDuplicateIds(
   clickhouse: ClickHouseClient,
   { first, last }: HashRange,
@@ -26,7 +29,7 @@ export async function findDuplicateIds(
   });
   const { identities, doubled, hashes } = row!;
   const named = hashes.length === 0 ? [] : await doubledAmong(clickhouse, hashes.map(BigInt), before);
-  // Two ids may have one hash: where each double is named they are counted exactly.
+  // Two ids may share a hash; if every duplicate is listed by id, the count is exact.
   const exact = hashes.length < HASHES_MAX || named.length === 0;
   return { identities: Number(identities), doubled: exact ? named.length : Number(doubled), first: named };
 }
@@ -52,7 +55,7 @@ async function doubledAmong(
 
 export type HashedId = Scope & { readonly event_id: string; readonly id_hash: bigint };
 
-/** The next ids from a hash on. */
+/** The next ids, starting at a hash. */
 export async function listHashedIds(clickhouse: ClickHouseClient, hash: bigint, limit: number): Promise<HashedId[]> {
   const rows = await loadRows<Omit<HashedId, 'id_hash'> & { h: string }>(clickhouse, 'ids from a hash on', {
     query: `select toString(id_hash) as h, tenant_id, environment_id, event_id from event_identities

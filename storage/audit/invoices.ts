@@ -1,6 +1,6 @@
 /**
- * Invoices against what they are the sums of: their lines, payments, refunds and credit notes, and the numbers that were given. Each
- * question is one statement, so of one moment, while money moves; of all tenants, or of some invoices.
+ * Invoices against the sums of their lines, payments, refunds and credit notes, and against the issued numbers. Each query is one
+ * statement, so it reads one snapshot while money moves; for all tenants, or for some invoices.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -17,10 +17,10 @@ export type InvoiceFaultKind =
   | 'line_credited_too_much'
   | 'invoice_number_gap';
 
-/** Null: all invoices. */
+/** Null selects all invoices. */
 export type Invoices = readonly string[] | null;
 
-/** Begins each question: with their scope, so that indexes answer what is asked of some. */
+/** Start of each query: includes the scope, so that indexes serve a selection of invoices. */
 const SELECTED_INVOICES = `asked as (
     select tenant_id, environment_id, id from invoices
      where status = 'published' and (:invoices::text[] is null or id = any(:invoices::text[]))
@@ -28,16 +28,16 @@ const SELECTED_INVOICES = `asked as (
 const joinsSelected = (table: string, column: string) =>
   `${table}.tenant_id = asked.tenant_id and ${table}.environment_id = asked.environment_id and ${table}.${column} = asked.id`;
 
-/** What brought money in, whatever became of it later (core/payment/moves.ts). */
+/** Payments that brought money in, whatever happened later (core/payment/moves.ts). */
 const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
-/** What is on its way counts: it is booked before the provider is asked. */
+/** A pending refund counts: it is booked before the provider is called. */
 const MADE = `r.refund_status <> 'failed'`;
-/** Of which the invoice has seen nothing (actions/payments/refund-payment.ts). */
+/** Refunds of an overpayment, which the invoice does not contain (actions/payments/refund-payment.ts). */
 const OVERPAYMENT_REFUND = `r.idempotency_key = 'surplus/' || r.payment_id`;
 
 /**
- * Of each invoice what payments brought it, what of them was given back, and what credit notes and refunds gave back of what it had
- * charged: the rest of the refunds gave back what had been paid in part, or too much, and is paid no more.
+ * Money of each invoice: received by payments, refunded from them, and returned by credit notes and refunds of its charges. The
+ * other refunds returned partial payments or overpayments, which no longer count as paid.
  */
 const MONEY = `${SELECTED_INVOICES}, receipts as (
     select asked.id, sum(p.amount) as amount from asked join payments p on ${joinsSelected('p', 'destination_id')}
@@ -88,7 +88,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
      cross join lateral (select case when i.invoice_type = 'CREDIT' then n.net else greatest(0, n.net) end as total) t
      where (i.total <> t.total or i.amount_due <> t.total - i.adjustment_amount
             or (i.amount_due >= 0 and i.amount_remaining <> greatest(0, i.amount_due - i.amount_paid)))`,
-  // What is void says in refunded_amount that all was given back: how much of it had been refunds is not told apart.
+  // A void invoice records in refunded_amount that everything was returned; it does not show how much of that were refunds.
   invoice_paid_differs: `
     with ${MONEY}
     select id, trim_scale(paid)::text as stated, format('%s came in by its payments', trim_scale(came)) as found
@@ -125,7 +125,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
               join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
              where n.credit_note_status = 'FINALIZED' and n.change_invoice_id is null group by 1) n on n.id = l.id
      where n.amount > l.amount - l.line_item_discount - l.invoice_level_discount or n.tax > l.tax_amount`,
-  // By the digits behind the token, whatever prefix they had. Where the setting raised the start, what lies before it was never given.
+  // By the digits after the token, with any prefix. If the setting raised the start, the numbers before it were never issued.
   invoice_number_gap: `
     with counters as (
       select c.tenant_id, c.environment_id, c.token, c.last_number, coalesce((s.value ->> 'start_sequence')::bigint, 1) as start
@@ -154,7 +154,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
        select 1 from steps s where s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.token = c.token)`,
 };
 
-/** The first so many of each kind. */
+/** The first `limit` faults of each kind. */
 export function findInvoiceFaults(
   database: Database,
   { invoices, counters = [], limit }: { invoices: Invoices; counters?: readonly string[]; limit: number },
@@ -172,10 +172,10 @@ export async function loadInvoiceSums(database: Database): Promise<InvoiceSums> 
   return rows[0];
 }
 
-/** All numbers of a counter are read, so that those of the largest are left to the whole audit. */
+/** All numbers of a counter are read, so larger counters are left to the full audit. */
 const NUMBERS_MAX = 50_000;
 
-/** Some counters of invoice numbers by chance, as the question about their gaps names them. */
+/** Some counters of invoice numbers at random, in the form that the gap query expects. */
 export async function sampleInvoiceCounters(database: Database, count: number): Promise<string[]> {
   const { rows } = await database.raw(
     `select concat_ws(' ', tenant_id, environment_id, token) as id from invoice_numbers
@@ -185,7 +185,7 @@ export async function sampleInvoiceCounters(database: Database, count: number): 
   return rows.map(({ id }: { id: string }) => id);
 }
 
-/** The invoices with usage that became final last, with whose they are. */
+/** The most recently finalized invoices with usage, and their scopes. */
 export async function listNewestFinalInvoices(database: Database, count: number): Promise<(Scope & { id: string })[]> {
   const { rows } = await database.raw(
     `select i.tenant_id, i.environment_id, i.id from invoices i

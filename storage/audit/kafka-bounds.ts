@@ -1,4 +1,7 @@
-/** Where the partitions of the log on Kafka begin and end, asked without opening the log: nothing is made, nobody is kept out. */
+/**
+ * Begin and end offsets of the log's partitions on Kafka, read without opening the log: nothing is created, and no other consumer
+ * is affected.
+ */
 import { KafkaAdmin, type PartitionBounds } from '../log/kafka/admin.ts';
 import { createKafkaClient, type KafkaConnection } from '../log/kafka/client.ts';
 

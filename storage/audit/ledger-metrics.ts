@@ -1,6 +1,6 @@
 /**
- * What Prometheus hears of the ledger, by partition: each number is one statement of Postgres, so of one moment, and anything
- * but 0 is a fault to be looked into (docs/operations.md).
+ * Prometheus metrics of the ledger, by partition. Each number is one Postgres statement, so it reads one snapshot. Any value but 0
+ * is a fault to investigate (docs/operations.md).
  */
 import { Gauge, register } from 'prom-client';
 import { runWithTimeout } from '../in-time.ts';
@@ -21,7 +21,7 @@ export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'
       help: 'Accepted events that have neither become something nor wait in the log, by partition: lost where above 0',
       labelNames,
       async collect() {
-        // While Postgres is away there is no number, and no 0 in its place.
+        // While Postgres is unavailable there is no number, and no 0 in its place.
         const accounts = (await runWithTimeout(() => logAccounts(postgres))) ?? [];
         this.reset();
         for (const account of accounts) this.set({ partition: account.partition }, countUnaccountedEvents(account));

@@ -1,14 +1,14 @@
 /**
- * Table `slice_ledger` as the audit reads it: what became of the records of each partition, in ranges of offsets that follow
- * each other without a gap. A range is immutable but for the newest of a partition, which grows in the statement that moves
- * next_offset: a range that was read is whole, so rows that stand in it can be compared while others arrive.
+ * Table `slice_ledger` for the audit: the outcome of the records of each partition, in contiguous ranges of offsets. A range is
+ * immutable, except the newest of a partition, which grows in the statement that moves next_offset. So a range is complete when it
+ * is read, and its rows can be compared while others arrive.
  */
 import type { Database } from '../stores.ts';
 
 /** Offsets of one partition, half-open. */
 export type OffsetRange = { readonly partition: number; readonly from: bigint; readonly to: bigint };
 
-/** What became of the events in it; unknown where a version before this one wrote them. */
+/** Outcomes of the events in the range; unknown if an earlier version wrote them. */
 export type SliceEventCounts = {
   readonly events: number;
   readonly stored: number;
@@ -19,7 +19,6 @@ export type SliceEventCounts = {
 
 export type LedgerRange = OffsetRange & { readonly settled: SliceEventCounts };
 
-/** In order; those behind `after`. */
 export async function listLedgerRanges(
   database: Database,
   { after, limit }: { after: OffsetRange | null; limit: number },
@@ -32,7 +31,7 @@ export async function listLedgerRanges(
   return rows.map(toLedgerRange);
 }
 
-/** As it is now: the newest of a partition has grown since, or has not. */
+/** The current range; the newest of a partition may have grown. */
 export async function findLedgerRange(
   database: Database,
   { partition, from }: OffsetRange,
@@ -44,7 +43,6 @@ export async function findLedgerRange(
   return rows.map(toLedgerRange)[0];
 }
 
-/** The newest of every partition. */
 export async function listNewestLedgerRanges(database: Database): Promise<LedgerRange[]> {
   const { rows } = await database.raw(
     `select distinct on (partition) * from slice_ledger order by partition, from_offset desc`,
@@ -52,7 +50,6 @@ export async function listNewestLedgerRanges(database: Database): Promise<Ledger
   return rows.map(toLedgerRange);
 }
 
-/** The newest of one partition. */
 export async function findLastLedgerRange(database: Database, partition: number): Promise<LedgerRange | undefined> {
   const { rows } = await database.raw(
     `select * from slice_ledger where partition = ? order by from_offset desc limit 1`,
@@ -61,7 +58,7 @@ export async function findLastLedgerRange(database: Database, partition: number)
   return rows.map(toLedgerRange)[0];
 }
 
-/** One range of a partition: the last of those that end at an offset or before. */
+/** The last range of a partition that ends at or before an offset. */
 export async function findLedgerRangeUpTo(
   database: Database,
   { partition, offset }: { partition: number; offset: bigint },
@@ -82,7 +79,7 @@ export async function loadLedgerSums(database: Database): Promise<LedgerSums> {
   return { ranges: Number(rows[0].ranges), events: Number(rows[0].events) };
 }
 
-/** What stands before the first range: records of a version that did not count them. */
+/** Offsets before the first range: records of an earlier version, which did not count them. */
 export async function listUncountedRanges(database: Database): Promise<OffsetRange[]> {
   const { rows } = await database.raw(
     `select s.partition, 0 as from_offset, coalesce(l.first, s.next_offset) as to_offset
@@ -94,7 +91,10 @@ export async function listUncountedRanges(database: Database): Promise<OffsetRan
 
 export type LedgerFault = OffsetRange & { readonly kind: 'ledger_gap' | 'ledger_overlap' | 'ledger_end' };
 
-/** One statement, so of one moment: where a range does not begin where the one before ended, or the last not end at next_offset. */
+/**
+ * One statement, so one snapshot. Finds ranges that do not begin at the end of the previous one, and a last range that does not end
+ * at next_offset.
+ */
 export async function findLedgerFaults(database: Database, limit: number): Promise<LedgerFault[]> {
   const { rows } = await database.raw(
     `with ranges as (
@@ -113,7 +113,7 @@ export async function findLedgerFaults(database: Database, limit: number): Promi
   return rows.map((row: LedgerRow & { kind: LedgerFault['kind'] }) => ({ ...toOffsetRange(row), kind: row.kind }));
 }
 
-/** Records before next_offset of which the ledger does not say what became of them, by partition: 0 when all is well. */
+/** Records before next_offset without an outcome in the ledger, by partition: 0 if all is well. */
 export async function countUnaccountedRecords(database: Database): Promise<{ partition: number; records: number }[]> {
   const { rows } = await database.raw(
     `select s.partition, s.next_offset - min(l.from_offset) - sum(l.records) as records
@@ -125,7 +125,7 @@ export async function countUnaccountedRecords(database: Database): Promise<{ par
   }));
 }
 
-/** Events that were set aside after their raw row was written keep it, voided: the ledger counts them as dead letters. */
+/** Events that were set aside after their raw row was written; the row stays, voided, and the ledger counts them as dead letters. */
 export async function listSetAsideEvents(database: Database, ranges: readonly OffsetRange[]): Promise<LogEventPlace[]> {
   const { rows } = await database.raw(
     `select p.partition, p."offset", p.position from poison_events p
@@ -144,7 +144,7 @@ export async function listSetAsideEvents(database: Database, ranges: readonly Of
   }));
 }
 
-/** Where an event stands in the log. */
+/** Position of an event in the log. */
 export type LogEventPlace = { readonly partition: number; readonly offset: bigint; readonly position: number };
 
 type LedgerRow = { partition: number; from_offset: string; to_offset: string } & Record<keyof SliceEventCounts, string>;

@@ -1,20 +1,20 @@
-/** The embedded log against the ledger: what was accepted must have become something, or wait. */
+/** The embedded log against the ledger: every accepted event must have an outcome, or wait. */
 import type { Database } from '../stores.ts';
 
 export type LogAccount = {
   readonly partition: number;
-  /** Events that were appended, that the ledger says what became of, and that wait: the first is the sum of the others. */
+  /** Numbers of events: appended, with an outcome in the ledger, and waiting. The first must be the sum of the others. */
   readonly accepted: number;
   readonly settled: number;
   readonly waiting: number;
-  /** Everything before it is in the stores; the log ends before the other. */
+  /** The stores contain everything before next_offset; log_end is the exclusive end of the log. */
   readonly next_offset: bigint;
   readonly log_end: bigint;
   /** Records from next_offset on. */
   readonly waiting_records: number;
 };
 
-/** One statement, so of one moment; nothing where the log is another. */
+/** One statement, so one snapshot; empty for another kind of log. */
 export async function logAccounts(database: Database): Promise<LogAccount[]> {
   const { rows } = await database.raw(
     `select p.partition, p.accepted_events, coalesce(l.events, 0) as settled, w.events as waiting,
@@ -38,12 +38,12 @@ export async function logAccounts(database: Database): Promise<LogAccount[]> {
   }));
 }
 
-/** Accepted events that are neither settled nor waiting; fewer than none where more became of them than was accepted. */
+/** Accepted events that are neither settled nor waiting; negative if there are more outcomes than accepted events. */
 export function countUnaccountedEvents({ accepted, settled, waiting }: LogAccount): number {
   return accepted - settled - waiting;
 }
 
-/** The first offset from next_offset on at which no record stands. */
+/** The first offset from next_offset on without a record. */
 export async function findFirstMissingRecord(
   database: Database,
   { partition, next_offset }: LogAccount,
@@ -59,7 +59,7 @@ export async function findFirstMissingRecord(
   return rows[0] === undefined ? undefined : BigInt(rows[0].missing);
 }
 
-/** Whether the log is, or was, in this Postgres; a service that was never started has none yet, and no progress either. */
+/** Whether this Postgres contains the log, or did. A service that was never started has no log yet, and no progress either. */
 export async function hasEmbeddedLog(database: Database): Promise<boolean> {
   const { rows } = await database.raw(
     `select exists (select from log_partitions) or not exists (select from slices) as found`,

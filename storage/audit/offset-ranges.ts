@@ -1,6 +1,6 @@
 /**
- * What ClickHouse holds of stretches of the log, added up in one reading of a table however many stretches there are, so
- * that neither memory nor time grows with their number. Rows are compared by a sum of hashes, which knows no order.
+ * Sums of ClickHouse's rows per range of the log. One read of a table serves any number of ranges, so memory and time do not grow
+ * with their number. Rows are compared by a sum of hashes, which is independent of their order.
  */
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { LogEventPlace, OffsetRange } from './ledger.ts';
@@ -11,15 +11,15 @@ export type PlacedRows = AuditedRowSum & { readonly places: number };
 export type OutcomeCounts = { readonly rows: number; readonly places: number };
 export type Outcomes = Readonly<Record<(typeof OUTCOMES)[number], OutcomeCounts>>;
 
-/** Instead of a row of `events`. */
+/** Outcomes of an event that has no row in `events`. */
 export const OUTCOMES = ['duplicate', 'conflict', 'dead_letter'] as const;
 
-/** Whose it is, when it was, and where it stands: the same of an event and of its identity. */
+/** Hash of an event's id, time and position; equal for an event and its identity. */
 export const PLACED_ID_HASH = 'cityHash64(tenant_id, environment_id, event_id, timestamp, partition, offset, position)';
-/** Distinct places of about two million rows at a time; equal hashes of two places would only have it looked at again. */
+/** Counts distinct positions among about two million rows at a time; a hash collision would only cause a recheck. */
 const DISTINCT_PLACES = 'uniqExact(sipHash64(offset, position))';
 
-/** Raw rows of stretches of one partition, but those at these places. */
+/** Raw rows of ranges of one partition, without these positions. */
 export async function sumRawRows(
   clickhouse: ClickHouseClient,
   ranges: readonly OffsetRange[],
@@ -38,7 +38,7 @@ export async function sumRawRows(
   );
 }
 
-/** Identities, of any partitions: their table is ordered by hash, so every question reads all of it. */
+/** Identities, of any partitions: their table is ordered by hash, so every query reads all of it. */
 export async function sumIdentities(
   clickhouse: ClickHouseClient,
   ranges: readonly OffsetRange[],
@@ -53,7 +53,7 @@ export async function sumIdentities(
   return found.map((rows) => rows.reduce(withRow, NONE));
 }
 
-/** Outcomes of stretches of one partition; those of meters, which a back-fill writes as well, aside. */
+/** Outcomes of ranges of one partition, without those of meters, which a backfill writes as well. */
 export async function countOutcomes(clickhouse: ClickHouseClient, ranges: readonly OffsetRange[]): Promise<Outcomes[]> {
   const counts = OUTCOMES.map(
     (outcome) =>
@@ -70,7 +70,6 @@ export async function countOutcomes(clickhouse: ClickHouseClient, ranges: readon
   });
 }
 
-/** How many raw rows there are, without a look at anything else. */
 export async function countRawRows(clickhouse: ClickHouseClient, ranges: readonly OffsetRange[]): Promise<number[]> {
   const found = await sumByRange<{ n: string }>(clickhouse, ranges, { from: 'events', values: 'count() as n' });
   return found.map((rows) => rows.reduce((sum, row) => sum + Number(row.n), 0));
@@ -83,13 +82,13 @@ function withRow<Sums extends AuditedRowSum>(all: Sums, row: { n: string; sum: s
   return { ...all, rows: all.rows + Number(row.n), sum: (all.sum + BigInt(row.sum)) % ALL_SUMS };
 }
 
-/** A partition and an offset as one number that orders both: offsets do not come near 2^48. */
+/** Partition and offset as one number that orders both: offsets stay far below 2^48. */
 const KEY = '(bitShiftLeft(toUInt64(partition), 48) + offset)';
 const toOffsetKey = (partition: number, offset: bigint) => (BigInt(partition) << 48n) + offset;
 
 type RangeSumQuery = { readonly from: string; readonly values: string; readonly except?: readonly LogEventPlace[] };
 
-/** For each stretch the rows of the answer that are of it: one, or several where stretches overlap, as they never should. */
+/** The rows of the answer for each range: one, or several if ranges overlap, which they never should. */
 async function sumByRange<Row>(
   clickhouse: ClickHouseClient,
   ranges: readonly OffsetRange[],
@@ -120,7 +119,7 @@ async function sumByRange<Row>(
   });
 }
 
-/** What the indexes of a table can use. */
+/** Conditions that the indexes of a table can use. */
 function onePartition(ranges: readonly OffsetRange[]): string[] {
   const [{ partition, from }] = ranges as [OffsetRange];
   if (ranges.some((other) => other.partition !== partition)) return [];

@@ -1,11 +1,14 @@
-/** Which rows it is, where the sums of a stretch of the log do not agree: a million places at a time, the first of them named. */
+/**
+ * Finds the differing rows if the sums of a range of the log differ, and names the first of them. A range has up to a million
+ * positions.
+ */
 
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { LogTable } from '../events/present.ts';
 import type { LogEventPlace, OffsetRange } from './ledger.ts';
 import { PLACED_ID_HASH } from './offset-ranges.ts';
 
-/** An event where it stands. */
+/** An event with its position. */
 export type NamedPlace = {
   readonly offset: string;
   readonly position: number;
@@ -18,7 +21,7 @@ export type PlaceSample = { readonly total: number; readonly first: readonly Nam
 
 const NAMED_MAX = 5;
 
-/** Places with more than one row of this table; `outcome` is a condition on the table of outcomes. */
+/** Positions with more than one row of this table; `outcome` selects rows of the table of outcomes. */
 export async function findDuplicatePlaces(
   clickhouse: ClickHouseClient,
   table: 'events' | 'event_outcomes',
@@ -33,7 +36,7 @@ export async function findDuplicatePlaces(
   return named(clickhouse, { total: row!.n, places: row!.places }, { table, where });
 }
 
-/** Raw rows that have no identity of the same id, instant and place, and identities that have no such raw row. */
+/** Raw rows without an identity of equal id, instant and position, and identities without such a raw row. */
 export async function findUnmatchedRows(
   clickhouse: ClickHouseClient,
   range: OffsetRange,
@@ -68,7 +71,7 @@ export async function findUnmatchedRows(
   };
 }
 
-/** Rows that stand at `offset` or behind, by partition: in progress, or of a log that was processed further than Postgres knows. */
+/** Rows at or after `offset`, by partition: in progress, or from a log that was processed further than Postgres has recorded. */
 export async function countRowsFrom(
   clickhouse: ClickHouseClient,
   table: LogTable,
@@ -93,7 +96,7 @@ function buildRangeCondition({ partition, from, to }: OffsetRange): string {
   return `partition = ${partition} and offset >= ${from} and offset < ${to}`;
 }
 
-/** Whose events they are. */
+/** Adds the ids of the events. */
 async function named(
   clickhouse: ClickHouseClient,
   { total, places }: { total: string; places: readonly [string, number][] },

@@ -1,4 +1,4 @@
-/** What audits of records ask Postgres: each question is one statement, so of one moment. */
+/** Postgres queries of the record audits: each is one statement, so it reads one snapshot. */
 import type { Database } from '../stores.ts';
 
 export type AuditFault<Kind extends string> = {
@@ -8,7 +8,7 @@ export type AuditFault<Kind extends string> = {
   readonly found: string;
 };
 
-/** The first so many of each kind. `asked` is what the questions are about, by the names that they bind. */
+/** The first `limit` faults of each kind. `bindings` select the audited records, by the names in the queries. */
 export async function findFaults<Kind extends string>(
   database: Database,
   questions: Readonly<Record<Kind, string>>,
@@ -22,7 +22,7 @@ export async function findFaults<Kind extends string>(
   return found;
 }
 
-/** Ids of records: of those that were made last, and of some by chance. */
+/** Ids of the newest records, and of some at random. */
 export async function sampleIds(
   database: Database,
   table: 'invoices' | 'reservations' | 'tasks',

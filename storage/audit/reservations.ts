@@ -1,6 +1,6 @@
 /**
- * What pools say that is held, against the rows that are; and what committed reservations have become, against what was committed. Each
- * question is one statement, so of one moment.
+ * Pools against their held reservations, and committed reservations against their events or charges. Each query is one statement,
+ * so it reads one snapshot.
  */
 import { RESERVED_ID } from '../../core/event/accept.ts';
 import type { CommittedEvents } from '../../core/reservation/event.ts';
@@ -13,10 +13,10 @@ import { type AuditFault, findFaults } from './questions.ts';
 
 export type ReservationFault = AuditFault<'pool_differs' | 'reservation_differs'>;
 
-/** Null: all reservations, and all pools; else these, and theirs. */
+/** Null selects all reservations and pools; otherwise these reservations and their pools. */
 export type Reservations = readonly string[] | null;
 
-/** Whether a row of this name is of a pool that is asked about. */
+/** SQL condition: the pool of `row` is selected. */
 const isSelectedPool = (
   row: string,
 ) => `(:ids::text[] is null or (${row}.tenant_id, ${row}.environment_id, ${row}.customer_id, ${row}.subject_id) in (
@@ -43,7 +43,7 @@ const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
        and r.committed_quantity <> coalesce(r.counted_units, e.units, t.credit_amount, 0)`,
 };
 
-/** The first so many of each kind. */
+/** The first `limit` faults of each kind. */
 export function findReservationFaults(
   database: Database,
   selection: { ids: Reservations; limit: number },
@@ -53,7 +53,7 @@ export function findReservationFaults(
 
 export type AuditedReservation = Scope & CommittedEvents & Pick<Reservation, 'id' | 'reservation_status'>;
 
-/** With what they have become, of any tenant. */
+/** Reservations of any tenant, with their committed events. */
 export async function loadReservations(
   database: Database,
   ids: readonly string[],
@@ -65,7 +65,7 @@ export async function loadReservations(
   return new Map(rows.map((row: AuditedReservation) => [row.id, row]));
 }
 
-/** Of events that somebody has voided or replaced, whatever they said at first. */
+/** Events that were voided or replaced, whatever they contained at first. */
 export async function findCorrectedEvents(database: Database, events: readonly IdentityRow[]): Promise<Set<string>> {
   const { rows } = await database.raw(
     `select distinct tenant_id, environment_id, event_id from event_corrections where event_id = any(?)`,
@@ -78,7 +78,7 @@ export function toEventKey({ tenant_id, environment_id, event_id }: Scope & { ev
   return JSON.stringify([tenant_id, environment_id, event_id]);
 }
 
-/** The next events under ids that are those of reservations, behind a hash of an id and in the order of these. */
+/** The next events whose ids are those of reservations, after a hash of an id, in the order of hashes. */
 export async function listReservedIdentities(
   clickhouse: ClickHouseClient,
   { after, limit }: { after: bigint; limit: number },

@@ -1,4 +1,4 @@
-/** Whose revenue there is to be audited. */
+/** Scopes and customers whose revenue is audited. */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
@@ -9,7 +9,7 @@ export async function listScopes(database: Database): Promise<Scope[]> {
   return rows;
 }
 
-/** In the order of their ids, behind one; archived ones, too. */
+/** In the order of ids, after one; including archived customers. */
 export async function listCustomersAfter(
   database: Database,
   { tenant_id, environment_id }: Scope,

@@ -1,19 +1,19 @@
-/** What was found when running usage in memory was compared with the stores, for an audit in another process. */
+/** Results of comparing live usage in the cache with the stores, for an audit in another process. */
 import type { Database } from '../stores.ts';
 
 export type RunningCompared = {
   readonly answers: number;
   readonly lines: number;
-  /** Of grants. */
+  /** Number of grant histories. */
   readonly histories: number;
-  /** In words. */
+  /** One sentence each. */
   readonly differences: readonly string[];
 };
 
-/** As long as somebody may look for it. */
+/** Long enough for an audit to read them. */
 const RETENTION = `interval '7 days'`;
 
-/** `is_told`: by the process that has found it. */
+/** `is_told`: the process that found the differences reports them itself. */
 export async function recordRunningAudit(
   database: Database,
   {
@@ -32,7 +32,7 @@ export async function recordRunningAudit(
   await database.raw(`delete from running_audits where checked_at < now() - ${RETENTION}`);
 }
 
-/** What processes have found that cannot tell it, in words: to one who asks, and to nobody after it. */
+/** Takes the differences of processes that cannot report them: each goes to one caller only. */
 export async function takeUnreportedDifferences(database: Database): Promise<string[]> {
   const { rows } = await database.raw(
     `with now_told as (update running_audits set is_told = true where not is_told returning checked_at, differences)
@@ -41,7 +41,7 @@ export async function takeUnreportedDifferences(database: Database): Promise<str
   return rows.map(({ what }: { what: string }) => what);
 }
 
-/** All of them together. */
+/** Sums over all recorded comparisons. */
 export async function loadRunningAuditSums(database: Database): Promise<RunningCompared & { readonly audits: number }> {
   const { rows } = await database.raw(
     `select count(*)::int as audits, coalesce(sum(answers), 0)::int as answers, coalesce(sum(lines), 0)::int as lines,

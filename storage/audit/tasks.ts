@@ -1,13 +1,13 @@
 /**
- * Tasks against what they are the account of: the counts of a file or an import against those that its run has told, the refused rows of
- * an import against its report, and the files of a schedule against each other. Each question is one statement, so of one moment.
+ * Tasks against their records: the counts of a file or an import against its run, and the rejected rows of an import against its
+ * report. The files of a schedule are checked against each other. Each query is one statement, so it reads one snapshot.
  */
 import type { Database } from '../stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
 export type TaskFault = AuditFault<'export_ranges_differ' | 'export_counts_differ' | 'import_report_differs'>;
 
-/** Null: all tasks; else these. */
+/** Null selects all tasks. */
 export type Tasks = readonly string[] | null;
 
 const isSelectedTask = (row: string) => `(:ids::text[] is null or ${row}.id = any(:ids::text[]))`;
@@ -15,7 +15,7 @@ const RUN = `left join workflow_runs w
     on w.tenant_id = t.tenant_id and w.environment_id = t.environment_id and w.id = t.workflow_id`;
 
 const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
-  // The files of a schedule follow each other, and the next range of it follows the last.
+  // The files of a schedule are contiguous, and its next range begins where the last file ends.
   export_ranges_differ: `
     select t.id, format('from %s', t.range_start) as stated, format('the one before ends at %s', b.range_end) as found
       from tasks t
@@ -54,7 +54,7 @@ const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
                     is distinct from (w.result ->> 'total_records', w.result ->> 'successful_records', w.result ->> 'failed_records')))`,
 };
 
-/** The first so many of each kind. */
+/** The first `limit` faults of each kind. */
 export function findTaskFaults(database: Database, selection: { ids: Tasks; limit: number }): Promise<TaskFault[]> {
   return findFaults(database, QUESTIONS, selection);
 }
@@ -72,7 +72,7 @@ export async function loadTaskSums(database: Database): Promise<TaskSums> {
 
 export type WholeExport = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
-/** Exports that are whole, behind this id, in the order of their ids. */
+/** Completed exports after this id, in the order of ids. */
 export async function listCompletedExports(database: Database, after: string, limit: number): Promise<WholeExport[]> {
   const { rows } = await database.raw(
     `select id, tenant_id, environment_id from tasks

@@ -1,4 +1,4 @@
-/** Subscriptions whose usage should stand on invoices, and for which time lines of invoices stand. */
+/** Subscriptions whose usage should be invoiced, and the times that their invoice lines cover. */
 import type { Scope } from '../../core/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -6,10 +6,10 @@ import type { Database } from '../stores.ts';
 
 export type NamedSubscription = Scope & { readonly id: string };
 
-/** Of what belongs to a parent that it inherits from the lines are its parent's. */
+/** Inherited subscriptions are excluded: their parent has the lines. */
 const IS_AUDITED = `status = 'published' and subscription_status in ('active', 'cancelled') and subscription_type <> 'INHERITED'`;
 
-/** Those that ended, moved on or were changed last. */
+/** The subscriptions that ended, advanced or changed most recently. */
 export async function listLastMovedSubscriptions(database: Database, count: number): Promise<NamedSubscription[]> {
   const { rows } = await database.raw(
     `select tenant_id, environment_id, id from subscriptions where ${IS_AUDITED} order by updated_at desc, id limit ?`,
@@ -18,7 +18,7 @@ export async function listLastMovedSubscriptions(database: Database, count: numb
   return rows;
 }
 
-/** Those of the newest invoices, with those who are invoiced with them, and some by chance: as indexes find them. */
+/** Subscriptions of the newest invoices, their children, and some at random; each part uses an index. */
 export async function sampleMovedSubscriptions(database: Database, count: number): Promise<NamedSubscription[]> {
   const { rows } = await database.raw(
     `with newest as (
@@ -40,8 +40,8 @@ export async function sampleMovedSubscriptions(database: Database, count: number
 }
 
 /**
- * By line item of a subscription, the times for which lines of its own stand, on whichever invoice: also on one that is void, for whoever
- * voids it has looked at it, and one that was archived. What corrects another line is none of its own.
+ * Times covered by lines of each line item, on any invoice. A void invoice counts, because it was voided deliberately, and so does
+ * an archived one. A line that corrects another does not count.
  */
 export async function loadInvoicedPeriods(
   database: Database,
@@ -63,7 +63,7 @@ export async function loadInvoicedPeriods(
   return times;
 }
 
-/** By subscription, where its invoices of a cancellation end. */
+/** Ends of the cancellation invoices, by subscription. */
 export async function loadCancellationInvoiceEnds(
   database: Database,
   { tenant_id, environment_id }: Scope,

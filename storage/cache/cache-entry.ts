@@ -1,6 +1,4 @@
-/**
- * One answer that is kept (kept-answers.ts): what it has read while it was made, and whether it still holds.
- */
+/** A cached answer (cached-answers.ts): its dependencies, and whether it is still valid. */
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -13,28 +11,28 @@ import type { ChangeSnapshot } from './change-feed.ts';
 import type { DependencyRecorder } from './dependency-recorder.ts';
 import { internId } from './shared-value.ts';
 
-/** As an invoice would measure a line of a meter, of what has been read of it before; throws `NotKept` of anything else. */
+/** Usage of a meter in a window from the cached lines, in the form that an invoice uses; throws `NotCached` if it was not read before. */
 export type ReadCached = (meter_id: string, window: Period) => BilledUsage;
 
 export type ComputedAnswer<Answer> = {
   readonly answer: Answer;
-  /** The same of usage as it is now; where it is absent, what arrives ends the answer. */
+  /** Computes the answer again from current usage. If absent, new usage invalidates the answer. */
   again?(read: ReadCached): Answer;
-  /** What happens before it is not in the lines that `again` reads, and may yet matter. */
+  /** Earlier usage is not in the lines that `again` reads, but may affect the answer. */
   readonly late_before_ms?: Milliseconds;
-  /** From then on it is another one, whatever the records say. */
+  /** End of validity, even if no record changes. */
   readonly until_ms?: Milliseconds;
 };
 
-/** What is asked for is not among what was read before. */
+/** The requested usage is not among the recorded reads. */
 export class NotCached extends Error {}
 
 const NOBODY: ReadonlySet<LiveUsageSubject> = new Set();
 
-/** What ids of records begin with on which a change is told (sql/postgres/0170-record-changes.sql). */
+/** Prefixes of record ids whose changes are recorded (sql/postgres/0170-record-changes.sql). */
 const TRACKED_ID = /^(cust|subs|plan|price|meter|feat|addon|coupon|group|env)_[0-9A-Z]{26}$/;
 const INSTANT = /^\d{4}-\d{2}-\d{2}T/;
-/** Where the tenant stands, and where the words of people stand. */
+/** Columns that contain the tenant's id or user-supplied text. */
 const NO_RECORDS = new Set(['tenant_id', 'external_id', 'external_customer_id', 'lookup_key']);
 
 type CacheEntryInput = {
@@ -60,7 +58,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   readonly #memory: UsageCache;
   readonly #look_number: number;
   readonly #since_ms: Milliseconds;
-  /** The last look whose changes are none of its records. */
+  /** Latest change snapshot that was checked without finding a change of the records. */
   #checked = 0;
   #until_ms = Number.POSITIVE_INFINITY;
   #records: Set<string> | string[];
@@ -68,13 +66,13 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   #reads: CachedUsageRead[] = [];
   #earliest_us = Number.POSITIVE_INFINITY;
   #late_before_us = Number.NEGATIVE_INFINITY;
-  /** Rows of subjects whose lines do not take them in, while it was made. */
+  /** Subjects with rows that arrived during the computation. */
   #came: Set<LiveUsageSubject> | null = null;
   #made: ComputedAnswer<unknown> | null = null;
   #answer: unknown;
   #changes = 0;
   #isLost = false;
-  /** Of whom something was read that no line brings forward, once it is made: each row of the pipeline asks. */
+  /** Subjects with reads that no line updates; set at completion, because every row of the pipeline is checked against it. */
   #fixed: Set<LiveUsageSubject> | null = null;
   #isAllFixed = false;
 
@@ -110,7 +108,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     { meter, external_customer_ids, end_us }: MeterUsageQuery,
   ): void {
     (this.#records as Set<string>).add(meter.id);
-    // A range that ends now ends somewhere else a moment later.
+    // A range that ends now ends elsewhere a moment later.
     if (external_customer_ids === null || end_us === toUs(this.#since_ms)) this.#isLost = true;
     this.#watch(meter.id, external_customer_ids ?? []);
   }
@@ -137,7 +135,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     }
   }
 
-  /** A row of a subject: the lines have taken in what is theirs. */
+  /** The lines of the subject have already applied the row. */
   came(subject: LiveUsageSubject, first_us: Microseconds): void {
     if (this.#made === null) {
       this.#earliest_us = Math.min(this.#earliest_us, first_us);
@@ -149,13 +147,13 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     this.#isLost = true;
   }
 
-  /** Whether it may be kept. */
+  /** Whether the entry may be cached. */
   complete(made: ComputedAnswer<unknown>): boolean {
     this.#late_before_us = made.late_before_ms === undefined ? Number.NEGATIVE_INFINITY : toUs(made.late_before_ms);
     this.#until_ms = Math.min(this.#until_ms, made.until_ms ?? Number.POSITIVE_INFINITY);
     this.#made = made;
     this.#answer = made.answer;
-    // What is over is looked at again where something comes late for it.
+    // A period that is over is read again if late usage arrives for it.
     this.#leaveLines(({ end_us }) => end_us <= this.#late_before_us);
     const came = this.#came ?? NOBODY;
     this.#came = null;
@@ -165,17 +163,17 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     const fixed = this.#reads.flatMap(({ subject, line }) => (line === null ? subject : []));
     if (fixed.length > 0) this.#fixed = new Set(fixed);
     if (this.#isLost || [...came].some((subject) => this.#isAllFixed || this.#fixed?.has(subject))) return false;
-    // What came between two of its readings is in its lines, and not in what was answered.
+    // Usage that arrived between two reads is in the lines, but not in the answer.
     this.#changes = came.size > 0 ? -1 : this.#changesOfLines();
     return true;
   }
 
-  /** Whether what it says of its own instant is said of this one. */
+  /** Whether the answer is valid at this instant. */
   isValidAt(now_ms: Milliseconds): boolean {
     return now_ms >= this.#since_ms && now_ms < this.#until_ms;
   }
 
-  /** Whether it says nothing of this instant any more. */
+  /** Whether the answer has expired at this instant. */
   isOver(now_ms: Milliseconds): boolean {
     return now_ms >= this.#until_ms;
   }
@@ -194,7 +192,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     return this.#answer;
   }
 
-  /** Throws `NotKept`. */
+  /** Throws `NotCached`. */
   current(): unknown {
     const changes = this.#changesOfLines();
     if (changes === this.#changes) {
@@ -209,7 +207,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     return this.#answer;
   }
 
-  /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */
+  /** The meter and window do not identify the customer: if several customers match, the usage is not read from the cache. */
   #readCached(meter_id: string, { start, end }: Period): BilledUsage {
     const [start_us, end_us] = [toUs(start), toUs(end)];
     const fits = this.#reads.filter(
@@ -245,7 +243,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     this.#reads = this.#reads.filter((read) => !isLeft(read));
   }
 
-  /** The lines that it reads, with whose they are, for the audit. */
+  /** Lines of the entry with their customers, for the audit. */
   get lines(): { meter_id: string; customer: string; line: LiveUsageLine }[] {
     return this.#watched.flatMap(({ meter_id, customer, subject }) =>
       this.#reads.flatMap((read) =>
@@ -259,5 +257,5 @@ function leaveLine({ lines }: LiveUsageSubject, line: LiveUsageLine): void {
   if (--line.watchers === 0) lines.splice(lines.indexOf(line), 1);
 }
 
-/** What invoices write down of a reading, and no answer that is kept shows. */
+/** Placeholders for proof fields that only invoices need; no cached answer shows them. */
 const NOWHERE = { as_of: '', high_water: {} };

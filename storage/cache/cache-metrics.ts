@@ -1,4 +1,4 @@
-/** What answers about running periods were made of. */
+/** Prometheus metrics: sources of answers about current periods. */
 import { Counter } from 'prom-client';
 
 const answers = new Counter({
@@ -7,7 +7,7 @@ const answers = new Counter({
   labelNames: ['from'],
 });
 type From = 'kept' | 'arrived' | 'gathered';
-// To find the labels costs more than to count.
+// Looked up once, because finding the labels costs more than counting.
 const labelled: Record<From, { inc(by?: number): void }> = {
   kept: answers.labels('kept'),
   arrived: answers.labels('arrived'),

@@ -1,8 +1,7 @@
 /**
- * Answers that are kept in memory with all that they were made of, where the pipeline runs in the same process
- * (docs/decisions/0007-cached-answers.md). One holds while nothing that it read has changed: no record (look.ts), no instant has
- * come that it knew of, and no usage was lost. Usage that arrives is taken in by its lines (storage/usage/live-usage.ts), and the
- * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
+ * Caches answers in memory with their dependencies (docs/decisions/0007-cached-answers.md). An entry is valid while none of its records has
+ * changed (change-feed.ts), no recorded instant has come, and no usage was lost. New usage updates its lines (storage/usage/live-usage.ts),
+ * and `again` computes the answer from them. After any other change the answer is recomputed in full.
  */
 import { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/scope.ts';
@@ -19,19 +18,19 @@ import { KnownFreshness } from './known-freshness.ts';
 
 export type FreshAnswer<Answer> = {
   readonly answer: Answer;
-  /** Everything that was accepted before this instant is in it. */
+  /** The answer includes everything that was accepted before this instant. */
   readonly as_of: string;
 };
 
 export type CacheQuery = Scope & {
-  /** With the scope it names the question. */
+  /** Identifies the query within the scope. */
   readonly key: string;
   readonly now: Date;
-  /** Records that it is about, whether or not a row of theirs is read. */
+  /** Records that the answer depends on, even if no row of theirs is read. */
   readonly about?: readonly string[];
 };
 
-/** Reads what it goes by where it is told to. */
+/** Must read its records through the given context. */
 type Make<Answer> = (gathering: GatherContext) => Promise<ComputedAnswer<Answer>>;
 
 export async function loadCached<Answer>(
@@ -40,11 +39,11 @@ export async function loadCached<Answer>(
   make: Make<Answer>,
 ): Promise<FreshAnswer<Answer>> {
   const { usage_memory } = stores;
-  // Part of another one, which notes what is read here.
+  // This answer is part of another one, whose recorder records the reads.
   if (usage_memory === undefined || currentRecorder() !== undefined) return computeNow(stores, query, make);
   const cached = getCache(usage_memory);
   const loader = getGatherBatchLoader(stores.postgres);
-  // Before the progress is looked at: the answer is then at least as fresh as it says.
+  // Read before the progress: the answer is then at least as fresh as `as_of`.
   const as_of = await cached.freshness.load(stores, query);
   const snapshot = await followChanges(stores, cached);
   const known = cached.find<Answer>(query, query.key, snapshot);
@@ -54,17 +53,17 @@ export async function loadCached<Answer>(
   };
 }
 
-/** What is kept, as of one look. */
+/** Cached answers as of one change snapshot. */
 export type CacheView = {
-  /** Everything that was accepted before this instant is in its answers. */
+  /** The answers include everything that was accepted before this instant. */
   readonly as_of: string;
-  /** Undefined where it has to be made anew. */
+  /** Undefined if the answer must be recomputed. */
   find<Answer>(key: string): Answer | undefined;
 };
 
 type View = Omit<CacheQuery, 'key'>;
 
-/** Several answers of what is kept already; undefined where one has to be made anew. */
+/** Combines several cached answers; undefined if any of them must be recomputed. */
 export async function findCached<Answer>(
   stores: Stores,
   query: View,
@@ -79,7 +78,7 @@ export async function findCached<Answer>(
   return answer === undefined ? undefined : { answer, as_of };
 }
 
-/** For whoever is asked thousands of times a second; null where something that all answers go by has to be read first. */
+/** For callers with thousands of requests a second; null if a common prerequisite of all answers must be read first. */
 export function viewCached(stores: Stores, query: View, onView: (view: CacheView | null) => void): void {
   const { usage_memory, postgres } = stores;
   if (usage_memory === undefined || !isByTheMachine(postgres, query, query.now.getTime())) return onView(null);
@@ -107,7 +106,7 @@ class SnapshotView implements CacheView {
   }
 }
 
-/** What was answered last, whether or not it still holds: not to be told to anybody. */
+/** The latest cached answers, valid or not: they must not be returned to a client. */
 export function viewLastCached({ usage_memory }: Stores, scope: Scope): CacheView | undefined {
   if (usage_memory === undefined) return undefined;
   const cached = getCache(usage_memory);
@@ -125,7 +124,7 @@ async function computeNow<Answer>(stores: Stores, query: CacheQuery, make: Make<
   return { answer: (await make({ database: stores.postgres, now: query.now })).answer, as_of };
 }
 
-/** Of all, and of one tenant: so that the customers of one do not take the places of all others. */
+/** The limit per tenant is lower, so that one tenant cannot evict the entries of all others. */
 const ANSWERS_MAX = 500_000;
 const TENANT_ANSWERS_MAX = 420_000;
 
@@ -145,19 +144,19 @@ export function getCache(memory: UsageCache): AnswerCache {
 }
 
 /**
- * In the order in which they were asked for. Not a map from which each that is asked for is taken and put behind the others: one of
- * hundreds of thousands is then made anew, as a whole and at one moment, each time that its places are used up.
+ * In order of use. A `Map` with delete and reinsert does not suffice: with hundreds of thousands of entries, it is rehashed as a whole
+ * whenever its slots are used up.
  */
 type OfTenant = LRUCache<string, CacheEntry>;
 
-/** Without a number of places, which would all be there for each tenant, however few are used. */
+/** Without `max`, which would allocate all slots for each tenant, however few are used. */
 function createTenantEntries(): OfTenant {
   return new LRUCache({ maxSize: TENANT_ANSWERS_MAX + 1, sizeCalculation: () => 1 });
 }
 
 type GatheredEntry<Answer> = { readonly entry: CacheEntry; readonly answer: Answer };
 type CacheMoment = { readonly snapshot: ChangeSnapshot; readonly loader: GatherBatchLoader };
-/** Until it has begun, it is for whoever asks the same. */
+/** Until it has begun, it serves all callers with the same query. */
 type PendingEntry = {
   readonly snapshot_number: number;
   hasBegun: boolean;
@@ -176,14 +175,14 @@ export class AnswerCache {
     this.#memory = memory;
   }
 
-  /** Once for all who were told of the look. */
+  /** Runs once per change snapshot, for all its callers. */
   follow({ number, progress }: ChangeSnapshot): void {
     if (number === this.#followed) return;
     this.#followed = number;
     this.#memory.follow(progress);
   }
 
-  /** As of the look, or undefined. No answer is undefined. */
+  /** The answer as of the change snapshot, or undefined. No answer is undefined. */
   find<Answer>({ tenant_id, environment_id, now }: View, key: string, snapshot: ChangeSnapshot): Answer | undefined {
     const known = this.#tenants.get(tenant_id)?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
@@ -202,7 +201,7 @@ export class AnswerCache {
     return this.#tenants.get(tenant_id)?.peek(`${environment_id} ${key}`)?.last as Answer | undefined;
   }
 
-  /** Whoever asks before it has begun to be gathered, or while it is since a look that is no older than his own, is answered by that. */
+  /** A caller shares a pending computation that has not begun, or whose change snapshot is at least as recent as the caller's. */
   async make<Answer>(query: CacheQuery, at: CacheMoment, make: Make<Answer>): Promise<Answer> {
     const name = `${query.tenant_id} ${query.environment_id} ${query.key}`;
     const making = this.#making.get(name);
@@ -255,7 +254,7 @@ export class AnswerCache {
     cached.end();
   }
 
-  /** So many of those that are kept now, from a place that chance says, for the audit. */
+  /** Returns `count` entries from a random position, for the audit. */
   some(count: number, chance: () => number): CacheEntry[] {
     const some: CacheEntry[] = [];
     let left = Math.floor(chance() * Math.max(1, this.#count - count + 1));
@@ -278,7 +277,7 @@ export class AnswerCache {
     own.set(cached.key, cached);
     this.#count++;
     if (own.size > TENANT_ANSWERS_MAX) this.#dropOldest(own);
-    // The tenant with the most gives one up.
+    // The tenant with the most entries loses its oldest.
     if (this.#count > ANSWERS_MAX)
       this.#dropOldest([...this.#tenants.values()].reduce((most, some) => (some.size > most.size ? some : most)));
   }

@@ -1,11 +1,11 @@
 /**
- * A look at Postgres for whoever keeps in memory what was made of its records: which of them have changed since the look before, and
- * how far the stores are, in one statement that all who ask at one time share. It begins after each of them has asked, so what
- * was committed before a question is known to its answer (docs/decisions/0007-cached-answers.md). Where nobody else writes to the database, the
- * last look still tells all while this process has asked for nothing since (docs/decisions/0007-cached-answers.md).
+ * Reads which records changed since the previous read, and the progress of the stores, in one statement that concurrent callers share. It
+ * begins after each of its callers has requested it, so an answer sees everything that was committed before its query
+ * (docs/decisions/0007-cached-answers.md). If no other process writes to the database, the last snapshot remains valid until this process
+ * sends another statement.
  *
- * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). Those that this look's snapshot
- * sees, and that of the last look did not, are what has changed: whichever transaction began first.
+ * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). A record has changed if the current
+ * Postgres snapshot sees its transaction and the previous one did not, whichever transaction began first.
  */
 
 import { CHANGES_STATEMENT_NAME, getOwnStatements } from '../postgres/own-statements.ts';
@@ -16,32 +16,32 @@ import { getUsageFeed } from '../usage/usage-feed.ts';
 import { runUnrecorded } from './dependency-recorder.ts';
 
 export type ChangeSnapshot = {
-  /** 1, 2, 3 … of this process. */
+  /** 1, 2, 3 … in this process. */
   readonly number: number;
   readonly progress: readonly SliceState[];
-  /** What was gathered before the look of this number is not known to hold. */
+  /** Entries that were gathered before the snapshot with this number may be outdated. */
   readonly known_since: number;
-  /** The last one that saw a change of any record. */
+  /** Number of the last snapshot that saw a change of any record. */
   readonly last_change: number;
-  /** In which look a record was seen to have changed, of those since `known_since`. */
+  /** Number of the snapshot that saw the change of a record, for changes since `known_since`. */
   readonly changed: ReadonlyMap<string, number>;
-  /** The same without what the transactions have written that were left out (`leaveOut`). */
+  /** Like `changed`, without the changes of excluded transactions (`leaveOut`). */
   readonly changed_by_others: ReadonlyMap<string, number>;
 };
 
-/** Of more changes than these what was kept is forgotten. */
+/** After more changes, all earlier entries count as outdated. */
 const CHANGES_MAX = 500_000;
-/** A look that takes longer is that of a busy database, and of a machine on which each one that comes too soon makes the others later. */
+/** A slower read indicates a busy database or machine, on which frequent reads would delay all others. */
 const QUICK_MS = 2;
 const REST_MS = 1;
 
-/** Whoever writes to a database that is ours alone, by hand, is heard of no later than this. */
+/** Maximum delay before manual writes to an exclusive database are seen. */
 const FRESH_MS = 50;
 const RENEWED_MS = 20;
-/** For so long a connection is kept for the next look, where looks are asked for again and again. */
+/** While reads are frequent, the connection is retained for this long. */
 const RELEASED_AFTER_MS = 100;
 
-/** One row of texts, of which hardly any says anything else than at the look before: to read the columns again costs what an answer does. */
+/** One row of texts, which rarely differ from the previous read: parsing the columns each time would cost as much as an answer. */
 const CHANGES_SQL = `
   with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
   select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
@@ -52,7 +52,7 @@ const CHANGES_SQL = `
          (select json_agg(s)::text
             from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress`;
 
-/** `changed` and `progress` are JSON, null where there is none. */
+/** `changed` and `progress` are JSON; null if empty. */
 type ChangesRow = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
 
 class ChangeTracker {
@@ -62,17 +62,17 @@ class ChangeTracker {
   #last_change = 0;
   readonly #changed = new Map<string, number>();
   readonly #changed_by_others = new Map<string, number>();
-  /** Numbers of transactions. */
+  /** Ids of excluded transactions. */
   readonly #left_out = new Set<string>();
-  /** As it was read; undefined where what was told to have moved has been added. */
+  /** Text of the last read; undefined after a reported move was added. */
   #progress_text: string | null | undefined = null;
   #progress: readonly SliceState[] = [];
-  /** What was told to have moved while a look is out, which may have been answered before. */
+  /** Moves that were reported during a read, which may have run before them. */
   readonly #moved: SliceState[] = [];
 
   async next(connection: ChangesConnection): Promise<ChangeSnapshot> {
     this.#moved.length = 0;
-    // Prepared: to plan it costs more than to answer it.
+    // Prepared, because planning costs more than execution.
     const { rows } = await connection.query({
       name: CHANGES_STATEMENT_NAME,
       text: CHANGES_SQL,
@@ -80,14 +80,14 @@ class ChangeTracker {
     });
     const [{ snapshot, horizon, changed, progress }] = rows as [ChangesRow];
     this.#number++;
-    // What came between the two may have been forgotten there.
+    // Changes between the two snapshots may have been purged.
     if (this.#snapshot !== null && BigInt(horizon) > parseXmin(this.#snapshot)) this.#reset();
     this.#snapshot = snapshot;
     if (changed !== null) {
       for (const [id, xids] of JSON.parse(changed) as [id: string, xids: string[]][]) this.#recordChange(id, xids);
       this.#last_change = this.#number;
     }
-    // What they have changed is visible now, and is not told again.
+    // Their changes are visible now and are not reported again.
     for (const xid of this.#left_out) if (BigInt(xid) < parseXmin(snapshot)) this.#left_out.delete(xid);
     if (this.#changed.size > CHANGES_MAX) this.#reset();
     if (progress !== this.#progress_text) {
@@ -99,7 +99,7 @@ class ChangeTracker {
     return this.current();
   }
 
-  /** From now on it is told as a look of now would, where nothing else has changed; false where the partition has another worker than is known. */
+  /** Adds a reported move of a partition to the snapshot, as a read would; false if the partition has another worker than is known. */
   moved(state: SliceState): boolean {
     const known = this.#findPosition(state);
     if (known === undefined) return false;
@@ -114,7 +114,7 @@ class ChangeTracker {
     return this.#progress.find((known) => known.partition === partition && known.epoch === epoch);
   }
 
-  /** False where it is not further than is known. */
+  /** False if the partition is already at this offset or further. */
   #moveFrom(known: SliceState | undefined, state: SliceState): boolean {
     if (known === undefined || known.next_offset >= state.next_offset) return false;
     this.#progress = this.#progress.map((each) => (each === known ? state : each));
@@ -156,22 +156,22 @@ function parseXmin(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
 }
 
-/** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. Null where it failed. */
+/** Callback of a caller, without a promise for each of thousands in a second. Null if the read failed. */
 type ChangesCallback = (changes: ChangeSnapshot | null, error?: unknown) => void;
 
-/** `answered`: of the statements of this process, when it began. */
+/** `answered`: number of this process's answered statements when the read began. */
 type FreshSnapshot = { readonly snapshot: ChangeSnapshot; readonly began_ms: number; readonly answered: number };
 
 /**
- * One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked; but where nothing can have
- * changed since it began, it is theirs as well, and that of all who ask while it stands.
+ * Runs one read at a time. A caller that arrives during a read gets the next one, so each read begins after all its callers. But if nothing
+ * can have changed since a read began, it also serves later callers while it is fresh.
  */
 class ChangeFeed {
   readonly #database: Database;
   readonly #tracker = new ChangeTracker();
   #waiting: ChangesCallback[] = [];
   #isOut = false;
-  /** While anybody waits, or has a moment ago: to ask the pool for each look costs as much as to answer a read. */
+  /** Held while callers wait, and briefly afterwards: acquiring it for each read costs as much as the read. */
   #connection: ChangesConnection | null = null;
   #leaving: NodeJS.Timeout | null = null;
   #last: FreshSnapshot | null = null;
@@ -184,7 +184,7 @@ class ChangeFeed {
     this.#tracker.leaveOut(xid);
   }
 
-  /** The one that stands says that, too, from now on; false where none does that it can be added to. */
+  /** Adds the move to the fresh snapshot; false if there is no snapshot that it can be added to. */
   moved(state: SliceState): boolean {
     if (this.#last === null || !this.#tracker.moved(state)) return false;
     this.#last = { ...this.#last, snapshot: this.#tracker.current() };
@@ -194,7 +194,7 @@ class ChangeFeed {
   request(waiting: ChangesCallback): void {
     const standing = this.#standing();
     if (standing === null) return this.#wait(waiting);
-    // Before it stands no longer another one is there, for which nobody has waited.
+    // Starts the next read before the snapshot expires, so that no caller waits for it.
     if (performance.now() - standing.began_ms > RENEWED_MS && !this.#isOut) this.#wait(() => undefined);
     waiting(standing.snapshot);
   }
@@ -204,7 +204,7 @@ class ChangeFeed {
     if (!this.#isOut) void runUnrecorded(() => runAsSystem(() => this.#work()));
   }
 
-  /** The last look, where nothing can have changed since it began but by the hand of somebody who is not of this process. */
+  /** The last snapshot, if nothing can have changed since its read began, except by writes of other processes. */
   #standing(): FreshSnapshot | null {
     const own = getOwnStatements(this.#database);
     if (own === undefined || this.#last === null) return null;
@@ -218,7 +218,7 @@ class ChangeFeed {
     if (this.#leaving !== null) clearTimeout(this.#leaving);
     while (this.#waiting.length > 0) {
       const own = getOwnStatements(this.#database);
-      // Who is about to ask in this round of the event loop is taken along; where nothing is out he is told of it all the same.
+      // Collects the callers of this event-loop tick. This is unnecessary if no statement is in flight: they can share the result.
       if (own === undefined || own.out > 0) await new Promise((resolve) => setImmediate(resolve));
       const began = performance.now();
       let callbacks = this.#waiting;
@@ -230,11 +230,11 @@ class ChangeFeed {
         this.#connection ??= (await this.#database.client.acquireConnection()) as ChangesConnection;
         changes = await this.#tracker.next(this.#connection);
         await getUsageFeed(this.#database)?.bring(changes.progress);
-        // With what was told to have moved since.
+        // Includes the moves that were reported meanwhile.
         changes = this.#tracker.current();
         this.#last = { snapshot: changes, began_ms: began, answered };
         if (this.#standing() !== null) {
-          // It is that of who has asked meanwhile, too.
+          // The result also serves callers that arrived meanwhile.
           callbacks = [...callbacks, ...this.#waiting];
           this.#waiting = [];
         }
@@ -250,7 +250,7 @@ class ChangeFeed {
     if (getOwnStatements(this.#database) === undefined) await this.#leave();
     else this.#leaving = setTimeout(() => void this.#leave(), RELEASED_AFTER_MS).unref();
     this.#isOut = false;
-    // Who has asked while the connection was given back.
+    // Serves callers that arrived while the connection was released.
     if (this.#waiting.length > 0) return this.#work();
   }
 
@@ -261,12 +261,12 @@ class ChangeFeed {
   }
 }
 
-/** What one portion does at one time is less than half a millisecond. */
+/** A portion takes less than half a millisecond. */
 const PORTION = 4;
 
 /**
- * In portions, all of them before anything else has its turn: what one does at the end of its work, as node's HTTP server does with each
- * answer, is not put off until the last of them has been told, and who has asked last waits for no others than those before.
+ * Calls the callbacks in portions, all before other work. Deferred work of a callback, such as node's HTTP server does for each answer,
+ * runs after its portion and not after the last callback. The last caller waits only for those before it.
  */
 function deliver(callbacks: readonly ChangesCallback[], changes: ChangeSnapshot | null, failure: unknown): void {
   for (let from = 0; from < callbacks.length; from += PORTION) {
@@ -279,7 +279,7 @@ function deliver(callbacks: readonly ChangesCallback[], changes: ChangeSnapshot 
 
 const changeFeeds = new WeakMap<Database, ChangeFeed>();
 
-/** The next one, of `database`, the pool of the process. `waiting` does not throw. */
+/** Requests the next snapshot of `database`, the pool of the process. `waiting` must not throw. */
 export function requestChanges(database: Database, waiting: ChangesCallback): void {
   getChangeFeed(database).request(waiting);
 }
@@ -295,20 +295,20 @@ function getChangeFeed(database: Database): ChangeFeed {
   return feed;
 }
 
-/** The same for who waits for it. */
+/** Returns the next snapshot as a promise. */
 export function readChanges(database: Database): Promise<ChangeSnapshot> {
   return new Promise((seen, failed) =>
     requestChanges(database, (changes, error) => (changes === null ? failed(error) : seen(changes))),
   );
 }
 
-/** What this transaction writes is no change to whoever asks for changes by others; to be said before it is committed. */
+/** Excludes the writes of this transaction from `changed_by_others`; must be called before the commit. */
 export async function excludeOwnWrites(database: Database, transaction: Transaction): Promise<void> {
   const { rows } = await transaction.raw('select pg_current_xact_id()::text as xid');
   getChangeFeed(database).leaveOut(rows[0].xid);
 }
 
-/** Forgets the changes that were there when this was done the last time. Answers how many. */
+/** Deletes the changes that existed at the previous run; returns their number. */
 export async function purgeRecordChanges(database: Database): Promise<number> {
   return database.transaction(async (transaction) => {
     await transaction.raw(

@@ -1,7 +1,6 @@
 /**
- * What a computation has read, noted while it reads: the ids in the rows of Postgres, on whose change the result is no longer known to
- * hold; the instants in them that are still to come, at which it may be another one; and the questions about usage. Nobody lists
- * by hand what a result depends on, so nothing is forgotten.
+ * Records the reads of a computation: ids in the rows of Postgres, whose changes invalidate the result; future instants in them, at which
+ * the result may change; and usage queries. Dependencies are never listed by hand, so none is missed.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
@@ -10,13 +9,13 @@ import type { UsageRead } from '../usage/live-usage.ts';
 import type { MeterUsageQuery } from '../usage/usage-query.ts';
 
 export type DependencyRecorder = {
-  /** A row of Postgres that was read. */
+  /** Records a row of Postgres. */
   row(row: Readonly<Record<string, unknown>>): void;
-  /** Records that it was made of, where the rows were read for several at one time. */
+  /** Records ids whose rows were read in a batch. */
   dependsOn?(ids: Iterable<string>): void;
-  /** Before usage is read. */
+  /** Called before usage is read. */
   recordUsageQuery(tenant_id: string, environment_id: string, query: MeterUsageQuery): void;
-  /** What was read of it. */
+  /** Records the usage that was read. */
   read(read: UsageRead): void;
 };
 
@@ -30,12 +29,12 @@ export function currentRecorder(): DependencyRecorder | undefined {
   return recorders.getStore();
 }
 
-/** Who works for several at one time is noted by none of them. */
+/** Work for several callers is recorded for none of them. */
 export function runUnrecorded<Result>(work: () => Result): Result {
   return recorders.exit(work);
 }
 
-/** Rows that were read for several at one time, as one of them has them: in lists, in maps, and beside one another in what was joined. */
+/** Records rows of a batched read for one caller: in lists, in maps, and as parts of joined rows. */
 export function recordAnswer(recorder: DependencyRecorder, answer: unknown): void {
   if (answer === null || typeof answer !== 'object') return;
   if (Array.isArray(answer) || answer instanceof Map) {
@@ -48,7 +47,7 @@ export function recordAnswer(recorder: DependencyRecorder, answer: unknown): voi
     if (part !== null && typeof part === 'object') recorder.row(part as typeof row);
 }
 
-/** The statements of one connection. */
+/** Records the statements of one connection. */
 export function recordRows(connection: pg.Client): void {
   onAnswered(connection, () => {
     const recorder = recorders.getStore();

@@ -1,7 +1,7 @@
 /**
- * Answers that are not kept are gathered together (docs/decisions/0007-cached-answers.md): those of one environment that are asked for at
- * one time go through the same steps side by side in one transaction, in which what they ask alike is one statement
- * (storage/models/batched.ts). Who asks alone, and whoever fails there, is gathered by itself.
+ * Computes uncached answers in batches (docs/decisions/0007-cached-answers.md). Concurrent requests of one environment run in one batched
+ * transaction, in which equal queries become one statement (storage/models/batched.ts). A single request, and any request that fails in the
+ * batch, is computed alone.
  */
 import { AsyncResource } from 'node:async_hooks';
 import type { Scope } from '../../core/scope.ts';
@@ -10,7 +10,7 @@ import { runAsSystem } from '../request-context.ts';
 import type { Database } from '../stores.ts';
 import { runUnrecorded } from './dependency-recorder.ts';
 
-/** Where what is gathered is read, and the instant as of which. */
+/** Database for the reads, and the instant of the answer. */
 export type GatherContext = { readonly database: Database; readonly now: Date };
 
 type QueuedGather = {
@@ -20,11 +20,14 @@ type QueuedGather = {
   reject(error: unknown): void;
 };
 
-/** More are not faster, and would hold up those whose answers are kept by what they compute at one moment. */
+/** Larger batches are not faster, and their computation would delay cached answers. */
 const BATCH_MAX = 32;
-/** Of one environment: so that a slow one holds up half of the others at most. */
+/** Per environment: a slow environment occupies at most half of all groups. */
 const GROUPS_PER_ENVIRONMENT_MAX = 2;
-/** Of all: each holds a connection while it waits for answers that need another. Who finds no place among them is gathered alone. */
+/**
+ * In total: each group holds a connection while it waits for answers that need another connection. Above this limit requests are computed
+ * alone.
+ */
 const GROUPS_MAX = 4;
 
 type Environment = { readonly waiting: QueuedGather[]; groups: number };
@@ -38,7 +41,7 @@ export class GatherBatchLoader {
     this.#postgres = postgres;
   }
 
-  /** `gather` may be as of a later instant than `now`: as of that of whoever asks last of those that it is gathered with. */
+  /** `gather` may get a later instant than `now`: the latest in its batch. */
   load<Answer>(
     { tenant_id, environment_id }: Scope,
     now: Date,
@@ -49,7 +52,7 @@ export class GatherBatchLoader {
     if (own === undefined) this.#environments.set(key, (own = { waiting: [], groups: 0 }));
     const { waiting } = own;
     return new Promise<Answer>((resolve, reject) => {
-      // Each on behalf of who asks, and noting what is its own.
+      // Each runs with the context and the recorder of its caller.
       waiting.push({ now, gather: AsyncResource.bind(gather), resolve: resolve as QueuedGather['resolve'], reject });
       if (own.groups < GROUPS_PER_ENVIRONMENT_MAX) void runUnrecorded(() => runAsSystem(() => this.#work(key, own)));
     });
@@ -57,7 +60,7 @@ export class GatherBatchLoader {
 
   async #work(key: string, own: Environment): Promise<void> {
     own.groups++;
-    // Who asks in this round of the event loop is taken along.
+    // Collects the requests of this event-loop tick.
     await new Promise((resolve) => setImmediate(resolve));
     while (own.waiting.length > 0) await this.#gather(own.waiting.splice(0, BATCH_MAX));
     own.groups--;
@@ -71,7 +74,7 @@ export class GatherBatchLoader {
     await Promise.all(left.map((one) => gatherOne(one, { database: this.#postgres, now })));
   }
 
-  /** Answers those who have none: in a transaction one may fail by another's fault. */
+  /** Returns the requests without an answer: in a transaction one may fail because of another. */
   async #gatherBatch(group: readonly QueuedGather[], now: Date): Promise<QueuedGather[]> {
     const left = new Set(group);
     const gather = async (one: QueuedGather, database: Database): Promise<void> => {
@@ -84,7 +87,7 @@ export class GatherBatchLoader {
       .transaction((transaction) =>
         mapBatched(transaction, group, (one) => gather(one, transaction).catch(() => undefined)),
       )
-      // Who has been answered has read what it says, however the transaction ends.
+      // An answered request has read what it returned, however the transaction ends.
       .catch(() => undefined)
       .finally(() => this.#groups--);
     return [...left];

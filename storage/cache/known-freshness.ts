@@ -1,6 +1,6 @@
 /**
- * How far the log has been read, for who asks thousands of times a second: what was read a moment ago is told to all, and read anew
- * beside them. It says less than is true, and never more.
+ * Caches the freshness of the log for callers with thousands of requests a second: a recent value serves all of them while it is refreshed
+ * in the background. It may be older than the true value, never later.
  */
 import type { Scope } from '../../core/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
@@ -10,9 +10,9 @@ import { loadFreshness } from '../usage/usage.ts';
 
 type KnownInstant = { readonly as_of: string; readonly as_of_ms: Milliseconds; readonly read_ms: Milliseconds };
 
-/** Of the machine: from then on it is read anew. */
+/** By the machine's clock: an older value is refreshed. */
 const FRESH_MS = 50;
-/** Who finds nothing younger waits for it. */
+/** If the value is older, callers wait for the refresh. */
 const KNOWN_MS = 500;
 
 export class KnownFreshness {
@@ -21,19 +21,19 @@ export class KnownFreshness {
 
   async load(stores: Stores, scope_now: Scope & { readonly now: Date }): Promise<string> {
     const now_ms = scope_now.now.getTime();
-    // Where the environment has a clock of its own, what is fresh is said by that.
+    // An environment clock determines the freshness itself.
     if ((await loadClock(stores.postgres, scope_now)) !== null) return loadFreshness(stores, scope_now, now_ms);
     return this.known(stores, scope_now) ?? (await this.#reading!).as_of;
   }
 
-  /** What was read a moment ago, where the environment goes by the machine's clock; else it is being read now. */
+  /** A recent value, for an environment on the machine's clock; undefined while it is being read. */
   known(stores: Stores, { now, ...scope_now }: Scope & { readonly now: Date }): string | undefined {
     const now_ms = now.getTime();
     const age_ms = this.#known === null ? Number.POSITIVE_INFINITY : performance.now() - this.#known.read_ms;
     const isKnown = age_ms <= KNOWN_MS && this.#known!.as_of_ms <= now_ms;
     if (age_ms <= FRESH_MS && isKnown) return this.#known!.as_of;
     this.#reading ??= this.#read(stores, scope_now, now_ms);
-    // Whoever waits for it hears of its failure.
+    // Callers that wait for the refresh receive its failure.
     this.#reading.catch(() => undefined);
     return isKnown ? this.#known!.as_of : undefined;
   }

@@ -1,4 +1,4 @@
-/** One question about the usage of a running period, kept up as usage arrives (kept-answers.ts). */
+/** One usage query about a current period, updated as usage arrives (cached-answers.ts). */
 import type { Scope } from '../../core/scope.ts';
 import type { Stores } from '../stores.ts';
 import { type BilledUsage, type BilledUsageQuery, readUsage } from '../usage/usage.ts';
@@ -6,7 +6,7 @@ import { loadCached } from './cached-answers.ts';
 
 type LiveUsageAnswer = Pick<BilledUsage, 'quantity' | 'event_count' | 'integral'>;
 
-/** As `readUsage` answers it. */
+/** Returns the usage that `readUsage` would return. */
 export async function loadLiveUsage(
   stores: Stores,
   { tenant_id, environment_id }: Scope,

@@ -1,4 +1,4 @@
-/** What thousands of kept answers say alike, such as a price or a feature, is in memory once. Nobody changes what is kept. */
+/** Values that thousands of cached answers share, such as a price or a feature, are in memory once. Cached values must not be modified. */
 
 const VALUES_MAX = 20_000;
 const values = new Map<string, unknown>();
@@ -12,7 +12,7 @@ export function internValue<Value>(value: Value): Value {
   return value;
 }
 
-/** The same of the id of a record of which many are made. */
+/** Returns the shared copy of an equal id. */
 export function internId(id: string): string {
   const known = ids.get(id);
   if (known !== undefined) return known;

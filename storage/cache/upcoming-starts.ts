@@ -1,4 +1,7 @@
-/** What begins later than now is in no answer of now, and ends it when it begins: it is read for this alone (noting.ts). */
+/**
+ * Reads future starts only as dependencies (dependency-recorder.ts): a current answer does not include them, but becomes outdated when they
+ * begin.
+ */
 import type { Scope } from '../../core/scope.ts';
 import { listBatched } from '../models/batched.ts';
 import type { Database } from '../stores.ts';

@@ -28,11 +28,11 @@ export interface ClickHouseOptions {
   /** Compresses both directions: worth it over a network, not on loopback. */
   compression?: boolean;
   settings?: ClickHouseSettings;
-  /** The cluster whose servers all have the tables; one server when absent. */
+  /** The cluster whose servers all have the tables; absent for a single server. */
   cluster?: string | undefined;
 }
 
-/** Connects to ClickHouse by its HTTP interface; a served embedded engine and a cluster look the same from here. */
+/** Connects to ClickHouse by its HTTP interface; the embedded engine and a cluster behave the same from here. */
 export function connectClickHouse(url: string, options: ClickHouseOptions = {}): ClickHouseClient {
   const { database, application = 'farthing', request_timeout_ms = 60_000, max_open_connections = 20 } = options;
   const compressed = options.compression ?? false;
@@ -42,11 +42,11 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
     request_timeout: request_timeout_ms,
     max_open_connections,
     compression: { request: compressed, response: compressed },
-    // A socket that the server is about to close must not be used again: servers keep idle ones for 3 s at least.
+    // A socket that the server is about to close must not be reused: servers hold idle ones for at least 3 s.
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
-    // Long lists of values go into the body, because the URL of a request is limited on the way.
+    // Sends long lists of values in the body, because proxies limit the URL of a request.
     use_multipart_params_auto: true,
-    // What fails is thrown; the client's own log would only repeat it, with the values of the statement.
+    // Failures are thrown; the client's own log would only repeat them, with the values of the statement.
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: {
       ...STATEMENT_SETTINGS,
@@ -63,14 +63,13 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
 
 const clusters = new WeakMap<ClickHouseClient, string>();
 
-/** The cluster that a connection was opened for, if any. */
 export function findCluster(client: ClickHouseClient): string | undefined {
   return clusters.get(client);
 }
 
 /**
- * A list of lines that ends early, because something on the way took a broken connection for the end of the answer, looks
- * like a shorter list. A document that ends early cannot be read: lines that are asked for come as one.
+ * If a proxy takes a broken connection for the end of the answer, a list of lines only seems shorter. A truncated document cannot
+ * be parsed, so lines are requested as one document.
  */
 function withWholeAnswers(client: ClickHouseClient): ClickHouseClient {
   const query = client.query.bind(client);
@@ -100,7 +99,7 @@ export type ShortStatement = {
   readonly settings?: ClickHouseSettings;
 };
 
-/** All rows of a short answer, as objects; `name` says what was asked for when it fails. */
+/** All rows of a short answer, as objects; `name` is the name of the statement in a failure. */
 export async function loadRows<Row>(
   client: ClickHouseClient,
   name: string,
@@ -128,9 +127,8 @@ export type LongStatement = {
 };
 
 /**
- * Each row of a long answer as an array, some rows at a time and as they come; the answer is not held anywhere. It ends with
- * a line of its own: without that line it was cut off, and that is an error. Numbers of 64 bits are JSON numbers unless the
- * settings say otherwise.
+ * Streams a long answer as arrays, some rows at a time, without storing the answer. The answer ends with a line of its own: if that
+ * is missing, it was truncated, which is an error. 64-bit numbers are JSON numbers unless the settings override it.
  */
 export async function* streamRows<Row>(
   client: ClickHouseClient,
@@ -142,7 +140,7 @@ export async function* streamRows<Row>(
     clickhouse_settings: { ...LINES, ...settings },
   });
   const lines = answer.stream<Row>();
-  // The client hears of the signal until the answer begins.
+  // The client handles the signal only until the answer begins.
   const { abort_signal: signal } = queryWhole;
   const onAbort = () => void lines.destroy(signal!.reason as Error);
   if (signal?.aborted) onAbort();
@@ -169,14 +167,14 @@ const LINES: ClickHouseSettings = {
   format_custom_result_after_delimiter: `${END_LINE}\n`,
   output_format_json_quote_64bit_integers: 0,
   wait_end_of_query: 0,
-  // Otherwise the server goes on for nobody until it has something to send.
+  // Otherwise the server continues after the client has gone, until it has something to send.
   cancel_http_readonly_queries_on_client_close: 1,
 };
 
 /**
- * Few rows are read soonest by one thread, in one step (to read some columns before the others takes a third of the time
- * where there are many small parts), without a search for projections, which our tables have not, and in one piece when they
- * are known: a server need not plan for a reader who comes for more.
+ * Settings for few rows, which are read fastest by one thread in one step. PREWHERE, which reads some columns before the others,
+ * costs a third of the time if there are many small parts. Our tables have no projections to search for. The answer comes in one
+ * piece at the end, so the server plans for no slow reader.
  */
 export const SMALL_ANSWER = {
   max_threads: 1,
@@ -186,13 +184,13 @@ export const SMALL_ANSWER = {
   wait_end_of_query: 1,
 } as const;
 
-/** Behind the name of a table in CREATE, ALTER, DROP and the like: all servers do it. */
+/** Clause after a table name in CREATE, ALTER, DROP and similar statements, so that all servers execute it. */
 export function onCluster(client: ClickHouseClient): string {
   const cluster = findCluster(client);
   return cluster === undefined ? '' : `ON CLUSTER ${quoteText(cluster)}`;
 }
 
-/** For the client, the database of the URL would win over any other. */
+/** The client prefers the database of the URL to any other. */
 function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${encodeURIComponent(database)}`;
@@ -209,13 +207,13 @@ export interface ClickHouseStatement<Params extends z.ZodObject, Row extends z.Z
   sql: string;
   params: Params;
   row: Row;
-  /** All rows of the answer. What fails is thrown and never answered with no rows. */
+  /** All rows of the answer. Failures are thrown and never become an empty answer. */
   run(client: ClickHouseClient, params: z.input<Params>, options?: StatementOptions): Promise<z.output<Row>[]>;
 }
 
 /**
- * A question to ClickHouse as one value: its SQL, the shape of its parameters, the shape of a row. Values reach the SQL as
- * bound parameters `{name:Type}` only; a name that is in one place and not in the other is refused when the file is loaded.
+ * A ClickHouse statement as one value: its SQL, the shape of its parameters, and the shape of a row. Values reach the SQL only as
+ * bound parameters `{name:Type}`. A name that is in only one of SQL and shape is refused when the file is loaded.
  */
 export function defineStatement<Params extends z.ZodObject, Row extends z.ZodType>(
   parts: Pick<ClickHouseStatement<Params, Row>, 'name' | 'sql' | 'params' | 'row'>,
@@ -262,7 +260,7 @@ async function reading<Value>(name: string, work: () => Promise<Value>): Promise
   }
 }
 
-/** Turns what the client throws into an error of ours: the store cannot answer now, or it refuses this statement. */
+/** Turns a failure of the client into our error: the store is unavailable, or it rejects this statement. */
 export function toClickHouseFailure(name: string, error: unknown): Error {
   if (error instanceof FarthingError || error instanceof z.ZodError) return error;
   if (isUnavailable(error) || isBrokenOff(error)) return unavailable('the usage store', error);
@@ -270,7 +268,7 @@ export function toClickHouseFailure(name: string, error: unknown): Error {
   return new FarthingError('database_error', `${name}: ${why}`, { cause: error });
 }
 
-/** The client's word for a request that it broke off itself. */
+/** The client reports a request that it aborted itself only by its message. */
 function isBrokenOff(error: unknown): boolean {
   return /aborted/i.test(error instanceof Error ? error.message : '');
 }

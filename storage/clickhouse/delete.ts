@@ -1,23 +1,23 @@
-/** Takes rows away: every statement of ours that does so is made here. */
+/** Deletes rows: all delete statements of the product are built here. */
 import { unavailable } from '../../core/error.ts';
 import { type ClickHouseClient, ClickHouseError, toClickHouseFailure } from './clickhouse.ts';
 
 export type RowsToTake = {
   readonly table: string;
-  /** Of a table that is partitioned by month, as toYYYYMM says it; all of them when absent. */
+  /** Restricts a table that is partitioned by month (toYYYYMM); all months if absent. */
   readonly month?: number;
   /**
-   * Rows of which any holds. In constants, columns and deterministic functions alone: replicas carry it out each by itself and
-   * must come to the same.
+   * Rows that match any of these are deleted. Only constants, columns and deterministic functions are allowed: each replica
+   * executes the conditions itself, and the results must be equal.
    */
   readonly conditions: readonly string[];
-  /** And this. */
+  /** An additional condition for all of them. */
   readonly only?: string;
 };
 
 /**
- * Resolves when nothing of it is left on any replica that is there; one that comes back does it before anything else. As few
- * mutations as can be: each looks at every part of the table, also of months that it does not name.
+ * Resolves when the rows are gone on every available replica; a returning replica deletes them first. Uses as few mutations as
+ * possible: each reads every part of the table, even of months that it does not name.
  */
 export async function deleteWhere(clickhouse: ClickHouseClient, rows: RowsToTake): Promise<void> {
   const { table, month, only } = rows;
@@ -34,7 +34,7 @@ export async function deleteWhere(clickhouse: ClickHouseClient, rows: RowsToTake
   }
 }
 
-/** A server takes statements of 256 KiB, and notes each mutation whole. */
+/** A server accepts statements of up to 256 KiB, and stores each mutation whole. */
 const STATEMENT_LENGTH_MAX = 150_000;
 
 function inStatements(conditions: readonly string[]): string[][] {
@@ -58,14 +58,13 @@ async function carryOut(clickhouse: ClickHouseClient, { table, month, condition 
   try {
     await clickhouse.command({ query: `delete from ${table} ${part} where ${condition}` });
   } catch (error) {
-    // It is done where replicas are, and waits for the others.
+    // Done on the available replicas; it waits for the others.
     if (!(error instanceof ClickHouseError && error.code === UNFINISHED)) throw error;
   }
 }
 
 const UNFINISHED = '341';
 
-/** Reads until it finds one. */
 async function isAnyLeft(clickhouse: ClickHouseClient, { table, month, condition }: DeleteStatement): Promise<boolean> {
   const part = month === undefined ? '' : `_partition_id = '${month}' and`;
   const query = `select toString(count()) as n from (select 1 from ${table} where ${part} (${condition}) limit 1)`;

@@ -1,13 +1,13 @@
 /**
  * Statements to a cluster of replicas behind one address.
  *
- * One of them answers at a time; the others follow it, and one takes its place when it is away. The engine's own way to read
- * from any of them does not hold: it looks which rows there are before it asks whether all of them have arrived, and in
- * between a row may come (docs/operations.md, "ClickHouse"). So when another server answers than before, its answer is not
- * taken: it fetches what there is first, and is asked again. An address behind which they answer in turn is refused.
+ * One replica answers at a time; the others follow it, and one replaces it when it is unavailable. The engine's own consistent
+ * reads from any replica are not safe. A replica lists its rows before it checks whether all have arrived, and a row may arrive in
+ * between (docs/operations.md, "ClickHouse"). So an answer from another server than before is discarded: that server first fetches
+ * the missing rows, and the read is repeated. An address whose replicas answer in turn is refused.
  *
- * While replicas take over, the engine refuses a write as long as the one before it is not on enough of them, and a read
- * where the newest write has not arrived. Neither has done anything, and both pass within a moment: they are sent again.
+ * During a takeover the engine rejects a write while the previous one has not reached a quorum. It rejects a read if the newest
+ * write has not arrived. Neither has had an effect, and both conditions pass within a moment, so the statement is sent again.
  */
 import { Readable } from 'node:stream';
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client';
@@ -17,7 +17,7 @@ import { quoteName } from './literals.ts';
 const AGREED_WITHIN_MS = 10_000;
 const PAUSE_MS_MAX = 40;
 
-/** Does it again while the replicas do not agree. What `work` sends must be one read, or an insert of one part. */
+/** Retries while the replicas disagree. `work` must send one read, or an insert of one part. */
 export async function retryUntilReplicasAgree<Answer>(work: () => Promise<Answer>): Promise<Answer> {
   const until = performance.now() + AGREED_WITHIN_MS;
   for (;;) {
@@ -26,7 +26,7 @@ export async function retryUntilReplicasAgree<Answer>(work: () => Promise<Answer
     } catch (error) {
       if (!isDisagreement(error) || performance.now() > until) throw error;
     }
-    // By chance, so that those who wait for the same do not meet again and again.
+    // A random pause, so that concurrent retries do not collide repeatedly.
     await new Promise((resolve) => setTimeout(resolve, Math.random() * PAUSE_MS_MAX));
   }
 }
@@ -48,7 +48,7 @@ type ReplicaAnswer = {
 };
 type ReplicaCall = (params: ReplicaCallParams) => Promise<ReplicaAnswer>;
 
-/** The same client, for a cluster. */
+/** Wraps the client for a cluster. */
 export function toReplicaClient(client: ClickHouseClient): ClickHouseClient {
   const answering = new AnsweringReplica(client);
   return new Proxy(client, {
@@ -58,7 +58,7 @@ export function toReplicaClient(client: ClickHouseClient): ClickHouseClient {
       const method = value.bind(target) as ReplicaCall;
       if (!STATEMENTS.has(name)) return method;
       return (params: ReplicaCallParams) => {
-        // Data that are read once are sent once; who sends them sees to the rest.
+        // A stream can be read only once, so it is sent once; its sender handles failures.
         const isSentOnce = params.values !== undefined && !Array.isArray(params.values);
         const send = isSentOnce ? () => method(params) : () => retryUntilReplicasAgree(() => method(params));
         const isRead = name === 'query' || (name === 'exec' && params.values === undefined);
@@ -73,7 +73,7 @@ const STATEMENTS = new Set<string | symbol>(['query', 'exec', 'command', 'insert
 const TRIES_MAX = 4;
 const FETCHED_WITHIN_S = 15;
 
-/** Which server answers, and that it has what there is. */
+/** Tracks the server that answers, and ensures that it has all rows. */
 class AnsweringReplica {
   readonly #client: ClickHouseClient;
   #server: string | undefined;
@@ -93,7 +93,7 @@ class AnsweringReplica {
     throw severalAnswer();
   }
 
-  /** What was written is written, whoever it was: the next read goes to whoever has it. */
+  /** A write counts on any server. If another server answered, the next read checks which one has all rows. */
   async write(send: () => Promise<ReplicaAnswer>): Promise<ReplicaAnswer> {
     const answer = await send();
     if (parseServerName(answer) !== this.#server) this.#server = undefined;
@@ -118,7 +118,7 @@ class AnsweringReplica {
   }
 }
 
-/** Nobody reads it. */
+/** Discards an answer that is not read. */
 function leave(answer: ReplicaAnswer): void {
   if (answer.stream instanceof Readable) answer.stream.destroy();
   else answer.close?.();
@@ -128,7 +128,7 @@ function severalAnswer(): Error {
   return unavailable('the usage store (several replicas answer in turn: its address must lead to one at a time)');
 }
 
-/** Lets whoever answers fetch the rows that it has not got; answers who did. */
+/** The answering server fetches the rows that it lacks. Returns the names of the servers that answered. */
 async function fetchAll(client: ClickHouseClient): Promise<Set<string>> {
   const response = await client.query({
     query: `select table, currentDatabase() as name from system.replicas where database = currentDatabase()`,
@@ -143,14 +143,14 @@ async function fetchAll(client: ClickHouseClient): Promise<Set<string>> {
   return servers;
 }
 
-/** As every server names itself. */
+/** The display name of the server. */
 function parseServerName({ response_headers: headers }: Pick<ReplicaAnswer, 'response_headers'>): string {
   return String(headers['x-clickhouse-server-display-name'] ?? '');
 }
 
 const tableQueues = new WeakMap<ClickHouseClient, Map<string, Promise<unknown>>>();
 
-/** Writes of one process to one table, one after the other: the engine would refuse all but one of them. */
+/** Serializes the writes of this process to one table: the engine would reject all but one of them. */
 export function writeInOrder<Result>(
   client: ClickHouseClient,
   table: string,

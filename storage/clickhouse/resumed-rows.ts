@@ -1,20 +1,20 @@
 /**
- * Rows of a long answer for whoever may be slow to take them: a client that reads a file, or a store that it is written to. A statement works on
- * few at a time, so none of them is held for somebody who does not read (docs/decisions/0021-fairness.md).
+ * Rows of a long answer for a reader that may be slow: a client that downloads a file, or a store that receives one. A statement
+ * occupies one of few slots, so it does not stay open for a reader that does not read (docs/decisions/0021-fairness.md).
  */
 import { type ClickHouseClient, type LongStatement, streamRows } from './clickhouse.ts';
 
-/** So much longer than at this pace a reader is waited for in all while a statement stands; who keeps it has the whole answer from one. */
+/** Total time that a reader may lag this pace while a statement is open. A reader within it gets the whole answer from one statement. */
 const PATIENCE_MS = 1_000;
 const PACE_BYTES_PER_MS = 4_194;
-/** Then so much is read at a time, and the statement ended. */
+/** After that, the rows come in pages of this size, one statement each. */
 const PAGE_BYTES = 4 * 1_048_576;
 
 export type ResumeOptions = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
 
 /**
- * Some rows at a time. `questionAfter` asks for the rows behind this one, or for all of them, in one order; what it answers must stay the same
- * however often it is asked.
+ * Yields some rows at a time. `statementAfter` returns the statement for the rows after `last`, or for all rows, in one order.
+ * Repeated statements must give equal rows.
  */
 export async function* streamResumableRows<Row extends readonly unknown[]>(
   client: ClickHouseClient,
@@ -42,7 +42,7 @@ export async function* streamResumableRows<Row extends readonly unknown[]>(
         }
         last = rows.at(-1)!;
         left_ms = Math.min(left_ms - (performance.now() - since), patience_ms);
-        // The timer goes by whole milliseconds since its turn of the event loop began, and may be a little before.
+        // The timer counts whole milliseconds from the start of its event-loop tick, so it may fire slightly early.
         if (ended.signal.aborted) left_ms = 0;
         isBroken = left_ms <= 0;
       } else {
@@ -60,7 +60,7 @@ export async function* streamResumableRows<Row extends readonly unknown[]>(
   }
 }
 
-/** Of its texts, which are what takes room. */
+/** Counts the text cells, which dominate the size. */
 function countBytes(rows: readonly (readonly unknown[])[]): number {
   let bytes = 0;
   for (const row of rows) for (const cell of row) if (typeof cell === 'string') bytes += cell.length;

@@ -1,29 +1,29 @@
 /**
- * The settings that every statement carries. What is right must not depend on the profile of the user that an operator has
- * given us, so whatever could quietly change an answer, or what a statement leaves behind, is named here with its value. What
- * fails loudly (limits of time, memory and rows) stays the operator's.
+ * Settings of every statement. Correctness must not depend on the profile of the operator's user. So each setting that could
+ * silently change an answer, or the effect of a statement, is set here. Limits that fail with an error (time, memory, rows) remain
+ * the operator's.
  */
 import type { ClickHouseSettings } from '@clickhouse/client';
 
 type ClickHouseSettingValues = Record<string, string | number>;
 
-/** How an answer is written. */
+/** Format of an answer. */
 const EXACT_TEXT: ClickHouseSettingValues = {
-  // A JSON number would be rounded by the reader.
+  // Readers would round a JSON number.
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_decimals: 1,
   output_format_json_named_tuples_as_objects: 1,
   output_format_json_array_of_rows: 0,
   date_time_output_format: 'simple',
-  // Times say UTC themselves; those that do not are read so too.
+  // Times state UTC themselves; those that do not are read as UTC.
   session_timezone: 'UTC',
-  // The server answers when the statement has ended, so a failure half-way is a failure and not a short result.
+  // The server answers after the end of the statement, so a failure half-way is an error and not a short result.
   wait_end_of_query: 1,
   // A failure is never a row of the answer.
   http_write_exception_in_output_format: 0,
 };
 
-/** What is there, whole and as of now, or an error. */
+/** An answer is complete and current, or it is an error. */
 const WHOLE_ANSWERS: ClickHouseSettingValues = {
   read_overflow_mode: 'throw',
   read_overflow_mode_leaf: 'throw',
@@ -48,13 +48,12 @@ const WHOLE_ANSWERS: ClickHouseSettingValues = {
   enable_parallel_replicas: 0,
 };
 
-/** What our SQL means. */
+/** Semantics of our SQL. */
 const MEANING: ClickHouseSettingValues = {
   enable_analyzer: 1,
   enable_positional_arguments: 1,
   prefer_column_name_to_alias: 0,
-  // A greatest number of no rows is 0 and not NULL: a fence that nobody has raised would otherwise let no row through, and
-  // say nothing.
+  // The maximum of no rows is 0 and not NULL: otherwise a fence that was never raised would silently filter out every row.
   aggregate_functions_null_for_empty: 0,
   empty_result_for_aggregation_by_empty_set: 0,
   transform_null_in: 0,
@@ -67,16 +66,16 @@ const MEANING: ClickHouseSettingValues = {
   short_circuit_function_evaluation: 'enable',
 };
 
-/** What a change leaves behind when it is answered. */
+/** The effect of a change is complete when it is answered. */
 const DONE_WHEN_ANSWERED: ClickHouseSettingValues = {
   async_insert: 0,
-  // A delete takes the rows out of sight on every replica, by rewriting the mask of the parts.
+  // A delete hides the rows on every replica, by rewriting the mask of the parts.
   lightweight_delete_mode: 'alter_update',
   lightweight_deletes_sync: 2,
   enable_lightweight_delete: 1,
   mutations_sync: 2,
   alter_sync: 2,
-  // What replicas would carry out differently is refused.
+  // Mutations that replicas could execute differently are rejected.
   allow_nondeterministic_mutations: 0,
   mutations_execute_nondeterministic_on_initiator: 0,
   mutations_execute_subqueries_on_initiator: 0,
@@ -91,23 +90,23 @@ export const STATEMENT_SETTINGS = {
 } as ClickHouseSettings;
 
 /**
- * Several replicas behind one address: what is acknowledged is on most of them, and a replica that has not got it yet
- * refuses to answer instead of answering without it (storage/clickhouse/replicas.ts). For that writes of a table are made one
- * after the other.
+ * Settings for several replicas behind one address. An acknowledged write is on most of them, and a replica without the newest
+ * write rejects a read instead of answering without it (storage/clickhouse/replicas.ts). This requires that the writes of a table
+ * are serialized.
  */
 export const CLUSTER_SETTINGS = {
   insert_quorum: 'auto',
   insert_quorum_parallel: 0,
-  // Shorter than we wait for an answer: who gives up first is the server.
+  // Shorter than our request timeout, so that the server gives up first.
   insert_quorum_timeout: 30_000,
   select_sequential_consistency: '1',
-  // When the connection to the Keeper breaks it is not known whether the rows are there: we look, and send them again.
+  // If the connection to the Keeper breaks, it is unknown whether the rows were written: we check, and send them again.
   insert_keeper_max_retries: '0',
 } as ClickHouseSettings;
 
 /**
- * An insert of one block becomes one part for each month, whatever sizes of blocks a profile names: a part is there whole or
- * not at all, and its mark is in it (storage/events/usage-rows.ts).
+ * An insert of one block becomes one part per month, whatever block sizes a profile sets. A part is visible whole or not at all,
+ * and contains its mark (storage/events/usage-rows.ts).
  */
 export const ONE_BLOCK = {
   input_format_parallel_parsing: 0,
@@ -119,8 +118,8 @@ export const ONE_BLOCK = {
   min_insert_block_size_rows: '1000000000',
   min_insert_block_size_bytes: '1000000000000',
   max_block_size: '1000000000',
-  // Events may be of any time: a block of a hundred months is written like any other.
+  // Events may be of any time: a block with a hundred months is written like any other.
   max_partitions_per_insert_block: '0',
-  // The rows of a block are distinct already; the merges combine them with those of others.
+  // The rows of a block are distinct already; merges combine them with those of others.
   optimize_on_insert: 0,
 } as ClickHouseSettings;

@@ -1,14 +1,12 @@
-/**
- * Cuts ClickHouse SQL into tokens, so that nobody looks for a semicolon or a keyword inside of a quoted text or a comment.
- */
+/** Splits ClickHouse SQL into tokens, so that semicolons and keywords inside quoted text and comments are not mistaken for syntax. */
 export interface SqlToken {
-  /** The token as it stands; a quoted piece with its quotes. */
+  /** The token as written, including quotes. */
   text: string;
-  /** In capitals when it is a bare word, else empty. */
+  /** In capitals if it is a bare word, else empty. */
   word: string;
   start: number;
   end: number;
-  /** How many parentheses are open around it. */
+  /** Number of open parentheses around it. */
   depth: number;
 }
 
@@ -49,7 +47,7 @@ export function* tokenize(sql: string): Generator<SqlToken, undefined> {
   return undefined;
 }
 
-/** The statements of a file: each ends with a semicolon, the last one may do without. */
+/** Splits a file into its statements: each ends with a semicolon, which the last one may omit. */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = [];
   let start = 0;
@@ -66,7 +64,7 @@ export function splitStatements(sql: string): string[] {
   return empty ? statements : [...statements, sql.slice(start).trim()];
 }
 
-/** What ClickHouse would say: the code and its name are part of the answer. */
+/** An error in ClickHouse's form: the answer contains its code and type name. */
 export class StatementError extends Error {
   readonly code: number;
   readonly type: string;

@@ -1,4 +1,4 @@
-/** Statements as spans of who asks. Wrapped only where there is a tracer; what is streamed is a span until its first bytes. */
+/** Traces statements as spans of the caller, if there is a tracer. The span of a stream ends with its first bytes. */
 import type { ClickHouseClient } from '@clickhouse/client';
 import { isTracing } from '../../tracing/spans.ts';
 import { startStatement } from '../../tracing/statement.ts';

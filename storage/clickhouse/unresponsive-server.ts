@@ -1,7 +1,6 @@
 /**
- * A question to a ClickHouse that hangs is broken off (silence.ts), and one that takes its time is not: an audit rightly reads
- * for a minute. What writes is left alone: who tries again has to know that the statement ended, and waits for that
- * (storage/events/write-fence.ts).
+ * Aborts a query to a hung ClickHouse (storage/unresponsive-server.ts), but not a slow one: an audit may read for a minute. Writes
+ * are never aborted: a retry must know that the statement has ended, and waits for that (storage/events/write-fence.ts).
  */
 import type { ClickHouseClient, QueryParams } from '@clickhouse/client';
 import { isHungUp } from '../failure.ts';
@@ -34,7 +33,7 @@ export function watchForUnresponsiveClickHouse(client: ClickHouseClient, url: st
   return Object.assign(client, { query: watched as typeof client.query });
 }
 
-/** Whatever it says, it lives. */
+/** Any answer proves that the server is alive. */
 async function isAlive(ping: string): Promise<boolean> {
   try {
     const answer = await fetch(ping, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });

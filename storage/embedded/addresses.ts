@@ -1,4 +1,4 @@
-/** Where the stores of a data directory are reached while a process holds it: for commands beside the running service. */
+/** Addresses of the stores of a data directory while a process owns it: for commands that run next to the service. */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -6,7 +6,7 @@ export type Addresses = { readonly postgres_url: string; readonly clickhouse_url
 
 const FILE = 'stores.json';
 
-/** Readable by the owner alone: the addresses hold the passwords. It appears with its content or not at all. */
+/** Only the owner can read the file, because the addresses contain the passwords. It is renamed into place, so it is never incomplete. */
 export function writeAddresses(dir: string, addresses: Addresses): void {
   const draft = join(dir, `${FILE}.new`);
   writeFileSync(draft, JSON.stringify(addresses), { mode: 0o600 });
@@ -18,8 +18,8 @@ export function removeAddresses(dir: string): void {
 }
 
 /**
- * Reads the addresses that the process which holds the directory wrote when its stores were ready. After a kill they stay until the next
- * start, so the stores must be asked whether they are there.
+ * Reads the addresses that the owner of the directory wrote when its stores were ready. After a kill the file stays until the next
+ * start, so the reader must check whether the stores answer.
  */
 export function readAddresses(dir: string): Addresses | undefined {
   let text: string;

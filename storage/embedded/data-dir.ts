@@ -6,19 +6,18 @@ import { isAliveHere, type LockHolder, readHolder, tryLockFile } from './file-lo
 
 export interface DataDirectory {
   path: string;
-  /** A version without the kernel's lock signed last: its process may live where we cannot see it. */
+  /** A version without the kernel's lock signed last: its process may run where we cannot see it. */
   is_of_earlier_version: boolean;
-  /** Writes into the lock who holds it. */
+  /** Writes the owner into the lock file. */
   sign(): void;
-  /** Gives the directory free for another process. */
   release(): void;
 }
 
 const LOCK = 'farthing.lock';
 
 /**
- * Opens the directory that holds everything of a single-machine installation: creates it, and locks it for this process for as
- * long as that lives. Nothing in the directory is read, changed or removed by a process that does not have this lock.
+ * Opens the directory of a single-machine installation: creates it, and locks it for the lifetime of this process. A process
+ * without this lock reads, changes or removes nothing in the directory.
  */
 export function openDataDirectory(path: string): DataDirectory {
   checkPlatform();
@@ -30,7 +29,7 @@ export function openDataDirectory(path: string): DataDirectory {
   });
   const { text, holder } = readHolder(file);
   if (!lock) throw new DataDirectoryInUse(dir, holder);
-  // A version without the kernel's lock runs here: its file stays as it wrote it.
+  // A version without the kernel's lock runs here: its file stays unchanged.
   if (holder && isAliveHere(holder)) {
     lock.release();
     throw new DataDirectoryInUse(dir, holder);
@@ -49,18 +48,18 @@ export class DataDirectoryInUse extends Error {
   }
 }
 
-/** A pid alone means nothing to who is in another container. */
+/** A pid alone means nothing in another container. */
 function describe(holder: LockHolder | undefined): string {
   if (!holder) return 'another process';
   return holder.host === undefined ? `process ${holder.pid}` : `process ${holder.pid} on ${holder.host}`;
 }
 
-/** Whether a service has ever run in the directory, as whoever only looks wants to know before it makes one. */
+/** Whether a service has ever run in the directory; for a reader that must not create one. */
 export function hasInstallation(path: string): boolean {
   return existsSync(join(path, 'postgres', 'data'));
 }
 
-/** The native engines exist for these platforms only; everywhere else the stores are given by URL. */
+/** The native engines exist only for these platforms; elsewhere the stores are given by URL. */
 export function checkPlatform(
   system: string = platform(),
   machine: string = arch(),
@@ -80,7 +79,7 @@ function hasGlibc(): boolean {
   return report?.header?.glibcVersionRuntime !== undefined;
 }
 
-/** The error names the setting: a full disk, a read-only mount and another user's directory are cured by another DATA_DIR. */
+/** The error names the setting, because another DATA_DIR solves a full disk, a read-only mount and a directory of another user. */
 export function explainUnwritable<Result>(dir: string, work: () => Result): Result {
   try {
     return work();

@@ -1,6 +1,6 @@
 /**
- * Locks that the kernel holds on a file. It frees one when the last process that has the locked descriptor has ended, however
- * that ended; it knows the file by its inode, so every path, mount and namespace of the machine meets the same lock.
+ * Locks that the kernel holds on a file. It releases a lock when the last process with the locked descriptor has ended, in whatever
+ * way. It identifies the file by its inode, so all paths, mounts and namespaces of the machine share the lock.
  */
 import {
   closeSync,
@@ -18,26 +18,26 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { processStart } from './process-start.ts';
 
-/** The process that wrote its name into the lock file. The name is for people: the kernel alone knows whether the lock is taken. */
+/** The process that wrote its name into the lock file. The name is for people: only the kernel knows whether the lock is taken. */
 export type LockHolder = { readonly pid: number; readonly started: string; readonly host?: string };
 
 export type FileLock = {
   /** Every process that inherits the descriptor holds the lock as well. */
   readonly fd: number;
-  /** Writes into the file who has the lock; it is as it was found until then. */
+  /** Writes the owner into the file, which is unchanged until then. */
   sign(): void;
-  /** Clears what was signed. Without that the file stays as it was found. */
+  /** Clears the signature. A file that was never signed stays unchanged. */
   release(): void;
 };
 
-/** Takes the lock for this process; `undefined` when another one has it. The file is made where it is missing, and never removed. */
+/** Locks the file for this process; `undefined` if another process has the lock. The file is created if missing, and never removed. */
 export function tryLockFile(path: string): FileLock | undefined {
   for (;;) {
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
     let is_taken = false;
     try {
       if (!tryLock(fd, path)) return undefined;
-      // Between opening and locking somebody may have put another file in its place, as versions without this lock did.
+      // Between opening and locking, another process may have replaced the file, as versions without this lock did.
       if (statSync(path, { throwIfNoEntry: false })?.ino !== fstatSync(fd).ino) continue;
       checkLockHolds(path);
       is_taken = true;
@@ -60,7 +60,7 @@ function lockOn(fd: number): FileLock {
     try {
       if (is_signed) ftruncateSync(fd);
     } catch {
-      // A disk that takes no writes any more must not keep the lock from being freed.
+      // A disk that accepts no writes must not prevent the release of the lock.
     }
     closeSync(fd);
   };
@@ -72,7 +72,7 @@ function describeOurselves(): string {
   return JSON.stringify(holder);
 }
 
-/** `text` is empty when nobody has signed, and `holder` absent when it is nobody's signature. */
+/** `text` is empty if there is no signature; `holder` is absent if the text is not a valid one. */
 export function readHolder(path: string): { text: string; holder?: LockHolder } {
   let text: string;
   try {
@@ -94,7 +94,7 @@ function parseHolder(text: string): LockHolder | undefined {
   }
 }
 
-/** Whether the process that signed is another one that we can see. One that we cannot see may live all the same. */
+/** Whether the signing process is another one that is visible here. An invisible one may be alive as well. */
 export function isAliveHere({ pid, started }: LockHolder): boolean {
   return pid !== process.pid && processStart(pid) === started;
 }
@@ -102,7 +102,7 @@ export function isAliveHere({ pid, started }: LockHolder): boolean {
 type Extensions = { tryLock(fd: number): boolean };
 let extensions: Extensions | undefined;
 
-/** Loaded by those alone who run stores of their own. */
+/** Loaded only by processes that run the embedded stores. */
 function loadExtensions(): Extensions {
   try {
     extensions ??= createRequire(import.meta.url)('fs-native-extensions') as Extensions;
@@ -142,7 +142,7 @@ function lacksLocks(path: string, why: string): Error {
   );
 }
 
-/** By the numbers of Linux (statfs(2)). */
+/** By file system type on Linux (statfs(2)). */
 const SHARED_FILE_SYSTEMS = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -155,7 +155,7 @@ const SHARED_FILE_SYSTEMS = new Map([
   [0x786f4256, 'VirtualBox'],
 ]);
 
-/** The name of a file system that other machines may have mounted as well: of their locks we may not hear. */
+/** The name of a file system that other machines may have mounted, too: their locks may be invisible here. */
 export function findSharedFileSystem(path: string): string | undefined {
   return SHARED_FILE_SYSTEMS.get(statfsSync(path).type >>> 0);
 }

@@ -1,8 +1,8 @@
-/** Ends a server of a version whose servers held no lock (stores-lock.ts): it is known by its pid and start. */
+/** Ends a server of an earlier version, whose servers held no lock (stores-lock.ts): it is identified by its pid and start. */
 import type { Log } from './clickhouse/part.ts';
 import { processStart } from './process-start.ts';
 
-/** A process, and when it started in the system's own words: a number alone may be another's by now. */
+/** A process and its start time as the system prints it: the pid alone may belong to another process by now. */
 export type ProcessMark = { readonly pid: number; readonly started: string };
 
 export function readProcessMark(pid: number): ProcessMark {
@@ -15,14 +15,14 @@ function isRunning({ pid, started }: ProcessMark): boolean {
 
 export type TerminationPlan = {
   readonly name: string;
-  /** What it is told, and how long it may take before it is told the next; after the last it is waited for. */
+  /** Signals to send, each with the time until the next; after the last one, waits until the process ends. */
   readonly signals: readonly (readonly [signal: NodeJS.Signals, patience_ms: number])[];
   readonly log: Log;
 };
 
 const STILL_WAITING_MS = 10_000;
 
-/** Ends a process that nobody needs any more. A disk that is slow to answer may hold it back however it is ended. */
+/** Ends a leftover process. A slow disk may delay its end in any case. */
 export async function endLeftOver(server: ProcessMark, { name, signals, log }: TerminationPlan): Promise<void> {
   log(`stopping the ${name} that an earlier run left behind (process ${server.pid})`);
   for (const [signal, patience_ms] of signals) {
@@ -33,7 +33,7 @@ export async function endLeftOver(server: ProcessMark, { name, signals, log }: T
     log(`waiting for the ${name} of an earlier run (process ${server.pid}), which does not end`);
 }
 
-/** It may end on its own just before it is told to. */
+/** The process may end by itself just before the signal. */
 function sendSignal(server: ProcessMark, signal: NodeJS.Signals): void {
   if (!isRunning(server)) return;
   try {
@@ -43,7 +43,7 @@ function sendSignal(server: ProcessMark, signal: NodeJS.Signals): void {
   }
 }
 
-/** It is not our child, so the system tells us of its end only when asked. */
+/** The process is not our child, so its end must be polled. */
 async function hasEnded(server: ProcessMark, patience_ms: number): Promise<boolean> {
   const until = performance.now() + patience_ms;
   while (isRunning(server)) {

@@ -11,13 +11,13 @@ export type PartName = 'postgres' | 'clickhouse';
 
 export interface EmbeddedOptions {
   dir: string;
-  /** `directory`: what an operator should know of the data directory. */
+  /** `directory`: messages for the operator about the data directory. */
   log: (part: PartName | 'directory', line: string) => void;
-  /** A part whose URL is given is not started. */
+  /** A part with a URL is not started. */
   postgres_url?: string | undefined;
   clickhouse_url?: string | undefined;
   clickhouse_memory_bytes?: number;
-  /** A part has ended although nobody asked for it. Nothing is restarted: what it held in flight is unknown. */
+  /** A part has ended unexpectedly. It is not restarted, because the state of its statements in flight is unknown. */
   onDeath?: (part: PartName, detail: string) => void;
 }
 
@@ -25,13 +25,12 @@ export interface EmbeddedStack {
   postgres_url: string;
   clickhouse_url: string;
   stop(): Promise<void>;
-  /** The processes that run for us. */
   pids(): number[];
   /** Lets our process end without `stop`; the parts notice and stop by themselves. */
   unref(): void;
 }
 
-/** Starts the stores that no URL is given for in one data directory, which this process owns for as long as it lives. */
+/** Starts the stores without a URL in one data directory, which this process owns for its lifetime. */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedStack> {
   const { postgres_url, clickhouse_url } = options;
   if (postgres_url !== undefined && clickhouse_url !== undefined) {
@@ -43,7 +42,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   try {
     return { ...(await startIn(directory, options, stops)), stop };
   } catch (error) {
-    await stop().catch(() => {}); // Why it did not start says more than why it did not stop.
+    await stop().catch(() => {}); // The failure of the start matters more than that of the stop.
     throw error;
   }
 }
@@ -51,7 +50,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
 /** Steps that undo the start, in the order of the start. */
 type EmbeddedStackStops = (() => unknown)[];
 
-/** In the opposite order; what fails does not keep the others from being stopped. */
+/** Runs in reverse order; a failure does not prevent the other stops. */
 async function runStops(stops: EmbeddedStackStops): Promise<void> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) {
@@ -74,7 +73,8 @@ async function startIn(
   const shared = findSharedFileSystem(dir);
   if (shared)
     warn(`${dir} is on ${shared}: the lock on it may not be seen by other machines, so let this one alone use it`);
-  // A version without the lock may run in another container. Its ClickHouse alone shows that, so it is tried before anything is changed.
+  // A version without the lock may run in another container. Only its ClickHouse reveals that, so it is started before anything is
+  // changed.
   const is_upgrade = directory.is_of_earlier_version;
   if (!is_upgrade) directory.sign();
   const lock = await lockStores(dir, warn);

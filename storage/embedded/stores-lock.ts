@@ -1,6 +1,6 @@
 /**
- * The lock of the store servers of a data directory. They inherit it, and so do their own children: when it is free, none of them
- * runs any more, wherever it ran. The lock of the directory tells that their owner is gone; this one tells that they are.
+ * The lock of the store servers of a data directory. The servers and their children inherit it: when it is free, none of them runs
+ * any more, in any container. The lock of the directory shows that their owner has ended; this one shows that the servers have.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { type FileLock, isAliveHere, readHolder, tryLockFile } from './file-lock
 
 const LOCK = 'stores.lock';
 
-/** When servers that nobody needs any more get which signal. Postgres ends fast by the first and at once by the second. */
+/** When leftover servers get which signal. The first is Postgres' fast shutdown, the second its immediate one. */
 const SIGNALS: readonly (readonly [after_ms: number, signal: NodeJS.Signals])[] = [
   [0, 'SIGINT'],
   [8_000, 'SIGQUIT'],
@@ -20,12 +20,12 @@ const SIGNALS: readonly (readonly [after_ms: number, signal: NodeJS.Signals])[] 
 ];
 const POLL_MS = 50;
 const REPORT_MS = 10_000;
-/** A disk that is slow to answer holds a process back, however it is ended. */
+/** A slow disk delays the end of a process in any case. */
 const GIVE_UP_MS = 60_000;
 
 /**
- * Ends what an earlier run left behind, and takes the lock when nothing of it is left. Only the owner of the directory calls it.
- * Servers in another container end by themselves when their owner has gone; they are waited for.
+ * Ends the servers of an earlier run, and takes the lock when none of them is left. Only the owner of the directory calls it.
+ * Servers in another container end by themselves after their owner; they are waited for.
  */
 export async function lockStores(dir: string, log: Log): Promise<FileLock> {
   const path = join(dir, LOCK);
@@ -36,7 +36,7 @@ export async function lockStores(dir: string, log: Log): Promise<FileLock> {
     const lock = tryLockFile(path);
     if (lock) return lock;
     const { holder } = readHolder(path);
-    // Somebody has removed the lock of the directory under its owner.
+    // The lock of the directory was removed while its owner runs.
     if (holder && isAliveHere(holder)) throw new DataDirectoryInUse(dir, holder);
     const waited_ms = performance.now() - began;
     const pids = findProcessesWith(path);
@@ -61,12 +61,12 @@ function sendSignal(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // It has ended, or is another user's: it is waited for.
+      // The process has ended, or belongs to another user: it is waited for.
     }
   }
 }
 
-/** The processes that have the file open, as far as this process may see: those of the same user, and for root of all. */
+/** Processes that have the file open, as far as visible: those of our user, or all for root. */
 function findProcessesWith(path: string): number[] {
   if (platform() !== 'linux') return listOpeners(path);
   const { dev, ino } = statSync(path);
@@ -83,7 +83,7 @@ function listOpeners(path: string): number[] {
     const listed = execFileSync('lsof', ['-t', '--', path], { encoding: 'utf8' });
     return listed.split('\n').filter(Boolean).map(Number);
   } catch {
-    return []; // It ends with 1 when nobody has the file open.
+    return []; // lsof exits with 1 if no process has the file open.
   }
 }
 
@@ -99,6 +99,6 @@ function namesIn(path: string): string[] {
   try {
     return readdirSync(path);
   } catch {
-    return []; // It has ended, or belongs to a user that we may not look at.
+    return []; // The process has ended, or belongs to a user whose processes are not visible.
   }
 }

@@ -1,15 +1,15 @@
 /**
- * What a scheduled file has, decided once: everything that was there when it was cut, and in no file before it. Records of Postgres are
- * numbered by the first cut that sees them, so one whose transaction commits late is of a later cut; events stand in the log
- * (docs/decisions/0018-exports.md).
+ * Contents of a scheduled file, decided once: everything that existed at its cut and is in no earlier file. Records of Postgres are
+ * numbered by the first cut that sees them, so a record whose transaction commits late belongs to a later cut. Events are cut by
+ * their offsets in the log (docs/decisions/0018-exports.md).
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database, Transaction } from '../stores.ts';
 
-/** What was there: records of cuts up to `number`, and of each partition of the log the events before its offset. */
+/** A cut includes records of cuts up to `number`, and events of each partition before its offset. */
 export type ExportCut = { readonly number: string; readonly offsets: Readonly<Record<string, string>> };
 
-/** From this statement on transactions know of the scheduled task, and note what they make. */
+/** From this statement on, transactions see the scheduled task and record their new records for it. */
 export async function markKnownSince(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -22,7 +22,7 @@ export async function markKnownSince(
   );
 }
 
-/** Whether everything that was written before transactions knew of it has ended. A number of the future is of another server. */
+/** Whether all transactions from before that have ended. A snapshot number in the future comes from another server. */
 export async function isArrivalTrackingComplete(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -37,7 +37,7 @@ export async function isArrivalTrackingComplete(
   return rows[0]?.is_noted === true;
 }
 
-/** Gives a number to all that is there and has none. Cuts of an environment wait for each other, so a greater number is a later cut. */
+/** Numbers all records without a cut. Cuts of an environment are serialized, so a greater number is a later cut. */
 export async function assignArrivalNumbers(
   database: Transaction,
   { tenant_id, environment_id }: Scope,
@@ -54,10 +54,10 @@ export async function assignArrivalNumbers(
   return number;
 }
 
-/** What was there when a file was cut, and when the one before it was. */
+/** The cuts of a file and of the previous one. */
 export type CutParts = { readonly first_us: number; readonly before: ExportCut; readonly until: ExportCut };
 
-/** A condition of SQL, and what stands in its places. */
+/** An SQL condition and its bindings. */
 export type FileCondition = readonly [sql: string, bound: readonly string[]];
 
 type ArrivalKind = 'invoice' | 'credits';
@@ -69,8 +69,8 @@ type ExportFilePart = Scope & {
 };
 
 /**
- * The condition that a record, whose id is the column `id`, is in the file: one of its own time unless it was not there yet, one of an
- * earlier time if it came between the cuts.
+ * Condition that the file contains a record, whose id is in the column `id`. Records of the file's own time are included if they
+ * existed at the cut. Records of an earlier time (`is_late`) are included if they arrived between the two cuts.
  */
 export function buildFileCondition({
   kind,
@@ -87,7 +87,7 @@ export function buildFileCondition({
       `${id} in (select record_id from export_arrivals where ${scoped} and cut_number > ? and cut_number <= ?)`,
       [...values, cut.before.number, cut.until.number],
     ];
-  // What nobody has noted was there before the scheduled task was.
+  // A record without an arrival existed before the scheduled task.
   return [
     `not exists (select from export_arrivals a where ${scoped} and a.record_id = ${id}
                     and (a.cut_number is null or a.cut_number > ?))`,

@@ -1,4 +1,4 @@
-/** The parts of a file that a try has begun, by number: whoever tries again ends what is left of them (docs/rules/exports.md, "In parts"). */
+/** Parts of a file that an attempt has begun, by number: a later attempt ends the leftover ones (docs/rules/exports.md, "In parts"). */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
@@ -24,7 +24,7 @@ export async function recordPart(
     .merge({ upload_id });
 }
 
-/** Before the first gets its name, which it keeps whatever becomes of the transaction. */
+/** Called before the first part gets its name, which persists even after a rollback. */
 export async function markPartsNamed(database: Database, task: OfTask, parts: number): Promise<void> {
   await database('export_parts').where(toTaskKey(task)).where('part', '<=', parts).update({ is_named: true });
 }

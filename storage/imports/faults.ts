@@ -1,4 +1,4 @@
-/** Table `import_faults`: which rows of an imported file were refused, and why. */
+/** Table `import_faults`: rejected rows of an imported file, with the reasons. */
 import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -16,7 +16,7 @@ export async function addFaults(
 
 const PAGE = 1_000;
 
-/** All of them, in the order of the rows. */
+/** All faults, in the order of the rows. */
 export async function* readFaults(
   { tenant_id, environment_id }: Scope,
   task_id: string,

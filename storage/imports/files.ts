@@ -1,5 +1,5 @@
 /**
- * Tables `import_chunks` and `import_files`: the bytes of a file that is imported, in pieces, until all its rows are done
+ * Tables `import_chunks` and `import_files`: the bytes of an imported file, in chunks, until all its rows are imported
  * (docs/decisions/0019-imports.md).
  */
 import { invalid } from '../../core/error.ts';
@@ -10,7 +10,7 @@ export type ImportFileKey = Scope & { readonly task_id: string; readonly file_id
 
 const CHUNK_BYTES = 262_144;
 
-/** Pieces of whatever length, one after another; answers how many bytes they were. */
+/** Stores pieces of any length, in order. */
 export async function writeChunks(
   { tenant_id, environment_id, task_id, file_id }: ImportFileKey,
   pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
@@ -21,7 +21,7 @@ export async function writeChunks(
     await database('import_chunks').insert({ tenant_id, environment_id, task_id, file_id, seq: seq++, bytes });
 }
 
-/** Of one length, but for the last. */
+/** Chunks of equal length, except the last. */
 async function* splitIntoChunks(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Buffer[] = [];
   let length = 0;
@@ -40,7 +40,7 @@ async function* splitIntoChunks(pieces: AsyncIterable<Buffer> | Iterable<Buffer>
   if (length > 0) yield Buffer.concat(waiting);
 }
 
-/** The one that is whole from here on; the first that says so, where two were fetched. */
+/** Marks the file as complete; if two were fetched, the first mark counts. */
 export async function createFile(key: ImportFileKey, database: Database): Promise<void> {
   const { tenant_id, environment_id, task_id, file_id } = key;
   await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
@@ -48,7 +48,7 @@ export async function createFile(key: ImportFileKey, database: Database): Promis
 
 export type StoredImportFile = ImportFileKey & { readonly size_bytes: number };
 
-/** Undefined where none is there, or not all of its pieces are any more; what is left of it then goes. */
+/** Undefined if there is no file, or if chunks are missing; its remains are then deleted. */
 export async function findStoredFile(
   { tenant_id, environment_id }: Scope,
   task_id: string,
@@ -68,7 +68,7 @@ export async function findStoredFile(
   return undefined;
 }
 
-/** Up to the first piece that is missing. */
+/** Bytes up to the first missing chunk. */
 async function bytesThere({ tenant_id, environment_id, task_id, file_id }: ImportFileKey, database: Database) {
   const pieces = database('import_chunks')
     .where({ tenant_id, environment_id, task_id, file_id })
@@ -77,14 +77,14 @@ async function bytesThere({ tenant_id, environment_id, task_id, file_id }: Impor
   return Number(row?.bytes ?? 0);
 }
 
-/** Somebody begins to read it: it is not taken away for a week. */
+/** Marks the file as in use, so that it is not deleted for a week. */
 export async function useFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
   await database('import_files')
     .where({ tenant_id, environment_id, task_id })
     .update({ used_at: database.raw('now()') });
 }
 
-/** Throws where a piece is missing, before anything behind it could be taken for the end of the file. */
+/** Throws if a chunk is missing, so that its position is not taken for the end of the file. */
 export async function* readChunks(
   { tenant_id, environment_id, task_id, file_id, size_bytes }: StoredImportFile,
   database: Database,
@@ -100,7 +100,7 @@ export async function* readChunks(
   }
 }
 
-/** All that was fetched for the task. */
+/** Deletes everything that was fetched for the task. */
 export async function deleteFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
   await database('import_files').where({ tenant_id, environment_id, task_id }).del();
   await database('import_chunks').where({ tenant_id, environment_id, task_id }).del();
@@ -109,8 +109,8 @@ export async function deleteFile({ tenant_id, environment_id }: Scope, task_id: 
 const RETENTION_DAYS = 7;
 
 /**
- * For the scheduler: files of imports that have ended, and that nobody has begun to read since. The tasks are held meanwhile, so that none of them is resumed
- * with half a file. Resolves with how many pieces went.
+ * For the scheduler: deletes files of ended imports that were not read recently. The tasks are locked meanwhile, so that none is
+ * resumed with half a file. Returns the number of deleted chunks.
  */
 export async function purgeImportFiles(database: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);

@@ -1,12 +1,12 @@
 /**
- * No record of a partition may be missing between what the stores have and what the log hands over, and the log must be the
- * one that they were filled from. Where either does not hold, events are lost or would be counted twice: the partition stops,
- * with a reason that a person can act on, and nothing is stepped over (docs/operations.md, "A partition that stands still").
+ * No record of a partition may be missing between the stores and the log, and the log must be the one that filled the stores. Otherwise
+ * events are lost or would count twice. The partition then halts with a reason that an operator can act on, and no record is skipped
+ * (docs/operations.md, "A partition that stands still").
  */
 import { crc32 } from 'node:zlib';
 import type { LogRecord, StoredPlace } from './log.ts';
 
-/** Trying again does not help: a person must look. */
+/** A retry does not help; an operator must act. */
 export class PartitionStopped extends Error {
   readonly partition: number;
 
@@ -17,12 +17,12 @@ export class PartitionStopped extends Error {
   }
 }
 
-/** Tells a record from another at the same offset: kept as `slices.last_record`. */
+/** Distinguishes records with the same offset of different logs; stored as `slices.last_record`. */
 export function recordCrc(record: Pick<LogRecord, 'body'>): number {
   return crc32(record.body);
 }
 
-/** The records go on at `expected`, one offset after the other. */
+/** Checks that the records continue at `expected` without a gap. */
 export function checkContinues(
   partition: number,
   expected: bigint,
@@ -35,7 +35,7 @@ export function checkContinues(
   }
 }
 
-/** The records up to the first hole: what stands before it has its effect, and the partition stops exactly there. */
+/** Returns the records up to the first gap. They take effect, and the partition halts exactly at the gap. */
 export function takeUntilHole<Record extends { readonly offset: bigint }>(records: readonly Record[]): Record[] {
   const hole = records.findIndex(({ offset }, index) => index > 0 && offset !== records[index - 1]!.offset + 1n);
   return hole < 0 ? [...records] : records.slice(0, hole);
@@ -49,7 +49,10 @@ function missing(partition: number, expected: bigint, got: bigint): PartitionSto
   return new PartitionStopped(partition, `expected the record at offset ${expected}, got offset ${got}: ${what}`);
 }
 
-/** The log has what the stores do not have yet, and has had what they have. `low` is its first record, `end` the next one. */
+/**
+ * Checks that the log has all records that the stores lack, and once had all that they have. `low` is its first record, `end` the next
+ * offset.
+ */
 export function checkBounds(
   partition: number,
   { next_offset, seen_until }: Pick<StoredPlace, 'next_offset' | 'seen_until'>,
@@ -67,7 +70,9 @@ export function checkBounds(
   throw new PartitionStopped(partition, `${at}${begun}, but the log ends at offset ${end}: ${why}`);
 }
 
-/** `found` stands before `next_offset` in this log; the stores were filled from one that had `last_record` there. */
+/**
+ * `found` is the checksum of the record before `next_offset` in this log; `last_record` is the checksum in the log that filled the stores.
+ */
 export function checkSameLog(
   partition: number,
   { next_offset, last_record }: Pick<StoredPlace, 'next_offset' | 'last_record'>,
@@ -81,7 +86,9 @@ export function checkSameLog(
   );
 }
 
-/** Before the next try. A partition that stands still waits for a person, and each try costs the reading of what a worker knows. */
+/**
+ * Pause before the next attempt, in milliseconds. A halted partition waits for an operator, and each attempt rereads the worker's state.
+ */
 export function pauseAfter(error: unknown, failures: number): number {
   return Math.min(error instanceof PartitionStopped ? 30_000 : 5_000, 100 * 2 ** Math.min(failures, 9));
 }

@@ -1,11 +1,11 @@
 /**
- * More partitions for a log that exists. Shards are fixed for life (core/event/identity.ts); which partition a shard belongs
- * to follows from the number of partitions, so all ranges change at once, and the hand-over is a drained one: producers and
- * workers are stopped, everything in the log is in the stores, and then the log gets its new partitions. An id that comes
- * again afterwards meets its owner in `event_identities`, which knows shards and no partitions.
+ * Adds partitions to an existing log. Shards are permanent (core/event/identity.ts); the partition of a shard follows from the number of
+ * partitions. All ranges change at once, so the log must be drained: producers and workers are stopped, the stores contain everything in
+ * the log, and then the log gets its new partitions. A repeated id is still recognized, because `event_identities` is organized by shard,
+ * not by partition.
  *
- * The number in use changes in one transaction of Postgres, and last. Whatever ends us before that leaves the old number in
- * use, and a topic of Kafka that takes no events until we are run again.
+ * The number in use changes last, in one Postgres transaction. A failure before that leaves the old number in use. A Kafka topic then
+ * accepts no events until the command runs again.
  */
 import { notAllowed } from '../../core/error.ts';
 import type { Database, Stores } from '../stores.ts';
@@ -13,14 +13,14 @@ import { KafkaLog } from './kafka/kafka.ts';
 import { updateLayout } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
 
-/** What differs between the logs. */
+/** Operations that differ between the logs. */
 type GrowthStrategy = {
-  /** Makes the partitions where Postgres does not hold them; resolves when nobody appends by the old number any more. */
+  /** Creates partitions outside Postgres; resolves when no producer appends with the old number any more. */
   make(to: number): Promise<void>;
-  /** Keeps those out, until the commit, who append through Postgres. */
+  /** Blocks producers that append through Postgres, until the commit. */
   lock(transaction: Database): Promise<void>;
   checkNobodyReads(database: Database): Promise<void>;
-  /** From the commit on the new number is in use. */
+  /** The new number is in use from the commit on. */
   use(transaction: Database, to: number): Promise<void>;
 };
 
@@ -36,12 +36,12 @@ export async function growLog(stores: Pick<Stores, 'postgres' | 'log'>, to: numb
   await check(postgres);
   await strategy.make(to);
   await postgres.transaction(async (transaction) => {
-    // Nobody takes a partition from here to the commit, so whom the check does not see takes it by the new number.
+    // No partition can be taken before the commit, so a worker that the check misses uses the new number.
     await transaction.raw(`lock table slices in exclusive mode`);
     await strategy.lock(transaction);
     await check(transaction);
     await strategy.use(transaction, to);
-    // Everything that is counted is counted on the new partitions from their first record on.
+    // Every meter version counts the new partitions from their first record on.
     await transaction.raw(
       `insert into meter_barriers (meter_id, version, partition, from_offset)
        select v.meter_id, v.version, p, -1 from meter_versions v, generate_series(?::int, ?::int) p on conflict do nothing`,
@@ -78,7 +78,7 @@ const embeddedGrowth: GrowthStrategy = {
   },
 };
 
-/** The stores decide, not what was committed to the log: a commit may be lost, or be forgotten while nobody reads. */
+/** The stores decide, not the offsets committed to the log: a commit may be lost, or expire while no consumer reads. */
 async function checkDrained(log: EventLog, database: Database): Promise<void> {
   const { rows: slices } = await database.raw(`select partition, next_offset, phase from slices`);
   const stored = new Map(

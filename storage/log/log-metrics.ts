@@ -1,4 +1,4 @@
-/** What Prometheus hears of the log: how far the pipeline is behind, by partition, and whether the log answers at all. */
+/** Prometheus metrics of the log: the lag of the pipeline by partition, and whether the log answers. */
 import { Gauge, register } from 'prom-client';
 import { runWithTimeout } from '../in-time.ts';
 import type { EventLog, PartitionLag } from './log.ts';
@@ -13,7 +13,7 @@ const [UNPROCESSED, OLDEST, UP] = NAMES;
 export function measureLog(log: EventLog, now: () => Date): void {
   for (const name of NAMES) register.removeSingleMetric(name);
   const labelNames = ['partition'] as const;
-  // All are collected in the same moment, and the log answers the three with one look.
+  // Prometheus collects all three at the same moment, so the log answers them with one query.
   const loadLag = async (): Promise<PartitionLag[] | null> => runWithTimeout(() => log.lag());
   new Gauge({
     name: UNPROCESSED,

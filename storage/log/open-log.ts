@@ -1,4 +1,4 @@
-/** Which log it is: Kafka when its brokers are configured, a table in Postgres when not. */
+/** Chooses the log: Kafka if its brokers are configured, otherwise a table in Postgres. */
 import { join } from 'node:path';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
@@ -10,10 +10,10 @@ import { createLayoutReader } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
 import { traceLog } from './traced-log.ts';
 
-/** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */
+/** Default for a new topic: enough for a dozen workers, and no burden for one. */
 const KAFKA_PARTITIONS = 12;
 
-/** What comes is spread over the partitions, and a slice is of one: the more there are, the longer it takes to fill one. */
+/** Events are spread over the partitions, and a slice is of one partition: the more partitions, the longer a slice takes to fill. */
 const EMBEDDED_WAIT_MS = 250;
 const KAFKA_WAIT_MS = 1_000;
 
@@ -26,7 +26,7 @@ export async function openLog(config: Config, parts: LogParts): Promise<EventLog
 function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
   const partitions = config.LOG_PARTITIONS;
   if (config.KAFKA_BROKERS === undefined) {
-    // The lock on the data directory says that no other process works on an embedded Postgres.
+    // The lock on the data directory ensures that no other process uses an embedded Postgres.
     const isAlone = config.DATABASE_URL === undefined;
     return openEmbeddedLog(postgres, {
       partition_count: partitions ?? 1,
@@ -54,7 +54,7 @@ function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<E
   });
 }
 
-/** How the settings say that Kafka is spoken to. */
+/** Kafka connection from the settings. */
 export function buildKafkaConnection(config: Config, brokers: string): KafkaConnection {
   return {
     brokers: brokers.split(',').map((broker) => broker.trim()),

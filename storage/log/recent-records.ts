@@ -1,7 +1,7 @@
 /**
- * Records that this process has just made durable, kept until its own consumer takes them: reading them back from Postgres
- * would cost more than writing them did. They are handed on only where they continue what was consumed without a gap
- * (offsets of a partition have none), so the log's order is never guessed; everything else is read from the table.
+ * Records that this process has just made durable, buffered until its own consumer takes them: reading them from Postgres would cost more
+ * than writing them. They are returned only if they continue the consumed records without a gap. So the order of the log is never guessed;
+ * all other records are read from the table.
  */
 import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from './batch-limits.ts';
 import type { LogRecord } from './log.ts';
@@ -12,7 +12,7 @@ export class RecentRecords {
   #records: LogRecord[] = [];
   #bytes = 0;
 
-  /** Kept if it stands right behind the last one, and there is room; a later one then finds a gap, and starts anew once these are gone. */
+  /** Adds the record if it directly follows the last one and there is room. Later records then do not follow, until the buffer is empty. */
   add(record: LogRecord): void {
     const last = this.#records.at(-1);
     if (last && record.offset !== last.offset + 1n) return;
@@ -21,7 +21,7 @@ export class RecentRecords {
     this.#bytes += record.body.length;
   }
 
-  /** The records from `offset` on, as many as hold about so many events; none if the one at `offset` is not here. */
+  /** Records from `offset` on, with about `eventsMax` events; none if the record at `offset` is missing. */
   take(offset: bigint, eventsMax: number): LogRecord[] {
     let from = 0;
     while (from < this.#records.length && this.#records[from]!.offset < offset) from++;

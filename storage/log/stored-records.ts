@@ -1,9 +1,9 @@
-/** Rows of `log_records` as records: the bytes are in the row, or where the row says. */
+/** Converts rows of `log_records` to records: the bytes are in the row, or at the place that the row names. */
 import type { Knex } from 'knex';
 import type { SegmentFiles, SegmentPlace } from './embedded/segment-files.ts';
 import type { LogRecord } from './log.ts';
 
-/** What `recordsOf` wants of each row, in this order. */
+/** Columns of a `StoredRecordRow`, in this order. */
 export const RECORD_COLUMNS = `"offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body,
                 segment, position, length, crc32, traceparent`;
 
@@ -23,7 +23,7 @@ type StoredRecordRow = [
   traceparent: string | null,
 ];
 
-/** The driver below knex: its `?` bindings would copy the bytes once more. */
+/** Uses the driver below knex, because knex's `?` bindings would copy the bytes once more. */
 export async function loadRecordRows(postgres: Knex, question: StoredRecordsStatement): Promise<unknown[][]> {
   const connection = (await postgres.client.acquireConnection()) as PgConnection;
   try {

@@ -1,6 +1,6 @@
 /**
- * Appends of traced requests as spans, and in each of their records where its trace stands, so that the slice which gives them
- * their effect continues it. Without tracing the log is what it was.
+ * Records appends of traced requests as spans, and stores the trace context in their records, so that the slice of a record continues its
+ * trace. Without tracing, the log is unchanged.
  */
 import { inSpan, isTracing, within } from '../../tracing/spans.ts';
 import type { EventLog, LogEntry } from './log.ts';
@@ -12,7 +12,7 @@ export function traceLog<Log extends EventLog>(log: Log): Log {
     inSpan('log.append', { kind: 'producer', attributes: countEntries(entries) }, (span) => {
       const traceparent = span?.traceparent;
       const marked = traceparent === undefined ? entries : entries.map((entry) => ({ ...entry, traceparent }));
-      // The statement that makes it durable is one for all who append at the time, and in nobody's trace.
+      // The statement serves all concurrent appends, so it belongs to no single trace.
       return within(undefined, () => append(marked));
     });
   return Object.assign(log, { append: traced });

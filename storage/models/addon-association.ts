@@ -1,4 +1,3 @@
-/** Table `addon_associations`. */
 import { type AddonAssociation, addonAssociationShape } from '../../core/addon/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -14,7 +13,7 @@ export class AddonAssociationModel extends ScopedModel {
   static override recordName = 'add-on association';
   static override record = addonAssociationShape;
 
-  /** Those that have not ended at this instant: the ones that are to begin are among them. */
+  /** Associations that have not ended at this instant, including those that start later. */
   static notEnded(scope: Scope, now: Date, database: Database) {
     return narrow(AddonAssociationModel.in(scope, database), [
       ['status', 'published'],
@@ -23,19 +22,19 @@ export class AddonAssociationModel extends ScopedModel {
     ]);
   }
 
-  /** Those that were in force at this instant, whatever has become of them since. */
+  /** Associations in force at this instant, whatever their status is now. */
   static activeAt(scope: Scope, at: Date, database: Database) {
     return narrow(AddonAssociationModel.in(scope, database), [
       ['status', 'published'],
       ['start_date', '<=', at],
       ['end_date', 'open at', at],
     ]).where((held) => {
-      // What was detached since was in force until its end.
+      // An association that was detached later was in force until its end.
       void held.where('addon_status', 'active').orWhere({ addon_status: 'cancelled' }).whereNotNull('end_date');
     });
   }
 
-  /** The same of these subscriptions, in the order in which they were attached. */
+  /** Associations of these subscriptions in force at `at`, in the order in which they were attached. */
   static listActive(
     scope: Scope,
     { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },

@@ -1,4 +1,3 @@
-/** Table `addons`. */
 import { type Addon, addonShape } from '../../core/addon/record.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -12,7 +11,7 @@ export class AddonModel extends ScopedModel {
   static override recordName = 'add-on';
   static override record = addonShape;
 
-  /** The published add-on with this key: an archived one has given it back. */
+  /** The published add-on with this key; an archived add-on no longer holds its key. */
   static async fetchByKey(scope: Scope, lookup_key: string, database: Database): Promise<AddonModel> {
     const [addon] = await AddonModel.in(scope, database).where({ lookup_key, status: 'published' });
     if (!addon) throw notFound('add-on', lookup_key);

@@ -1,4 +1,3 @@
-/** Table `alert_logs`. */
 import { type AlertLog, alertLogShape } from '../../core/alert/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,7 +6,7 @@ export interface AlertLogModel extends AlertLog {}
 export class AlertLogModel extends ScopedModel {
   static override tableName = 'alert_logs';
   static override recordName = 'alert log';
-  /** It is a log itself. */
+  /** The table is a log itself. */
   static override isAudited = false as const;
   static override record = alertLogShape;
 }

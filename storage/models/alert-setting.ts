@@ -1,4 +1,3 @@
-/** Table `alert_settings`. */
 import { type AlertSetting, alertSettingShape } from '../../core/alert/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -11,7 +10,7 @@ export class AlertSettingModel extends ScopedModel {
   static override recordName = 'alert setting';
   static override record = alertSettingShape;
 
-  /** What is watched of these subscriptions, in the order in which it was set. */
+  /** Enabled settings of these subscriptions, in the order of their creation. */
   static watching(scope: Scope, subscription_ids: readonly string[], database: Database) {
     return AlertSettingModel.in(scope, database)
       .where({ status: 'published', enabled: true })

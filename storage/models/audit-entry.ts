@@ -1,4 +1,4 @@
-/** Table `audit_entries`, as it is read; tell-changes.ts writes it. */
+/** Table `audit_entries`, for reading; record-changes.ts writes it. */
 import type { AuditEntry } from '../../core/audit/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -17,8 +17,8 @@ export class AuditEntryModel extends ScopedModel {
 const PURGE_BATCH_SIZE = 10_000;
 
 /**
- * Those of all tenants that were written before this instant; in portions, so that none holds its rows for long. An environment with a
- * clock of its own goes by other instants, and keeps its own.
+ * Deletes the entries of all tenants from before this instant, in batches, so that row locks stay short. An environment with a test
+ * clock keeps its entries, because its instants are not those of the machine.
  */
 export async function purgeAuditEntries(database: Database, before: Date): Promise<number> {
   for (let purged = 0; ; ) {

@@ -1,7 +1,7 @@
 /**
- * A transaction in which many do the same side by side, each for a record of its own: what they ask and write at one time goes to
- * the database as one statement (docs/decisions/0008-batched-billing.md). Whoever opens it says so; in every other transaction each
- * statement goes by itself. Nobody in it may be on behalf of a caller: what goes together is the work of all of them.
+ * A batched transaction: many units of work run concurrently in it, each for its own record. Their concurrent reads and writes go
+ * to the database as one statement (docs/decisions/0008-batched-billing.md). The caller opts in; in every other transaction each
+ * statement is sent by itself. Code in it never runs in the context of one caller, because a batch is the work of all of them.
  */
 
 import { KeyedBatchLoader } from '../batch-loader.ts';
@@ -9,15 +9,15 @@ import { currentRecorder, recordAnswer } from '../cache/dependency-recorder.ts';
 import type { Database, Transaction } from '../stores.ts';
 
 /**
- * How many have begun in it, one within the other; what was written of which nobody waits for the end; how many of the outermost are
- * still at work, and who of them waits for the others.
+ * `depth`: nested calls; `unawaited`: writes without an awaiter; `at_work`: outermost units still running; `arrived`: units that
+ * wait at the barrier.
  */
 type SharedTransaction = { depth: number; unawaited: Promise<unknown>[]; at_work: number; arrived: (() => void)[] };
 const shared = new WeakMap<Database, SharedTransaction>();
 
 /**
- * What `work` makes of each, all of them at one time in this transaction, in the order of the items. All have come to their end when the
- * first failure is thrown: nobody writes behind the back of whoever rolls back.
+ * Runs `work` for all items concurrently in this transaction, and returns the results in the order of the items. All units have
+ * ended when the first failure is thrown, so nothing is written during the rollback.
  */
 export async function mapBatched<Item, Made>(
   transaction: Transaction,
@@ -29,8 +29,8 @@ export async function mapBatched<Item, Made>(
 }
 
 /**
- * Parts of one work, begun in their order: while the database works for one, the next is made ready. All have come to their end when the
- * first failure is thrown.
+ * Starts the parts of one work in their order: while the database processes one, the next is prepared. All parts have ended when
+ * the first failure is thrown.
  */
 export async function mapPipelined<Part, Made>(
   transaction: Transaction,
@@ -42,10 +42,10 @@ export async function mapPipelined<Part, Made>(
     const begun: Promise<Made>[] = [];
     for (const part of parts) {
       const making = work(part).finally(done);
-      // Its failure is thrown where all have ended.
+      // Its failure is thrown after all parts have ended.
       making.catch(() => undefined);
       begun.push(making);
-      // What it has asked is sent meanwhile.
+      // Its statements are sent meanwhile.
       await new Promise((resolve) => setImmediate(resolve));
     }
     return begun;
@@ -71,15 +71,15 @@ async function shareAll<Made>(transaction: Transaction, count: number, begin: Be
   return made;
 }
 
-/** Of what has come to its end, all of it; the first failure is thrown. */
+/** Returns all results, or throws the first failure. */
 function unwrapResults<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
   for (const end of ended) if (end.status === 'rejected') throw end.reason;
   return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
 }
 
 /**
- * Waits until all others side by side are here, too, or have ended: those who come from a store in several groups ask and write
- * together again. Elsewhere nobody waits.
+ * Barrier: waits until all other units of the batched transaction arrive or end. Units that return from a store in several groups
+ * then send their statements in one batch again. No effect outside a batched transaction.
  */
 export async function waitAtBarrier(database: Database): Promise<void> {
   const own = shared.get(database);
@@ -90,7 +90,7 @@ export async function waitAtBarrier(database: Database): Promise<void> {
   });
 }
 
-/** Who does several things side by side itself may be here more than once: then they go on sooner, and never later. */
+/** A unit that runs several works concurrently may arrive more than once: then the barrier opens earlier, never later. */
 function goOn({ arrived, at_work }: SharedTransaction): void {
   if (arrived.length >= at_work) for (const next of arrived.splice(0)) next();
 }
@@ -100,14 +100,14 @@ export function isBatched(database: Database): boolean {
 }
 
 /**
- * What is written and answers nothing: side by side its writer goes on meanwhile, and it has come to its end when all of them have.
- * Elsewhere it is waited for.
+ * A write without a result. In a batched transaction its unit continues at once, and the write ends before the transaction's
+ * `shareAll` does. Elsewhere it is awaited.
  */
 export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
   const began = writing();
   const unawaited = shared.get(database)?.unawaited;
   if (!unawaited) return void (await began);
-  // Its failure is thrown where all have ended.
+  // Its failure is thrown after all units have ended.
   began.catch(() => undefined);
   unawaited.push(began);
 }
@@ -119,24 +119,30 @@ type BatchedQuery = {
 
 const BATCHES = new KeyedBatchLoader<Database, BatchedQuery, unknown>(
   (_, all) => all[0]!.answerAll(all.map(({ query: queries }) => queries)),
-  // They go on in step: who is not there yet comes with the next statement.
+  // The units run in step, so no rest is needed: a late one joins the next statement.
   { restMax_ms: 0 },
 );
 
 type BatchedQueryInput<One> = {
   readonly key: string;
   readonly query: One;
-  /** What is made of rows that are not in the answer: whoever notes what it reads asks by itself, and only the parts of it go together. */
+  /**
+   * The answer is computed from rows that are not in it. A caller that records the rows it reads then runs its own query; only the
+   * parts of that are batched.
+   */
   readonly isMade?: boolean;
 };
 
-/** Like statements, those with one key, as one: `answerAll` answers in the order of what was asked. Elsewhere than side by side, of one alone. */
+/**
+ * Runs similar statements with the same key as one. `answerAll` returns the answers in the order of the queries. Outside a batched
+ * transaction each query runs alone.
+ */
 export async function joinBatch<One, Answer>(
   database: Database,
   { key, query: queries, isMade = false }: BatchedQueryInput<One>,
   answerAll: (queries: readonly One[]) => Promise<readonly Answer[]>,
 ): Promise<Answer> {
-  // Who is told what it is made of needs no rows for that.
+  // A recorder with `dependsOn` receives the ids directly and needs no rows.
   const recorder = currentRecorder()?.dependsOn === undefined ? currentRecorder() : undefined;
   if (!isBatched(database) || (isMade && recorder !== undefined)) {
     const [answer] = await answerAll([queries]);
@@ -147,7 +153,7 @@ export async function joinBatch<One, Answer>(
     { query: queries, answerAll: answerAll as BatchedQuery['answerAll'] },
     key,
   );
-  // The rows were read for all of them: each notes what is its own.
+  // The rows were read for all callers: each records only its own.
   if (recorder !== undefined) recordAnswer(recorder, answer);
   return answer as Answer;
 }
@@ -155,11 +161,11 @@ export async function joinBatch<One, Answer>(
 type BatchedListQuery<Row> = {
   readonly key: string;
   readonly values: readonly string[];
-  /** By which of the values it was asked for. */
+  /** The value of the column by which the row was requested. */
   getKey(row: Row): string;
 };
 
-/** Rows that are asked for by some values of a column, in the order of the question. */
+/** Rows requested by some values of a column; the order is that of the query. */
 export function listBatched<Row>(
   database: Database,
   { key, values, getKey }: BatchedListQuery<Row>,
@@ -176,8 +182,9 @@ export function listBatched<Row>(
 }
 
 /**
- * Several questions of one: side by side at one time, so that the database answers one while we read the answer to another. Elsewhere
- * one after the other: a transaction has one connection, and nobody else takes several of the pool.
+ * Runs several queries of one caller: concurrently in a batched transaction, so that the database works on one while we read the
+ * answer to another. Elsewhere they run one after another: a transaction has one connection, and other callers take only one from
+ * the pool, too.
  */
 export async function loadAll<Answers extends readonly unknown[]>(
   database: Database,

@@ -1,4 +1,7 @@
-/** How the models change records (model.ts), each to values of its own: as statements that name their owner, told to the audit log (statements.ts). */
+/**
+ * How the models (model.ts) change records, each to its own values: by statements that name the owner and are recorded in the audit
+ * log (statements.ts).
+ */
 import type { Model } from 'objection';
 import { indexById } from '../../core/by-id.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -19,7 +22,7 @@ import {
 
 type RecordUpdate<M> = { owner: RecordOwner; record: M & { id: string; version?: number }; changes: Partial<M> };
 
-/** A record that counts its versions is changed from the version that was read, and from no other. */
+/** A record with a version is changed only from the version that was read. */
 export async function updateOne<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: RecordUpdate<M>,
@@ -34,7 +37,7 @@ export async function updateOne<M extends Model & { id: string }>(
   return changed ?? same(model, { owner, record }, options);
 }
 
-/** Each to values of its own, in one statement where they change the same columns; in their order. */
+/** Changes each record to its own values, with one statement per set of changed columns; returns them in their order. */
 export async function updateEach<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, each }: { owner: RecordOwner; each: readonly Own<M>[] },
@@ -59,7 +62,7 @@ export async function updateEach<M extends Model & { id: string }>(
   return found;
 }
 
-/** It is that already. */
+/** Returns the record unchanged if its version is still current; otherwise throws `version_conflict`. */
 async function same<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record }: Pick<RecordUpdate<M>, 'owner' | 'record'>,
@@ -74,14 +77,14 @@ async function same<M extends Model & { id: string }>(
   return record;
 }
 
-/** The same of one, with others whose same columns change, each to values of its own. */
+/** Changes one record in one statement with others that change the same columns, each to its own values. */
 async function patchBatched<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: RecordUpdate<M>,
   options: ChangeOptions,
 ): Promise<M[]> {
   const changed_columns = listChangedColumns(changes);
-  // What is an expression of the database is no value.
+  // An SQL expression is no value, so it cannot be batched.
   if (changed_columns.some((column) => isExpression(changes[column as keyof M]))) {
     const { version } = record;
     const versioned = version === undefined ? {} : { version };
@@ -114,7 +117,7 @@ type Alike<M> = {
   readonly records: readonly Own<M>[];
 };
 
-/** In one statement, of records that all count their versions or none; those that are another thing then, as they are then. */
+/** One statement for records that all have a version, or all have none. Returns only records that changed. */
 async function patchAlike<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, columns: changed_columns, records: updates }: Alike<M>,
@@ -146,7 +149,7 @@ async function patchAlike<M extends Model & { id: string }>(
   });
 }
 
-/** Of Objection or of knex. */
+/** An expression of Objection or of knex. */
 function isExpression(value: unknown): boolean {
   return typeof value === 'object' && value !== null && ('toKnexRaw' in value || 'toSQL' in value);
 }

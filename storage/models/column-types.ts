@@ -1,11 +1,11 @@
-/** What Postgres calls the types of the columns of a table. */
+/** Postgres names of the column types of a table. */
 import type { Database } from '../stores.ts';
 
 export type ColumnTypes = ReadonlyMap<string, string>;
 
 const known = new Map<string, ColumnTypes>();
 
-/** Asked once by a process, and again where one of these columns has come since. */
+/** Read once per process, and again if one of the columns is new since then. */
 export async function loadColumnTypes(
   { tableName }: { tableName: string },
   columns: readonly string[],

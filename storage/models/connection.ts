@@ -1,4 +1,4 @@
-/** Table `connections`. The credentials are in it sealed where there is a key for that (sealing.ts); no answer has them. */
+/** Table `connections`. Its credentials are sealed if the settings have a key (sealing.ts); no answer contains them. */
 import { type Connection, connectionShape } from '../../core/connection/record.ts';
 import { ScopedModel } from './model.ts';
 

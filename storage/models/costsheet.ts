@@ -1,4 +1,3 @@
-/** Table `costsheets`. */
 import { type Costsheet, costsheetShape } from '../../core/costsheet/record.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -12,7 +11,7 @@ export class CostsheetModel extends ScopedModel {
   static override recordName = 'cost sheet';
   static override record = costsheetShape;
 
-  /** The one that costs are computed by: the published one that was made last. */
+  /** The cost sheet for computing costs: the published one that was created last. */
   static async findActive(scope: Scope, database: Database): Promise<CostsheetModel | null> {
     const [sheet] = await CostsheetModel.in(scope, database)
       .where('status', 'published')

@@ -1,4 +1,4 @@
-/** Table `coupon_applications`: made with their invoice, and made anew when that is computed again. */
+/** Table `coupon_applications`: created with the invoice, and recreated if the invoice is recomputed. */
 import { CouponApplication } from '../../core/coupon/application.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -10,14 +10,14 @@ export interface CouponApplicationModel extends CouponApplication {}
 export class CouponApplicationModel extends ScopedModel {
   static override tableName = 'coupon_applications';
   static override recordName = 'coupon application';
-  /** They are made with their invoice, whose totals tell of them. */
+  /** Created with the invoice, whose totals are audited. */
   static override isAudited = false;
   static override record = CouponApplication;
-  /** Its place in the order in which coupons were applied to the invoice, from 0. */
+  /** Index in the order in which coupons were applied to the invoice, from 0. */
   declare position: number;
 }
 
-/** Of an invoice that is computed anew: they are made again with it. */
+/** Deletes the applications of an invoice before it is recomputed, which creates them again. */
 export async function deleteApplications(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `take applications away ${tenant_id} ${environment_id}`;

@@ -1,4 +1,3 @@
-/** Table `coupon_associations`. */
 import { type CouponAssociation, couponAssociationShape } from '../../core/coupon/association.ts';
 import { ScopedModel } from './model.ts';
 

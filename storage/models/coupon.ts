@@ -1,4 +1,3 @@
-/** Table `coupons`. */
 import { type Coupon, couponShape } from '../../core/coupon/record.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -12,7 +11,7 @@ export class CouponModel extends ScopedModel {
   static override recordName = 'coupon';
   static override record = couponShape;
 
-  /** The published coupon with this code, in any case of its letters: an archived one has given its code back. */
+  /** The published coupon with this code, case-insensitive; an archived coupon no longer holds its code. */
   static async fetchByCode(scope: Scope, coupon_code: string, database: Database): Promise<CouponModel> {
     const [coupon] = await CouponModel.in(scope, database)
       .where('status', 'published')
@@ -21,7 +20,7 @@ export class CouponModel extends ScopedModel {
     return coupon;
   }
 
-  /** Those with one of these codes; all where none is asked for. */
+  /** Coupons with one of these codes; all coupons without codes. */
   static coded(scope: Scope, codes: readonly string[] | undefined, database: Database) {
     const coupons = CouponModel.in(scope, database);
     if (!codes?.length) return coupons;

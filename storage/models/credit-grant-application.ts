@@ -1,4 +1,4 @@
-/** Table `credit_grant_applications`. When a subscription ends the database cancels those that are to come (sql/postgres/0140-…). */
+/** Table `credit_grant_applications`. When a subscription ends, the database cancels its upcoming ones (sql/postgres/0140-…). */
 import {
   type CreditGrantApplication,
   creditGrantApplicationShape,
@@ -14,16 +14,16 @@ export interface CreditGrantApplicationModel extends CreditGrantApplication {}
 export class CreditGrantApplicationModel extends ScopedModel {
   static override tableName = 'credit_grant_applications';
   static override recordName = 'credit grant application';
-  /** What it gives is told with the wallet's transaction, and what it goes by with the grant. */
+  /** The credits are audited with the wallet's transaction, the terms with the grant. */
   static override isAudited = false;
   static override record = creditGrantApplicationShape;
 
-  /** Those that may still be applied. */
+  /** Applications that may still be applied. */
   static open(scope: Scope, database: Database) {
     return CreditGrantApplicationModel.in(scope, database).whereIn('application_status', [...OPEN_APPLICATIONS]);
   }
 
-  /** What is there already stays as it is; what was cancelled and begins anew after all is to come again. */
+  /** Inserts planned applications. An existing one stays unchanged; a cancelled one whose grant starts again becomes pending. */
   static async plan(
     scope: Scope,
     records: readonly (Record<string, unknown> & { idempotency_key: string })[],

@@ -1,4 +1,3 @@
-/** Table `credit_grants`. */
 import { type CreditGrant, creditGrantShape } from '../../core/credit-grant/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -8,9 +7,9 @@ import { ScopedModel } from './model.ts';
 
 export interface CreditGrantModel extends CreditGrant {}
 
-/** Whose templates they are. */
+/** Column of a template's owner. */
 type CreditGrantSeller = 'plan_id' | 'addon_id';
-/** Who gives them. */
+/** Column of a grant's owner. */
 type CreditGrantOwner = CreditGrantSeller | 'subscription_id';
 
 export class CreditGrantModel extends ScopedModel {
@@ -18,7 +17,7 @@ export class CreditGrantModel extends ScopedModel {
   static override recordName = 'credit grant';
   static override record = creditGrantShape;
 
-  /** The published grants of these plans, add-ons or subscriptions, in the order in which they were made. */
+  /** Published grants of these plans, add-ons or subscriptions, in the order of their creation. */
   static buildPublishedQuery(scope: Scope, [giver, ids]: [CreditGrantOwner, readonly string[]], database: Database) {
     return CreditGrantModel.in(scope, database)
       .where('status', 'published')
@@ -26,7 +25,7 @@ export class CreditGrantModel extends ScopedModel {
       .orderBy(['created_at', 'id']);
   }
 
-  /** All published ones that a subscription has: of its plan, its own, and of every add-on that it ever had. */
+  /** All published grants of a subscription: those of its plan, its own, and those of every add-on that it ever had. */
   static reaching(
     scope: Scope,
     { subscription_id, plan_id }: { subscription_id: string; plan_id: string },
@@ -44,7 +43,7 @@ export class CreditGrantModel extends ScopedModel {
       .orderBy(['created_at', 'id']);
   }
 
-  /** Who gives them is archived: so are they. */
+  /** Archives the grants when their plan or add-on is archived. */
   static async archiveBySeller(
     scope: Scope,
     [seller, id]: [CreditGrantSeller, string],

@@ -1,4 +1,3 @@
-/** Table `credit_note_line_items`. */
 import { CreditNoteLineItem } from '../../core/credit-note/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,9 +6,9 @@ export interface CreditNoteLineItemModel extends CreditNoteLineItem {}
 export class CreditNoteLineItemModel extends ScopedModel {
   static override tableName = 'credit_note_line_items';
   static override recordName = 'credit note line item';
-  /** They are made with their note, whose total tells of them. */
+  /** Created with the credit note, whose total is audited. */
   static override isAudited = false;
   static override record = CreditNoteLineItem;
-  /** Its place among the lines of its note, from 0. */
+  /** Index among the lines of the note, from 0. */
   declare position: number;
 }

@@ -1,4 +1,3 @@
-/** Table `credit_notes`. */
 import { CreditNote } from '../../core/credit-note/record.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,3 @@
-/** Table `customers`. */
 import { type Customer, customerShape } from '../../core/customer/record.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -13,14 +12,13 @@ export class CustomerModel extends ScopedModel {
   static override recordName = 'customer';
   static override record = customerShape;
 
-  /** The published customer with the client's own id: an archived one has given its external id back. */
+  /** The published customer with the client's own id; an archived customer no longer holds its external id. */
   static async fetchExternal(scope: Scope, external_id: string, database: Database): Promise<CustomerModel> {
     const [customer] = await CustomerModel.in(scope, database).where({ external_id, status: 'published' });
     if (!customer) throw notFound('customer', external_id);
     return customer;
   }
 
-  /** The published ones among these external ids. */
   static publishedBy(scope: Scope, external_ids: readonly string[], database: Database): Promise<CustomerModel[]> {
     return Promise.resolve(
       CustomerModel.in(scope, database)
@@ -29,7 +27,6 @@ export class CustomerModel extends ScopedModel {
     );
   }
 
-  /** Whether published customers belong to this one. */
   static async hasChildren(scope: Scope, parent_customer_id: string, database: Database): Promise<boolean> {
     const [child] = await CustomerModel.in(scope, database)
       .select('id')
@@ -39,8 +36,8 @@ export class CustomerModel extends ScopedModel {
   }
 
   /**
-   * The ids of all customers that have or had this external id, archived ones too: their records keep their place in
-   * history. Undefined where none is asked for.
+   * Ids of all customers that have or had this external id, including archived ones, whose records remain in the history. Undefined
+   * without an external id.
    */
   static async idsCalled(
     scope: Scope,
@@ -53,7 +50,10 @@ export class CustomerModel extends ScopedModel {
   }
 }
 
-/** By which events know a customer; undefined of nobody. Of several who ask side by side in one statement. */
+/**
+ * The external id by which events name a customer; undefined if the customer does not exist. Concurrent calls in a batched
+ * transaction run as one statement.
+ */
 export function findNameInEvents(
   { tenant_id, environment_id }: Scope,
   customer_id: string,

@@ -1,7 +1,7 @@
-/** Whether a record is another one with a change (docs/rules/records.md, "Changing a record"). */
+/** Whether a change makes a record differ (docs/rules/records.md, "Changing a record"). */
 import { raw } from 'objection';
 
-/** The database compares: it knows that 1.50 is 1.5, and that the order of keys is none. */
+/** The database compares: for it 1.50 equals 1.5, and the order of JSON keys does not matter. */
 export function buildDiffersCondition(
   { jsonAttributes }: { jsonAttributes: string[] | null | undefined },
   values: readonly [string, unknown][],

@@ -1,4 +1,4 @@
-/** Lines of invoices that are not void, with as much of their invoices as says when they were earned, and how final they are. */
+/** Lines of invoices that are not void, with the fields of their invoices that determine when they were earned, and how final they are. */
 import { indexById } from '../../core/by-id.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { EarnedLine } from '../../core/revenue/line.ts';
@@ -40,12 +40,12 @@ const INVOICE = [
 
 export type EarnedLinesQuery = {
   readonly subscription_ids: readonly string[];
-  /** What of theirs stands on an invoice without a subscription. */
+  /** Customers whose invoices without a subscription are included. */
   readonly customer_ids: readonly string[];
   readonly range: Period;
 };
 
-/** Those of invoices that are not void. */
+/** Lines of invoices that are not void. */
 export async function listEarnedLines(
   scope: Scope,
   query: EarnedLinesQuery,
@@ -62,7 +62,7 @@ export async function listEarnedLines(
   return found.filter(({ invoice }) => invoice.invoice_status !== 'VOIDED');
 }
 
-/** Whatever their invoices are, of those that say a time all that end after an instant. */
+/** Lines with any invoice status. Lines with a period are included if it ends at or after `since`. */
 export async function listLinesSince(
   scope: Scope,
   { since, ...whose }: Omit<EarnedLinesQuery, 'range'> & { since: Milliseconds | null },
@@ -95,7 +95,7 @@ async function withInvoices(scope: Scope, found: readonly unknown[], database: D
   });
 }
 
-/** One that names no time of its own is looked at whenever it was: its invoice says when. */
+/** Lines without a period of their own are always included: their invoice gives the time. */
 function buildEarnedLinesQuery(
   scope: Scope,
   { subscription_ids, customer_ids }: Omit<EarnedLinesQuery, 'range'>,

@@ -1,4 +1,3 @@
-/** Table `entitlements`. */
 import { type Entitlement, entitlementShape } from '../../core/entitlement/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -13,7 +12,7 @@ export class EntitlementModel extends ScopedModel {
   static override recordName = 'entitlement';
   static override record = entitlementShape;
 
-  /** What these plans, add-ons and subscriptions grant, in the order in which it is shown. */
+  /** Published entitlements of these plans, add-ons and subscriptions, in display order. */
   static buildPublishedQuery(scope: Scope, entity_ids: readonly string[], database: Database) {
     return EntitlementModel.in(scope, database)
       .where('status', 'published')
@@ -21,7 +20,7 @@ export class EntitlementModel extends ScopedModel {
       .orderBy(['display_order', 'created_at', 'id']);
   }
 
-  /** The same, of several who ask side by side at one time. */
+  /** Published entitlements of these entities. Concurrent calls in a batched transaction run as one statement. */
   static listPublished(scope: Scope, entity_ids: readonly string[], database: Database): Promise<EntitlementModel[]> {
     const key = toBatchKey('published of', this, scope.tenant_id, scope.environment_id);
     const getEntityId = ({ entity_id }: EntitlementModel) => entity_id;

@@ -1,4 +1,4 @@
-/** Table `environment_copies`: what a record of one environment is called in another, since it was copied there. */
+/** Table `environment_copies`: maps a record of one environment to its copy in another. */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -6,7 +6,7 @@ import { ScopedModel } from './model.ts';
 export class EnvironmentCopyModel extends ScopedModel {
   static override tableName = 'environment_copies';
   static override recordName = 'copy';
-  /** The copies themselves are. */
+  /** The copies themselves are audited. */
   static override isAudited = false;
   static override idColumn = ['tenant_id', 'environment_id', 'source_environment_id', 'entity', 'source_id'];
   declare source_environment_id: string;
@@ -16,7 +16,7 @@ export class EnvironmentCopyModel extends ScopedModel {
   declare workflow_id: string;
   declare created_at: string;
 
-  /** What this record of the source is called in the scope; undefined where it was not copied. */
+  /** The copy of this source record in the scope; undefined if it was not copied. */
   static async findPair(
     scope: Scope,
     source: { source_environment_id: string; entity: string; source_id: string },
@@ -26,7 +26,7 @@ export class EnvironmentCopyModel extends ScopedModel {
     return pair;
   }
 
-  /** What this run has copied, in the order of the copies. */
+  /** Copies that this run made, in the order of their ids. */
   static async ofRun(scope: Scope, workflow_id: string, database: Database): Promise<EnvironmentCopyModel[]> {
     return EnvironmentCopyModel.in(scope, database).where({ workflow_id }).orderBy('target_id');
   }

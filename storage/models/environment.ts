@@ -1,4 +1,3 @@
-/** Table `environments`. */
 import { z } from 'zod';
 import { TenantWideModel } from './model.ts';
 

@@ -1,4 +1,3 @@
-/** Table `features`. */
 import { type Feature, featureShape } from '../../core/feature/record.ts';
 import { ScopedModel } from './model.ts';
 

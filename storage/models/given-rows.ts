@@ -1,6 +1,6 @@
 /**
- * Rows that come with a statement, as Postgres reads them quickest: what is the same in all of them as one value, every other column as
- * one list. Rows as JSON would be read once for each column and row, with the names of the columns in each.
+ * Rows of a statement in the form that Postgres reads fastest: a column with equal values is one value, every other column is one
+ * list. JSON rows would be parsed once for each column and row, and repeat the column names.
  */
 import { encodeTextArray } from '../postgres/text-array.ts';
 import type { Database } from '../stores.ts';
@@ -8,12 +8,12 @@ import { loadColumnTypes } from './column-types.ts';
 
 export type InputRows = readonly Readonly<Record<string, unknown>>[];
 
-/** `sql` is a query of the rows, with the types of the table, in their order. */
+/** `sql` selects the rows in their order, with the column types of the table. */
 export type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
 
 type RowsTable = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };
 
-/** Every row says each of these columns; one that says nothing of it says null. */
+/** Every row has each of these columns; a missing value is null. */
 export async function buildRowsSource(
   table: RowsTable,
   { columns, rows }: { columns: readonly string[]; rows: InputRows },
@@ -27,7 +27,7 @@ export async function buildRowsSource(
     const toText = json.has(column) ? jsonText : plainText;
     const texts = rows.map((row) => toText(row[column]));
     const type = types.get(column);
-    // The first says how many rows there are.
+    // The first column is always a list, because it determines the number of rows.
     if (index > 0 && texts.every((text) => text === texts[0])) {
       once.push(texts[0] ?? null);
       same.push(column);
@@ -48,7 +48,7 @@ function jsonText(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-/** As JSON would say it, without the quotes; a list is one of Postgres. */
+/** The JSON form without quotes; a list becomes a Postgres array. */
 function plainText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string') return value;

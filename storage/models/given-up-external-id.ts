@@ -12,7 +12,7 @@ export class GivenUpExternalIdModel extends ScopedModel {
   static override recordName = 'given up external id';
   static override isAudited = false;
 
-  /** Who had this customer's external id last before it, and was charged by it. */
+  /** The last customer that had this external id before, and had a subscription that is no draft. */
   static async formerHolder(
     scope: Scope,
     customer: { id: string; external_id: string },

@@ -1,4 +1,3 @@
-/** Table `groups`. */
 import { type Group, groupShape } from '../../core/group/record.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,7 +1,6 @@
 /**
- * Table `idempotency_keys`: who handles a repeated request, and what was answered. The database decides between
- * processes. Leases run on the database's clock, because they guard against processes; the 48 hours run on the clock of
- * the request.
+ * Table `idempotency_keys`: which request holds a key, and its answer. The database decides between processes. Leases use the
+ * database's clock, because they guard against other processes; the retention of 48 hours uses the clock of the request.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -16,14 +15,14 @@ export type Claim = Scope & {
   readonly now: Date;
 };
 
-/** `ours`: go on and then `keepAnswer` or `releaseKey`. The others are answers to give at once. */
+/** `ours`: handle the request, then call `recordClaimAnswer` or `releaseKey`. The other kinds are answered at once. */
 export type ClaimVerdict =
   | { kind: 'ours' }
   | { kind: 'in_flight' }
   | { kind: 'another_request' }
   | { kind: 'answered'; http_status: number; answer: Buffer | null };
 
-/** The id says whose it is, too; the scope is stated all the same. */
+/** The id is unique by itself; the scope satisfies the tenant guard. */
 const THIS = 'tenant_id = ? and environment_id = ? and id = ?';
 function toClaimBindings({ tenant_id, environment_id, id }: Claim): string[] {
   return [tenant_id, environment_id, id];
@@ -63,14 +62,14 @@ async function loadClaimVerdict(database: Database, claim: Claim): Promise<Claim
     toClaimBindings(claim),
   );
   const [row] = rows;
-  // Released or purged between the two statements: the holder has just failed, so the caller may try again.
+  // Released or purged between the two statements: the holder has just failed, so the caller may retry.
   if (!row) return { kind: 'in_flight' };
   if (row.request_hash !== claim.request_hash) return { kind: 'another_request' };
   if (row.http_status === null) return { kind: 'in_flight' };
   return { kind: 'answered', http_status: row.http_status, answer: row.answer };
 }
 
-/** While the request is being handled, so that a long one is not taken over. */
+/** Called while the request is handled, so that another process does not take over a long one. */
 export async function renewLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(
     `update idempotency_keys set leased_until = now() + ? * interval '1 second'
@@ -92,7 +91,7 @@ export async function recordClaimAnswer(
   ]);
 }
 
-/** The request was refused, or failed before anything was done: the next one with this key starts afresh, also with another body. */
+/** The request was rejected, or failed before it did anything: the next request with this key starts afresh, even with another body. */
 export async function releaseKey(database: Database, claim: Claim): Promise<void> {
   await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
     ...toClaimBindings(claim),
@@ -100,7 +99,7 @@ export async function releaseKey(database: Database, claim: Claim): Promise<void
   ]);
 }
 
-/** The request failed, and may have committed something: the same one with this key may go on at once, and no other. */
+/** The request failed and may have committed something: only the same request may continue under this key, and at once. */
 export async function endLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(
     `update idempotency_keys set leased_until = now() where ${THIS} and holder = ? and http_status is null`,
@@ -108,7 +107,7 @@ export async function endLease(database: Database, claim: Claim): Promise<void> 
   );
 }
 
-/** Answers older than 48 hours; for the scheduler. Resolves with how many went. */
+/** Deletes answers older than 48 hours, for the scheduler. Returns the number of deleted answers. */
 export async function purgeAnswers(database: Database, now: Date): Promise<number> {
   const answer = await database.raw('delete from idempotency_keys where expires_at <= ?', [now]);
   await database.raw('delete from request_effects where expires_at <= ?', [now]);

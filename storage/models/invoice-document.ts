@@ -1,10 +1,10 @@
-/** Table `invoice_documents`: the PDF of an invoice as it was last made. What is not there is made again. */
+/** Table `invoice_documents`: the latest PDF of an invoice. A missing PDF is generated again. */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
 export type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
 
-/** Undefined where there is none of this version of the invoice. */
+/** Undefined if there is no document of this version of the invoice. */
 export async function findDocument(
   { tenant_id, environment_id }: Scope,
   { invoice_id, invoice_version }: OfInvoice,
@@ -16,7 +16,7 @@ export async function findDocument(
   return row?.bytes;
 }
 
-/** In the place of that of an earlier version, and never of a later one. */
+/** Replaces the document of an earlier version, never that of a later one. */
 export async function upsertDocument(
   { tenant_id, environment_id }: Scope,
   { invoice_id, invoice_version, bytes, now }: OfInvoice & { bytes: Buffer; now: Date },
@@ -35,7 +35,7 @@ export async function upsertDocument(
 
 const RETENTION_DAYS = 90;
 
-/** For the scheduler. Resolves with how many went. */
+/** For the scheduler. Returns the number of deleted documents. */
 export async function purgeDocuments(database: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
   const answer = await database.raw('delete from invoice_documents where created_at < ?', [before]);

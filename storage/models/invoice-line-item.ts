@@ -1,4 +1,3 @@
-/** Table `invoice_line_items`. */
 import type { Knex } from 'knex';
 import { indexById } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
@@ -16,21 +15,23 @@ export interface InvoiceLineItemModel extends InvoiceLineItem {}
 export class InvoiceLineItemModel extends ScopedModel {
   static override tableName = 'invoice_line_items';
   static override recordName = 'invoice line item';
-  /** They are made with their invoice, whose totals tell of them. */
+  /** Created with the invoice, whose totals are audited. */
   static override isAudited = false;
   static override record = InvoiceLineItem;
   static override get jsonAttributes() {
     return [...super.jsonAttributes, 'discounts'];
   }
 
-  /** Its place among the lines of its invoice, from 0. */
-  /** Null where a version before this one wrote it. */
+  /** Index among the lines of the invoice, from 0; null if an earlier version wrote it. */
   declare position: number | null;
-  /** Which coupons of the subscription took what off it, or are given back by it; null without, and of what an earlier version wrote. */
+  /**
+   * The subscription's coupons that discounted the line, or whose discount it returns; null without one, and for lines of an
+   * earlier version.
+   */
   declare discounts: LineDiscount[] | null;
 }
 
-/** As much of a line as says what was charged by it. */
+/** Columns that determine the charge of a line. */
 const CHARGED = [
   'id',
   'tenant_id',
@@ -52,10 +53,9 @@ const CHARGED = [
   'created_at',
 ] as const;
 
-/** What a line was computed from is mostly what it was priced by, which says nothing of what was charged. */
+/** Parts of `computed_from` that describe only the pricing, not the charge; they are most of its size. */
 const NOT_CHARGED = ['price', 'breakdown', 'high_water', 'buckets'];
 
-/** With what its invoice is. */
 export type LineOnInvoice = {
   readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]> & {
     readonly computed_from?: Omit<ComputedFrom, 'price' | 'breakdown' | 'high_water' | 'buckets'> | null | undefined;
@@ -67,10 +67,10 @@ export type LineOnInvoice = {
 };
 
 /**
- * Every line of the items of a subscription on an invoice that is not void, oldest first, on whosever invoice it stands. There are as many
- * as it has had periods: no model is made of each. `since`: those for the time that ends then or later; `fixed_since`: those of fixed
- * charges that do; and perhaps others. In three steps, each with an index of its own: of one statement the database makes a loop in a
- * loop where it does not know yet how much there is.
+ * Every line of a subscription's items on an invoice that is not void, oldest first, on any customer's invoice. There are as many
+ * as past periods, so no model is created for each.
+ * `since` limits the result to lines whose time ends then or later, `fixed_since` does so for fixed charges; the result may contain
+ * others. Three steps use one index each: with a single statement the planner chooses nested loops while it has no statistics.
  */
 export function listLinesOnInvoices(
   scope: Scope,
@@ -106,7 +106,7 @@ export function listLinesOnInvoices(
   });
 }
 
-/** Those of the items that are asked for: of all who ask by the earliest bound, and by none where one has none. */
+/** Lines of the requested items: bounded by the earliest bound of all queries, and unbounded if one of them has none. */
 function within(
   either: Knex.QueryBuilder,
   items: readonly InvoicedItem[],
@@ -134,7 +134,7 @@ type InvoicedLinesQuery = {
   readonly fixed_since?: Milliseconds | undefined;
 };
 
-/** Of an invoice that is computed anew: they are made again with it, and told with it. */
+/** Deletes the lines of an invoice before it is recomputed, which creates and audits them again. */
 export async function deleteInvoiceLines(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `take lines away ${tenant_id} ${environment_id}`;
@@ -146,7 +146,7 @@ export async function deleteInvoiceLines(scope: Scope, invoice_id: string, trans
   });
 }
 
-/** Of an invoice that becomes final: what these lines of it were taxed, and what credits have paid of them. */
+/** Records the taxes on these lines, and the credits that pay for them, when the invoice becomes final. */
 export async function recordAppliedAmounts(
   scope: Scope,
   lines: readonly InvoiceLineItem[],

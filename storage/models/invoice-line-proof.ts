@@ -5,7 +5,7 @@ import type { Database } from '../stores.ts';
 
 type LineSealRow = { invoice_line_item_id: string; event_count: string; root: string; sealed_at: string };
 
-/** By the id of the line; those that are sealed. */
+/** Seals by line id; unsealed lines are absent. */
 export async function loadSeals(
   scope: Scope,
   line_ids: readonly string[],
@@ -24,7 +24,7 @@ export async function loadSeals(
   );
 }
 
-/** Of two who seal a line at one time the first one stays; what is kept is what both then read. */
+/** If two callers seal a line concurrently, the first seal stays, and both then read that one. */
 export async function createSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, database: Database): Promise<void> {
   const new_seals = [...seals.values()];
   await database.raw(

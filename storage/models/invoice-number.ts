@@ -1,14 +1,13 @@
 /**
- * Table `invoice_numbers`: one counter per tenant, environment and token. Taken inside the finalizing transaction, which
- * holds the counter's row until it ends: numbers have no gaps, because a rollback gives the number back
- * (docs/rules/invoices.md, "Numbers").
+ * Table `invoice_numbers`: one counter per tenant, environment and token. The finalizing transaction locks the counter's row until
+ * it ends. So numbers have no gaps: a rollback returns the number (docs/rules/invoices.md, "Numbers").
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
 /**
- * The next so many numbers of this token. They begin with `start`, or go on behind the last one, so that none is given twice when the
- * start is changed. `transaction` must be the one that finalizes all of these invoices.
+ * Takes the next `count` numbers of this token. They begin with `start`, or after the last one, so that a changed start never
+ * repeats a number. `transaction` must be the one that finalizes all of these invoices.
  */
 export async function takeInvoiceNumbers(
   scope: Scope,

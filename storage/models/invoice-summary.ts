@@ -1,6 +1,6 @@
 /**
- * What a customer was billed and owes, per currency: final invoices only, added up by the database. What a CREDIT invoice gives is in a
- * wallet and lowers those that it pays; taken off here, too, it would count twice.
+ * Billed and owed amounts of a customer per currency, from final invoices only, summed by the database. Amounts of CREDIT invoices
+ * are in a wallet and reduce the invoices that it pays; subtracting them here would count them twice.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -17,7 +17,7 @@ export type InvoiceSummary = {
   unpaid_fixed_charges: string;
 };
 
-/** An unpaid invoice's charges, as discounts left them and without tax, are split by the type of their prices; what has none counts as fixed. */
+/** Charges of unpaid invoices after discounts and before tax, split by price type; a charge without a type counts as fixed. */
 export async function loadInvoiceSummaries(
   scope: Scope,
   { customer_id, now }: { customer_id: string; now: Date },

@@ -1,4 +1,3 @@
-/** Table `invoices`. */
 import { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { FileCondition } from '../exports/cuts.ts';
@@ -7,9 +6,9 @@ import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';
 
 export interface InvoiceModel extends Invoice {
-  /** What of `amount_paid` somebody has said, and no payment. */
+  /** The part of `amount_paid` that was recorded by hand, without a payment. */
   paid_by_hand: string;
-  /** By which exemption of its customer it was not taxed when it became final; null without one. */
+  /** The customer's exemption that applied when the invoice became final; null without one. */
   tax_exempt: 'exempt' | 'reverse' | null;
 }
 
@@ -18,7 +17,7 @@ export class InvoiceModel extends ScopedModel {
   static override recordName = 'invoice';
   static override record = Invoice;
 
-  /** Those that became final in the time, void ones too, in the order in which they did, behind the one with the id `after`. */
+  /** Invoices that became final in this time, including void ones, in the order of finalization, after the invoice with the id `after`. */
   static async listFinal(
     scope: Scope,
     { from, to, only, after, limit, database }: FinalInvoicesQuery,
@@ -37,21 +36,21 @@ export class InvoiceModel extends ScopedModel {
   }
 }
 
-/** Those of one instant by their numbers, as the index has it (sql/postgres/0256-final-in-order.sql). */
+/** Invoices of one instant are ordered by number, as in the index (sql/postgres/0256-final-in-order.sql). */
 const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;
 
-/** Instants are RFC 3339, the end exclusive. */
+/** Instants are RFC 3339; the end is exclusive. */
 type FinalInvoicesQuery = {
   readonly from: string;
   readonly to: string;
-  /** A further condition, with what it is bound to. */
+  /** A further condition with its bindings. */
   readonly only?: FileCondition | undefined;
   readonly after: string | null;
   readonly limit: number;
   readonly database: Database;
 };
 
-/** Of the subscription's own count of its invoices; 0 before the first. */
+/** The subscription's own invoice counter; 0 before the first invoice. */
 export function findLastBillingSequence(scope: Scope, subscription_id: string, database: Database): Promise<number> {
   const { tenant_id, environment_id } = scope;
   const key = `last billing sequence ${tenant_id} ${environment_id}`;

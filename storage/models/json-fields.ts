@@ -1,4 +1,4 @@
-/** Which columns of a table hold JSON: the fields of its record that are objects, lists or maps. */
+/** JSON columns of a table: the fields of its record that are objects, lists or maps. */
 import { z } from 'zod';
 
 const known = new WeakMap<z.ZodObject, string[]>();
@@ -13,7 +13,7 @@ export function listJsonFields(record: z.ZodObject): string[] {
 function isJson(shape: unknown): boolean {
   if (shape instanceof z.ZodDefault || shape instanceof z.ZodNullable || shape instanceof z.ZodOptional)
     return isJson(shape.unwrap());
-  // What is prepared before it is read: the second half is what it is read as.
+  // For a preprocessed field the output shape decides.
   if (shape instanceof z.ZodPipe) return isJson(shape.out);
   return shape instanceof z.ZodObject || shape instanceof z.ZodArray || shape instanceof z.ZodRecord;
 }

@@ -1,6 +1,6 @@
 /**
- * Tables `ledger_transactions` and `ledger_postings`: written once and never changed. Their trigger is what changes the lots and the
- * balances of wallets (docs/decisions/0014-credit-ledger.md).
+ * Tables `ledger_transactions` and `ledger_postings`: append-only. Their trigger updates the lots and the balances of wallets
+ * (docs/decisions/0014-credit-ledger.md).
  */
 
 import { Decimal } from '../../core/decimal.ts';
@@ -29,7 +29,7 @@ export class LedgerPostingModel extends ScopedModel {
   declare credits: string;
 }
 
-/** Of one wallet, told by one of its transactions. */
+/** A posting to a wallet, for one of the wallet's transactions. */
 export type LedgerLine = Posting & { readonly wallet_id: string; readonly wallet_transaction_id: string };
 export type LedgerEntry = {
   readonly id: string;
@@ -41,7 +41,7 @@ export type LedgerEntry = {
   readonly lines: readonly LedgerLine[];
 };
 
-/** All of them or none; a key that is there already is `already_exists`. Callers hold the wallets' rows. */
+/** Atomic; an existing key is `already_exists`. Callers hold the locks of the wallets' rows. */
 export async function post(transaction: Transaction, scope: Scope, entries: readonly LedgerEntry[]): Promise<void> {
   const heads = entries.map(({ lines: _, ...head }) => head);
   const conflict = 'this movement of credits was made already';
@@ -52,7 +52,7 @@ export async function post(transaction: Transaction, scope: Scope, entries: read
   await LedgerPostingModel.addAll(scope, postings, { database: transaction });
 }
 
-/** What a credit left in its lot when it came: the rest paid back what was owed. */
+/** Credits that a credit added to its lot; the rest of it repaid an overdraft. */
 export async function putInto(lot: Scope & { readonly id: string }, database: Database): Promise<Decimal> {
   const [posted] = await LedgerPostingModel.in(lot, database)
     .where({ lot_id: lot.id, wallet_transaction_id: lot.id, account: 'lot' })
@@ -60,25 +60,25 @@ export async function putInto(lot: Scope & { readonly id: string }, database: Da
   return new Decimal(posted!.credits ?? 0);
 }
 
-/** A transaction of a wallet, and when its credits moved. */
+/** A transaction of a wallet, with the instant at which its credits moved. */
 export type MovedCredits = {
   readonly ledger_transaction_id: string;
   readonly wallet_transaction_id: string;
   readonly occurred_at: string;
 };
 
-/** Instants are RFC 3339, the end exclusive; behind `after`, so many at most. */
+/** Instants are RFC 3339; the end is exclusive. Returns at most `limit` transactions after `after`. */
 export type MovedCreditsQuery = {
   readonly from: string;
   readonly to: string;
-  /** A further condition, with what it is bound to. */
+  /** A further condition with its bindings. */
   readonly only?: FileCondition | undefined;
   readonly after: MovedCredits | null;
   readonly limit: number;
   readonly database: Database;
 };
 
-/** In the order in which they moved; each transaction of a wallet once, however many postings it has. */
+/** In the order of their instants. Each transaction of a wallet appears once, for any number of postings. */
 export async function listMovedCredits(scope: Scope, { from, to, only, after, limit, database }: MovedCreditsQuery) {
   const { tenant_id, environment_id } = scope;
   const behind = after ? `and (t.occurred_at, t.id, p.wallet_transaction_id) > (?, ?, ?)` : '';

@@ -1,6 +1,6 @@
 /**
- * The lines of many records: of invoices, or of subscriptions. There may be tens of thousands of them, and whoever read those at once would keep
- * the event loop from everybody else for seconds. They are read some hundreds at a time, for few at once, those of different tenants in turn.
+ * Lines of many invoices or subscriptions. There may be tens of thousands; reading them at once would block the event loop for
+ * seconds. So they are read in batches of some hundreds, by few readers at once, tenants in turn.
  */
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -15,7 +15,7 @@ type LineModels = {
   subscription_id: typeof SubscriptionLineItemModel;
 };
 
-/** By the column that says whose they are. */
+/** `parent` is the column of the parent's id. */
 type ParentLinesQuery<Parent extends keyof LineModels> = {
   readonly model: LineModels[Parent];
   readonly parent: Parent;
@@ -23,10 +23,10 @@ type ParentLinesQuery<Parent extends keyof LineModels> = {
 };
 
 export const LINES_AT_ONCE = 500;
-/** A second or two each: whoever waits longer is told to come again. */
+/** A read takes a second or two; requests that wait longer than the limit are rejected. */
 const LINE_READS = new QuerySlots({ at_once: 2, waiting_per_asker: 16, waiting: 64, wait_ms: 60_000 });
 
-/** Published ones by parent, each in the order of their positions, those without one last. */
+/** Published lines by parent, in the order of their positions, those without a position last. */
 export async function loadLines<Parent extends keyof LineModels>(
   scope: Scope,
   wanted: ParentLinesQuery<Parent>,
@@ -42,7 +42,7 @@ export async function loadLines<Parent extends keyof LineModels>(
 
 type AnyLine = InstanceType<LineModels[keyof LineModels]>;
 
-/** In one snapshot: what is computed anew meanwhile is there as it was, and not half of it. */
+/** Reads in one snapshot, so that a record that is recomputed meanwhile is complete. */
 function manyLines(scope: Scope, wanted: ParentLinesQuery<keyof LineModels>, database: Database): Promise<AnyLine[]> {
   const read = async (snapshot: Database) => {
     const lines: AnyLine[] = [];
@@ -58,7 +58,7 @@ function manyLines(scope: Scope, wanted: ParentLinesQuery<keyof LineModels>, dat
   return LINE_READS.within({ asker: scope.tenant_id }, () => database.transaction(read, inSnapshot));
 }
 
-/** Those with few lines some together, as many as are read at once; one with many alone. */
+/** Parents with few lines are grouped up to the size of one read; a parent with many lines is read alone. */
 async function planLineReads(
   scope: Scope,
   wanted: ParentLinesQuery<keyof LineModels>,
@@ -81,7 +81,7 @@ async function planLineReads(
 
 type LinesCursor = { readonly last_id: string | null; readonly database: Database };
 
-/** The next ones in the order of their ids. */
+/** Next lines in the order of ids. */
 async function listLinesAfter(
   scope: Scope,
   wanted: ParentLinesQuery<keyof LineModels>,
@@ -95,7 +95,7 @@ async function listLinesAfter(
 }
 
 function linesWanted(scope: Scope, { model, parent, ids }: ParentLinesQuery<keyof LineModels>, database: Database) {
-  // Either has the columns that are named here.
+  // Both models have the columns named here.
   const lines = (model as LineModels['invoice_id']).in(scope, database);
   return narrow(lines, [
     ['status', 'published'],

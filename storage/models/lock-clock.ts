@@ -1,7 +1,7 @@
 /**
- * A request in an environment that has a clock writes at the instant at which the clock stood when it came
- * (docs/rules/clock.md, "Advancing"). The first write of its transaction holds the clock there until it ends: an advance begins
- * behind it, and a write that comes behind the advance is refused, so that nothing is written at an instant that is gone.
+ * In an environment with a test clock, a request writes at the clock's instant at its arrival (docs/rules/clock.md, "Advancing").
+ * The first write of its transaction locks the clock until the transaction ends. So an advance begins after it, and a write after
+ * the advance is rejected: nothing is written at a past instant.
  */
 import { toAdvancingError } from '../../core/test-clock/record.ts';
 import { currentRequestContext, runAsSystem } from '../request-context.ts';

@@ -1,6 +1,7 @@
 /**
- * What begins in an environment without a clock begins at an instant of the machine: no clock is made there before its transaction
- * ends. Whoever makes one holds the environment (actions/test-clocks/create-test-clock.ts), and finds what has begun.
+ * Records in an environment without a clock start at an instant of the machine, so no test clock may be created there before their
+ * transaction ends. The creation of a clock locks the environment (actions/test-clocks/create-test-clock.ts), and then finds those
+ * records.
  */
 import type { Scope } from '../../core/scope.ts';
 import { toClockCreatedError } from '../../core/test-clock/record.ts';

@@ -1,4 +1,3 @@
-/** Table `meters`. */
 import { type Meter, meterShape } from '../../core/meter/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -8,8 +7,8 @@ export class MeterModel extends ScopedModel {
   static override tableName = 'meters';
   static override recordName = 'meter';
   static override record = meterShape;
-  /** `backfilling` until the events that came before the meter are counted. */
+  /** `backfilling` until the events from before the meter are counted. */
   declare state: 'backfilling' | 'live';
-  /** Grows with each change of what the meter counts. */
+  /** Increases with each change to the meter's counting rules. */
   declare version: number;
 }

@@ -1,7 +1,7 @@
 /**
- * The base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by
- * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside statements.ts. What is written through here is told
- * to the audit log in the same transaction (tell-changes.ts).
+ * Base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by construction;
+ * `test/tidy.test.ts` refuses `.query(` outside statements.ts. Writes through this class are recorded in the audit log in the same
+ * transaction (record-changes.ts).
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
@@ -29,11 +29,11 @@ import {
   removeOne,
 } from './statements.ts';
 
-/** As much of a query as is changed below: the whole of its type is too deep to be inherited from. */
+/** The part of QueryBuilder that is overridden below: its full type is too deep to inherit from. */
 type Builder = { where(condition: unknown): unknown; whereIn(column: unknown, values: unknown): unknown };
 const AnyBuilder = QueryBuilder as unknown as new (model: unknown) => Builder;
 
-/** A list is one parameter of the statement, however long it is: Postgres takes at most 65,535 of them. */
+/** Passes a list as one parameter, however long it is: a statement of Postgres has at most 65,535. */
 class ListInOne extends AnyBuilder {
   override whereIn(column: unknown, values: unknown): unknown {
     if (typeof column !== 'string' || !Array.isArray(values)) return super.whereIn(column, values);
@@ -46,31 +46,31 @@ export abstract class ScopedModel extends Model {
   declare id: string;
   declare tenant_id: string;
   declare environment_id: string;
-  /** What a record of this table is called in messages: `meter`. */
+  /** Name of a record of this table in messages, e.g. `meter`. */
   static recordName = 'record';
-  /** False for what is told with another record, or is no record that anybody changes. */
+  /** False if another record's entry covers the changes, or if users do not change the record. */
   static isAudited = true;
-  /** The shape of a record, which says what is kept as JSON. */
+  /** Shape of a record; determines which columns are JSON. */
   static record?: z.ZodObject;
   static override get jsonAttributes() {
     return this.record ? listJsonFields(this.record) : [];
   }
   static override useLimitInFirst = true;
 
-  /** Every query of this table that sees only this tenant and environment. */
+  /** Starts every query of this table in this tenant and environment. */
   static in<M extends ScopedModel>(this: Class<M>, scope: Scope, database: Database): QueryBuilderType<M> {
     return buildQuery(this, database)
       .where(`${this.tableName}.tenant_id`, scope.tenant_id)
       .where(`${this.tableName}.environment_id`, scope.environment_id) as QueryBuilderType<M>;
   }
 
-  /** The record with this id, or `not_found`. `lock` takes the row for the rest of the transaction, `shared` with others. */
+  /** The record with this id, or `not_found`. `lock` locks the row for the rest of the transaction; `shared` allows other shared locks. */
   static fetch<M extends ScopedModel>(this: Class<M>, scope: Scope, id: string, options: FetchOptions): Promise<M> {
     const { tenant_id, environment_id } = scope;
     return fetchOne(this, { tenant_id, environment_id }, id, options);
   }
 
-  /** The same of one that is published, or `not_found`. */
+  /** The published record with this id, or `not_found`. */
   static fetchPublished<M extends ScopedModel & { status: string }>(
     this: Class<M>,
     scope: Scope,
@@ -81,7 +81,7 @@ export abstract class ScopedModel extends Model {
     return fetchOne(this, { tenant_id, environment_id, status: 'published' }, id, options);
   }
 
-  /** Inserts a record of this scope; a broken unique index becomes `already_exists` with `conflict` as its message. */
+  /** Inserts a record of this scope. A unique violation becomes `already_exists` with the message `conflict`. */
   static add<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -92,7 +92,7 @@ export abstract class ScopedModel extends Model {
     return insertOne(this, { ...record, tenant_id, environment_id }, options);
   }
 
-  /** Inserts a record of this scope that nobody needs back, of a table that is not audited. */
+  /** Inserts a record of this scope without reading it back, into a table that is not audited. */
   static append<M extends ScopedModel>(
     this: Class<M> & { isAudited: false },
     scope: Scope,
@@ -103,7 +103,6 @@ export abstract class ScopedModel extends Model {
     return appendOne(this, { ...record, tenant_id, environment_id }, options);
   }
 
-  /** The same of several. */
   static appendAll<M extends ScopedModel>(
     this: Class<M> & { isAudited: false },
     { tenant_id, environment_id }: Scope,
@@ -117,7 +116,7 @@ export abstract class ScopedModel extends Model {
     );
   }
 
-  /** Inserts records of this scope, in their order; all or none when the caller has a transaction open. */
+  /** Inserts records of this scope in their order; atomic if the caller has a transaction open. */
   static addAll<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -129,7 +128,7 @@ export abstract class ScopedModel extends Model {
     return insertAll(this, rows, options);
   }
 
-  /** The records with these ids, by their id; what is not in this scope is not among them. */
+  /** Records by id; ids outside this scope are absent. */
   static byId<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -140,7 +139,7 @@ export abstract class ScopedModel extends Model {
     return fetchById(this, { tenant_id, environment_id }, { ids, database });
   }
 
-  /** Every record whose column has this value; of several who ask side by side in one statement (side-by-side.ts). */
+  /** Every record whose column has this value. Concurrent calls in a batched transaction run as one statement (batched.ts). */
   static listBy<M extends ScopedModel>(
     this: Class<M>,
     { tenant_id, environment_id }: Scope,
@@ -150,7 +149,7 @@ export abstract class ScopedModel extends Model {
     return fetchList(this, { tenant_id, environment_id }, { where: {}, order: ['id'], ...query, database });
   }
 
-  /** Writes changes to a record that this transaction holds, and answers it as it is then: itself, if nothing changes. */
+  /** Changes a record that this transaction has locked. Returns the changed record, or the record itself if nothing changes. */
   static change<M extends ScopedModel>(
     this: Class<M>,
     record: M,
@@ -161,7 +160,7 @@ export abstract class ScopedModel extends Model {
     return updateOne(this, { owner: { tenant_id, environment_id }, record, changes }, options);
   }
 
-  /** Writes to each of these records, which this transaction holds, changes of its own, and answers all of them as they are then. */
+  /** Changes each of these records, which this transaction has locked, to its own values, and returns all of them. */
   static changeEach<M extends ScopedModel>(
     this: Class<M>,
     { tenant_id, environment_id }: Scope,
@@ -171,7 +170,7 @@ export abstract class ScopedModel extends Model {
     return updateEach(this, { owner: { tenant_id, environment_id }, each }, options);
   }
 
-  /** Writes changes to the published record with this id, in one statement, or `not_found`. */
+  /** Changes the published record with this id, or throws `not_found`. */
   static async changePublished<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -187,13 +186,13 @@ export abstract class ScopedModel extends Model {
     });
   }
 
-  /** Takes the record away for good, for the few that are not archived. */
+  /** Deletes the record permanently, for the few kinds that are not archived. */
   static remove<M extends ScopedModel>(this: Class<M>, record: M, options: ChangeOptions): Promise<void> {
     const { tenant_id, environment_id } = record;
     return removeOne(this, { owner: { tenant_id, environment_id }, record }, options);
   }
 
-  /** Writes the same changes to all of these records, which this transaction holds, and answers those that changed. */
+  /** Makes equal changes to all of these records, which this transaction has locked, and returns those that changed. */
   static changeAll<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -205,7 +204,7 @@ export abstract class ScopedModel extends Model {
   }
 }
 
-/** The base of the few tables that lie above the environments: tenants, environments, users. */
+/** Base of the few tables above the environments: tenants, environments, users. */
 export abstract class TenantWideModel extends Model {
   static override QueryBuilder = ListInOne as unknown as typeof QueryBuilder;
   declare id: string;
@@ -214,12 +213,12 @@ export abstract class TenantWideModel extends Model {
   declare updated_at: string;
   static recordName = 'record';
   static isAudited = true;
-  /** Which of its columns have fixed words, for the conditions of lists. */
+  /** Shape that names the columns with enum values, for the conditions of lists. */
   static record?: z.ZodObject;
   static tenantColumn = 'tenant_id';
   static override useLimitInFirst = true;
 
-  /** Every query of this table that sees only this tenant. */
+  /** Starts every query of this table in this tenant. */
   static ofTenant<M extends TenantWideModel>(
     this: Class<M> & { tenantColumn: string },
     tenant_id: string,

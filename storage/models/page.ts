@@ -1,14 +1,13 @@
 /**
- * One page of a table. What narrows a list is data, a line per condition, so that a route neither writes SQL nor touches
- * a query that is not awaited: `narrow` is the one place where a query is refined step by step.
+ * One page of a table. The conditions of a list are data, so a route neither writes SQL nor handles an unawaited query: only
+ * `narrow` refines a query step by step.
  */
 import { type Model, type QueryBuilder, raw } from 'objection';
 
-/** A record of any table. */
 export type PageRecord = Model;
 export type PageQuery<M extends PageRecord> = QueryBuilder<M, M[]>;
 
-/** How a column is compared with what is asked for. `??` is the column, `?` the value. */
+/** SQL of each operator. `??` is the column, `?` the value. */
 const SQL = {
   '=': '?? = ?',
   '<>': '?? <> ?',
@@ -20,29 +19,29 @@ const SQL = {
   'not in': '?? <> all(?)',
   contains: '?? ilike ?',
   'contains not': '?? not ilike ?',
-  /** A list in the column and the list that is given have something in common. */
+  /** The list in the column and the given list have an element in common. */
   overlaps: '?? && ?::text[]',
-  /** A map in the column has all pairs of the map that is given. */
+  /** The map in the column has all pairs of the given map. */
   includes: '?? @> ?::jsonb',
-  /** What ends at the instant of the column has not ended then; null is "never". */
+  /** The instant in the column is after the given one; null never ends. */
   'open at': '(?? is null or ?? > ?)',
 } as const;
 export type Operator = keyof typeof SQL;
 
 /**
- * What is undefined or null narrows nothing. Without an operator a value is compared, a list is searched, and '' and the
- * empty list say nothing either.
+ * Undefined and null are ignored. Without an operator a value must be equal, and a list must contain the column's value; '' and the
+ * empty list are ignored, too.
  */
 export type Condition =
   | readonly [column: string, value: unknown]
   | readonly [column: string, operator: Operator, value: unknown];
 
-/** The query with every condition that is asked for. */
+/** Applies every condition with a value. */
 export function narrow<M extends PageRecord>(query: PageQuery<M>, conditions: readonly Condition[]): PageQuery<M> {
   return conditions.reduce((narrowed, condition) => {
     const [column, operator, value] = condition.length === 2 ? withOperator(...condition) : condition;
     if (value === undefined || value === null) return narrowed;
-    // A column of whole numbers would refuse to be compared with a fraction.
+    // Without the cast, an integer column cannot be compared with a fraction.
     const sql = typeof value === 'number' ? `${SQL[operator]}::numeric` : SQL[operator];
     const columns = [...sql.matchAll(/\?\?/g)].map(() => column);
     return narrowed.where(raw(sql, [...columns, bound(operator, value)] as never));
@@ -57,7 +56,7 @@ function withOperator(column: string, value: unknown): [string, Operator, unknow
 function bound(operator: Operator, value: unknown): unknown {
   if (operator === 'includes') return JSON.stringify(value);
   if (operator !== 'contains' && operator !== 'contains not') return value;
-  // The value is the middle of a pattern: its own % and _ are text.
+  // % and _ in the value are literal text.
   return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
 }
 
@@ -68,7 +67,6 @@ export type PageRequest = {
 };
 export type RecordPage<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
 
-/** One page and how many records there are in all. */
 export async function loadPage<M extends PageRecord>(
   query: PageQuery<M>,
   request: PageRequest,

@@ -1,4 +1,3 @@
-/** Table `payment_attempts`. */
 import { PaymentAttempt } from '../../core/payment/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,7 +6,7 @@ export interface PaymentAttemptModel extends PaymentAttempt {}
 export class PaymentAttemptModel extends ScopedModel {
   static override tableName = 'payment_attempts';
   static override recordName = 'payment attempt';
-  /** Told with its payment. */
+  /** Audited with its payment. */
   static override isAudited = false;
   static override record = PaymentAttempt;
 }

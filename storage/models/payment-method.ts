@@ -1,4 +1,3 @@
-/** Table `payment_methods`. */
 import { PaymentMethod } from '../../core/payment/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -12,7 +11,7 @@ export class PaymentMethodModel extends ScopedModel {
   static override record = PaymentMethod;
 }
 
-/** Of these customers those who can be charged. */
+/** The subset of these customers that have an active payment method. */
 export async function withMethods(
   scope: Scope,
   customer_ids: readonly string[],

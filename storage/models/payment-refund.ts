@@ -1,4 +1,3 @@
-/** Table `payment_refunds`. */
 import { PaymentRefund } from '../../core/payment/record.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,3 @@
-/** Table `payments`. */
 import { Payment } from '../../core/payment/record.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,3 @@
-/** Table `plans`. */
 import { type Plan, planShape } from '../../core/plan/record.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,3 @@
-/** Table `price_units`. */
 import { notFound } from '../../core/error.ts';
 import { type PriceUnit, priceUnitShape } from '../../core/price-unit/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -12,7 +11,7 @@ export class PriceUnitModel extends ScopedModel {
   static override recordName = 'price unit';
   static override record = priceUnitShape;
 
-  /** The published unit with this code, in any case of its letters. */
+  /** The published unit with this code, case-insensitive. */
   static async findByCode(scope: Scope, code: string, database: Database): Promise<PriceUnitModel | undefined> {
     const [unit] = await PriceUnitModel.in(scope, database)
       .where('status', 'published')

@@ -14,7 +14,7 @@ export class PriceModel extends ScopedModel {
   static override recordName = 'price';
   static override record = priceShape;
 
-  /** Published prices that have not ended: those that are to start later are among them. */
+  /** Published prices that have not ended, including those that start later. */
   static current(scope: Scope, now: Date, database: Database) {
     return narrow(PriceModel.in(scope, database), [
       ['status', 'published'],

@@ -1,4 +1,4 @@
-/** Counts of what was made lately, for dashboards. */
+/** Counts of recently created records, for dashboards. */
 import type { PaymentStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs } from '../../core/time/instant.ts';
@@ -9,7 +9,7 @@ import { SubscriptionModel } from './subscription.ts';
 
 type CountedBy<Column extends string, Value> = Record<Column, Value> & { readonly count: string };
 
-/** Subscriptions that were made in a time and are no drafts, by their plan. */
+/** Subscriptions created in the period, without drafts, by plan. */
 export async function countSubscriptionsByPlan(
   scope: Scope,
   { start, end }: Period,
@@ -26,7 +26,7 @@ export async function countSubscriptionsByPlan(
   return rows.map(({ plan_id, count }) => ({ plan_id, count: Number(count) }));
 }
 
-/** Final invoices that were made in a time, by how far they are paid. */
+/** Final invoices created in the period, by payment status. */
 export async function countInvoicesByPayment(
   scope: Scope,
   { start, end }: Period,

@@ -1,6 +1,6 @@
 /**
- * What is written to table `audit_entries` (audit-entry.ts). The models write it with what they write themselves (model.ts), in the same transaction, so no verb can
- * forget it.
+ * Entries of table `audit_entries` (audit-entry.ts). The models write them with their own changes (model.ts), in the same
+ * transaction, so no action can omit them.
  */
 import type { Model } from 'objection';
 import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../core/audit/record.ts';
@@ -11,13 +11,12 @@ import type { Database } from '../stores.ts';
 import { write } from './batched.ts';
 import { lockClock } from './lock-clock.ts';
 
-/** What of a record is told: as it was, and as it is; null before it was made, and after it was taken away. */
+/** A record before and after a change; null before its creation and after its deletion. */
 export type RecordChange<M> = { readonly before: M | null; readonly after: M | null; readonly at?: string };
-/** Which table it is of, and whose. */
 type ChangedTable = { readonly entity_type: string; readonly tenant_id: string; readonly environment_id: string };
 type RecordState = Readonly<Record<string, unknown>>;
 
-/** The change and its entry, or neither. */
+/** Runs in the caller's transaction if there is one, so that a change and its entry are atomic. */
 export function runInTransaction<Result>(
   database: Database,
   work: (transaction: Database) => Promise<Result>,
@@ -25,7 +24,10 @@ export function runInTransaction<Result>(
   return database.isTransaction ? work(database) : database.transaction(work);
 }
 
-/** One statement, however many records were changed; the list of them is one value. Where time is that of a clock, it is held. */
+/**
+ * One statement for any number of records; each list of values is one parameter. In an environment with a test clock it locks the
+ * clock.
+ */
 export async function recordChanges<M extends Model>(
   changes: readonly RecordChange<M>[],
   of: ChangedTable,
@@ -54,11 +56,11 @@ export async function recordChanges<M extends Model>(
         ...ENTRY_PARTS.map(list),
       ] as never,
     );
-  // A key that is made for another environment of the tenant is told there.
+  // A key created for another environment of the tenant is recorded there.
   await write(transaction, () => runAsSystem(statement));
 }
 
-/** What a user has asked for and a job does is the user's: the record says so. */
+/** If a job does what a user requested, the entry names the user, whom the record contains. */
 function stampedBy<M extends Model>(change: RecordChange<M> | undefined): string | undefined {
   const { updated_by } = (change?.after ?? {}) as unknown as RecordState;
   return typeof updated_by === 'string' ? updated_by : undefined;

@@ -1,24 +1,23 @@
 /**
- * Table `request_effects`: what a request with an Idempotency-Key has committed. It is written where the change is told
- * (statements.ts), in its transaction, so that no verb can forget it, and nothing is done of which it does not say so. One row for a
- * key: of two processes that hold the same key, one after the other, the database lets one commit.
+ * Table `request_effects`: the committed changes of a request with an Idempotency-Key. They are recorded where changes are audited
+ * (statements.ts), in the same transaction, so no action can omit them. A key has one row: if two processes held the key one after
+ * the other, the database lets only one commit.
  */
 import { FarthingError } from '../../core/error.ts';
 import { currentRequestContext, type RequestKey, runAsSystem } from '../request-context.ts';
 import type { Database } from '../stores.ts';
 
-/** Of what kind it is, which one, and what was done to it. */
 export type RequestEffect = readonly [entity_type: string, id: string, deed: RequestEffectKind];
 type RequestEffectKind = 'made' | 'changed' | 'removed';
 
 export type RequestEffects = { readonly records: readonly RequestEffect[]; readonly answer: unknown };
 
-/** As much of a change as is kept. */
+/** The part of a change that is needed here. */
 type EffectChange = { readonly before: object | null; readonly after: object | null };
 
 const recordedEffects = new WeakMap<Database, Set<string>>();
 
-/** `transaction` has written these. Where they are of no request with a key, nothing is noted. */
+/** Records the changes of `transaction`, if they belong to a request with a key. */
 export async function recordEffects(
   changes: readonly EffectChange[],
   entity_type: string,
@@ -36,7 +35,10 @@ export async function recordEffects(
   recordedEffects.set(transaction, new Set([...known, ...records.map((one) => one.join())]));
 }
 
-/** Only of whoever holds the key, and has noted all that is noted of it. Another that has not committed yet is waited for. */
+/**
+ * Succeeds only for the current holder of the key, if it also recorded all earlier effects. Waits for another transaction that has
+ * not committed yet.
+ */
 const RECORD_SQL = `
   insert into request_effects as kept (tenant_id, environment_id, key_id, holder, records, expires_at)
   select tenant_id, environment_id, id, holder, ?::jsonb, expires_at from idempotency_keys
@@ -56,7 +58,7 @@ function toEffect({ before, after }: EffectChange, entity_type: string): Request
 
 type RequestKeyScope = Pick<RequestKey, 'id' | 'tenant_id' | 'environment_id'>;
 
-/** In the transaction that has made it, which has noted its effects. */
+/** Called in the transaction that made the result and recorded its effects. */
 export async function recordRequestAnswer(made: unknown, transaction: Database): Promise<void> {
   const key = currentRequestContext()?.key;
   if (!key?.shows || key.goes_on) return;
@@ -67,7 +69,7 @@ export async function recordRequestAnswer(made: unknown, transaction: Database):
   );
 }
 
-/** What `work` makes in a billing transaction is kept as `shows` makes it, for whoever sends the request again. */
+/** Stores the result of `work`'s billing transaction in the form that `shows` returns, for a repetition of the request. */
 export function runWithAnswer<Made, Result>(
   shows: (made: Made) => unknown,
   work: () => Promise<Result>,
@@ -77,7 +79,7 @@ export function runWithAnswer<Made, Result>(
   return work();
 }
 
-/** Null where nothing was committed under the key; what has expired is taken away. */
+/** Null if nothing was committed under the key; deletes expired effects. */
 export async function loadEffects(
   database: Database,
   { id: key_id, tenant_id, environment_id }: RequestKeyScope,
@@ -102,7 +104,10 @@ export async function deleteEffects(
   ]);
 }
 
-/** In the transaction that undoes what the request has committed: it is refused, and may be sent again as if it never had been. */
+/**
+ * Called in the transaction that undoes the committed effects of the request. The request is rejected and may be sent again as a
+ * new one.
+ */
 export async function deleteUndoneEffects(transaction: Database): Promise<void> {
   const key = currentRequestContext()?.key;
   if (key) await runAsSystem(async () => deleteEffects(transaction, key));

@@ -1,6 +1,6 @@
 /**
- * Table `reservations`, and what is kept beside it. What is held of one feature or one wallet of a customer is a pool: whoever decides about it holds
- * its row, and a trigger writes its sum (sql/postgres/0175-reservations.sql).
+ * Table `reservations` and its pools. The holds on one feature or one wallet of a customer form a pool. A decision about a pool
+ * locks its row, and a trigger maintains its sum (sql/postgres/0175-reservations.sql).
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { type Reservation, reservationShape } from '../../core/reservation/record.ts';
@@ -17,11 +17,11 @@ export interface ReservationModel extends Reservation {}
 export class ReservationModel extends ScopedModel {
   static override tableName = 'reservations';
   static override recordName = 'reservation';
-  /** It says itself who made it and how it ended, and is made in front of requests of others, a thousand in a second. */
+  /** The record names its creator and its end itself. Reservations precede customers' requests, at up to a thousand per second. */
   static override isAudited = false as const;
   static override record = reservationShape;
 
-  /** Some that the log may not have yet, of these customers. */
+  /** Some reservations of these customers whose events may not be in the log yet. */
   static listUnsent(
     { subject_id, tenant_id, environment_id }: ReservationPool,
     customer_ids: readonly string[],
@@ -34,11 +34,11 @@ export class ReservationModel extends ScopedModel {
   }
 }
 
-/** Of which feature, or which wallet, of whom. */
+/** The holds on one feature or one wallet (`subject_id`) of one customer. */
 export type ReservationPool = Scope & { readonly customer_id: string; readonly subject_id: string };
 export type HeldAmount = { readonly held: Decimal; readonly held_count: number };
 
-/** Of the credits of a wallet. */
+/** The pool of a wallet's credits. */
 export function toWalletPool({
   id,
   customer_id,
@@ -57,8 +57,9 @@ function toPoolKey({ tenant_id, environment_id, customer_id, subject_id }: Reser
 }
 
 /**
- * Until the transaction ends nobody else decides about this pool, nor about any of a family that the customer is in: all of one hold the row of its parent
- * first (docs/decisions/0013-reservations.md). The rows are taken by a statement of its own: the next one sees what whoever had them has committed.
+ * Serializes decisions about this pool until the transaction ends, and about any pool of the customer's hierarchy: all members lock
+ * the row of the parent first (docs/decisions/0013-reservations.md). The locks take a statement of their own, so that the next
+ * statement sees the commits of their earlier holders.
  */
 export async function lockPool(transaction: Transaction, pool: ReservationPool, now: Date): Promise<void> {
   const { tenant_id, environment_id, customer_id, subject_id } = pool;
@@ -87,12 +88,12 @@ export async function lockPool(transaction: Transaction, pool: ReservationPool, 
   );
 }
 
-/** Which reservation somebody ends, and when that was asked. */
+/** A reservation that is being ended, and when the end was requested. */
 export type ReservationEnd = { readonly id: string; readonly at: string };
 
 /**
- * What is held in it, once what has expired is released. What is charged when it expires is held until that is done; and so is what somebody ends who asked
- * in time, however long he had to wait.
+ * Amount held in the pool after expired holds are released. A hold that is charged at expiry counts until it is charged. A hold in
+ * `ends` counts, too, if its end was requested before the expiry, however long the request waited.
  */
 export async function loadHeldAfterExpiry(
   transaction: Transaction,
@@ -115,7 +116,10 @@ export async function loadHeldAfterExpiry(
   return row ? { held: new Decimal(row.held), held_count: row.held_count } : NOTHING;
 }
 
-/** What is held of a wallet, by which of these expiries it ends before, in order, or at (docs/rules/reservations.md, "Credits"). */
+/**
+ * Credits held of a wallet, grouped by the first of these sorted expiries that is at or after the end of the hold
+ * (docs/rules/reservations.md, "Credits").
+ */
 export async function loadPromised(
   database: Database,
   pool: ReservationPool,
@@ -133,7 +137,7 @@ export async function loadPromised(
   }));
 }
 
-/** The same for who only asks, and changes nothing. */
+/** Amount held in the pool, without changing anything. */
 export async function loadHeld(database: Database, pool: ReservationPool, now: Date): Promise<HeldAmount> {
   const { rows } = await database.raw(
     `select coalesce(sum(quantity), 0)::text as held, count(*)::int as held_count from reservations
@@ -143,7 +147,7 @@ export async function loadHeld(database: Database, pool: ReservationPool, now: D
   return { held: new Decimal(rows[0].held), held_count: rows[0].held_count };
 }
 
-/** What is held by each of these customers, without what has expired and nobody has ended yet. */
+/** Amounts held by each of these customers, without expired holds that are not ended yet. */
 export async function loadHeldByCustomer(
   database: Database,
   { tenant_id, environment_id, subject_id }: ReservationPool,
@@ -164,23 +168,23 @@ export async function loadHeldByCustomer(
   );
 }
 
-/** A customer whose usage counts against a limit, from when on and until when; null is always. */
+/** A customer whose usage counts against a limit, from `joined` until `left`; null is unlimited. */
 export type Sharer = { readonly customer_id: string; readonly joined: string | null; readonly left: string | null };
 
-/** Between two instants, of what the reader of usage had come so far in the log (exclusive). */
+/** Time range, and the exclusive log offsets up to which the usage reader has counted. */
 export type UncountedRange = {
   readonly start: Date;
   readonly end: Date | null;
-  /** Of every partition. */
+  /** By partition. */
   readonly high_water: Readonly<Record<string, string>>;
-  /** Whose. */
+  /** Customers whose usage counts. */
   readonly sharers: readonly Sharer[];
 };
 
 /**
- * What was committed between these instants, and is not in an answer of the reader of usage: it stands behind the places in the log that
- * the answer knows, or nobody can say yet that the log has it. Doubtful is what may be in it nevertheless: rows of usage become
- * visible as soon as they are written, and an answer that was read meanwhile may have some of a later place.
+ * Usage committed between these instants that is not in the usage reader's answer: its log offset is after the answer's offsets, or
+ * it is not known yet to be in the log. The `doubtful` part may be in the answer nevertheless: rows of usage are visible as soon as
+ * they are written, so a concurrent answer may include some of a later offset.
  */
 export async function loadUncountedCommitted(
   database: Database,
@@ -219,7 +223,7 @@ export async function loadUncountedCommitted(
   return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
 }
 
-/** Which of these are no events yet. */
+/** The ids among these whose events are not in the log yet. */
 export async function findUncommitted(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
   const found = await ReservationModel.in(scope, database)
     .select('id')
@@ -228,7 +232,7 @@ export async function findUncommitted(scope: Scope, ids: readonly string[], data
   return new Set(found.map(({ id }) => id));
 }
 
-/** What ends them, each in its own way. */
+/** The end of a reservation, with the values of its columns. */
 export type EndOf = {
   readonly id: string;
   readonly reservation_status: Reservation['reservation_status'];
@@ -244,7 +248,7 @@ export type EndOf = {
   readonly updated_by: string;
 };
 
-/** In one statement, and as they are then. */
+/** Ends all of them in one statement, and returns them in their new state. */
 export async function endReservations(
   transaction: Transaction,
   scope: Scope,
@@ -271,7 +275,7 @@ export async function endReservations(
   );
 }
 
-/** A part of the events of a reservation, where it stands in the log. */
+/** A part of a reservation's events, with its offset in the log. */
 export type PlacedEvents = {
   readonly reservation: ReservationModel;
   readonly partition: number;
@@ -279,7 +283,7 @@ export type PlacedEvents = {
   readonly units: Decimal;
 };
 
-/** The log has them: of those that were sent twice the first counts. */
+/** Records that the log has the events; if events were sent twice, the lower offset counts. */
 export async function recordSent(
   transaction: Transaction,
   scope: Scope,
@@ -315,8 +319,8 @@ export async function recordSent(
 const PURGE_BATCH_SIZE = 1_000;
 
 /**
- * Forgets where the events of reservations stand that were all noted before this instant, and that the pipeline has counted: no answer
- * of a reader of usage ends before them any more. Answers of how many reservations.
+ * Deletes the log offsets of reservations whose events were all recorded before this instant and are counted by the pipeline: no
+ * answer of a usage reader ends before them any more. Returns the number of reservations.
  */
 export async function purgeReservationEvents(database: Database, before: Date): Promise<number> {
   let forgotten = 0;
@@ -348,7 +352,7 @@ const PURGE_SQL = `
   )
   select count(*)::int as count from said`;
 
-/** When they are received: by the clock of the machines, whatever time it is in the environment. */
+/** Receipt time of the events: by the database's clock, even in an environment with a test clock. */
 export async function loadReceivedTime(database: Database): Promise<Date> {
   const { rows } = await database.raw('select now() as at');
   return new Date(rows[0].at);

@@ -1,4 +1,3 @@
-/** Table `scheduled_tasks`. */
 import { type ScheduledTask, scheduledTaskShape } from '../../core/scheduled-task/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -14,7 +13,7 @@ export class ScheduledTaskModel extends ScopedModel {
   declare next_end: string;
 }
 
-/** What its next range is. Nobody has changed the record: how far it is, is in no audit log. */
+/** Sets the next range. The audit log has no entry for it, because no user changes the progress of a schedule. */
 export async function moveOn(
   database: Database,
   { id, tenant_id, environment_id }: Pick<ScheduledTaskModel, 'id' | 'tenant_id' | 'environment_id'>,
@@ -23,7 +22,7 @@ export async function moveOn(
   await database('scheduled_tasks').where({ id, tenant_id, environment_id }).update(next);
 }
 
-/** Whether there is a file of the schedule, or will be: its ranges follow that. */
+/** Whether the schedule has or will have a file; its next ranges then follow that. */
 export async function hasFiles(
   database: Database,
   { id, tenant_id, environment_id }: ScheduledTaskModel,

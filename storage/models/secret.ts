@@ -19,9 +19,9 @@ export class SecretModel extends ScopedModel {
   declare last_used_at: string | null;
 }
 
-/** Everything that a request needs to know about the key, or the token, that it came with. */
+/** The facts that a request needs about its key or token. */
 export type AuthenticatedKey = Rights & {
-  /** Null of a token. */
+  /** Null for a token. */
   readonly secret_id: string | null;
   readonly tenant_id: string;
   readonly environment_id: string | null;
@@ -31,7 +31,7 @@ export type AuthenticatedKey = Rights & {
   readonly last_used_at: string | null;
 };
 
-/** The one question that no tenant asks: whose key is this? Revoked keys and archived users have no answer. */
+/** Finds the owner of a key across all tenants. Undefined for revoked keys and archived users. */
 export async function findKeyHolder(database: Database, key_hash: string): Promise<AuthenticatedKey | undefined> {
   const { rows } = await database.raw(
     `select s.id as secret_id, s.tenant_id, s.environment_id, s.user_id, s.type as key_type, u.type as user_type, u.roles,
@@ -45,7 +45,7 @@ export async function findKeyHolder(database: Database, key_hash: string): Promi
   return rows[0];
 }
 
-/** Whose token is it? The claims name the user; what it may do stands in its record. Archived users have no answer. */
+/** Finds the user of a token. The claims name the user; the rights come from its record. Undefined for archived users. */
 export async function findTokenHolder(
   database: Database,
   { tenant_id, user_id }: { tenant_id: string; user_id: string },
@@ -63,7 +63,6 @@ export async function findTokenHolder(
   return rows[0];
 }
 
-/** Whether this environment may be used by this tenant. */
 export async function isTenantEnvironment(database: Database, tenant_id: string, id: string): Promise<boolean> {
   const { rows } = await database.raw(
     `select 1 from environments where tenant_id = ? and id = ? and status = 'published'`,
@@ -76,7 +75,7 @@ export async function updateKeyLastUsed(database: Database, secret_id: string, n
   await database.raw('update secrets set last_used_at = ? where id = ?', [now, secret_id]);
 }
 
-/** Keys of this user that would still be accepted. */
+/** Keys of this user that are active and not expired. */
 export async function countActiveKeys(
   database: Database,
   { tenant_id, id }: { tenant_id: string; id: string },

@@ -1,4 +1,4 @@
-/** Tables `settings` and `tenant_settings`: what differs from the defaults, per environment and for all of them. */
+/** Tables `settings` and `tenant_settings`: values that differ from the defaults, per environment and per tenant. */
 
 import type { Scope } from '../../core/scope.ts';
 import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../core/setting/record.ts';
@@ -33,7 +33,7 @@ export class TenantSettingModel extends TenantWideModel {
   declare updated_by: string;
 }
 
-/** Undefined where everything is as by default. `lock` takes the row for the rest of the transaction. */
+/** Undefined if all values are the defaults. `lock` locks the row for the rest of the transaction. */
 export async function findSetting(
   scope: Scope,
   key: SettingKey,
@@ -49,7 +49,7 @@ export async function findSetting(
   return row;
 }
 
-/** The setting that is in force. */
+/** The effective setting, with defaults. */
 export async function loadSetting<Key extends SettingKey>(
   scope: Scope,
   key: Key,

@@ -1,6 +1,6 @@
 /**
- * What the models ask and write, as statements: each names its owner, so that none reaches what is another's. What is written is
- * told to the audit log in the same transaction (tell-changes.ts). Models alone come through here (model.ts).
+ * Statements of the models. Each names its owner, so that none reaches another tenant's rows. Writes are recorded in the audit log
+ * in the same transaction (record-changes.ts). Only the models use this file (model.ts).
  */
 import type { Model, QueryBuilderType } from 'objection';
 import { indexById } from '../../core/by-id.ts';
@@ -29,9 +29,9 @@ export type Class<M extends Model> = {
 
 export type FetchOptions = { database: Database; lock?: boolean | 'shared' };
 export type AddOptions = { database: Database; conflict?: string };
-/** `by` changes the record: a caller, or the clock alone. */
+/** `by` is the author of the change: a caller, or the clock alone. */
 export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
-/** Ids as records name others: some name none, and several the same. */
+/** Ids referenced by records; may contain nulls and duplicates. */
 export type Ids = Iterable<string | null | undefined>;
 export type RecordOwner = Readonly<Record<string, string>>;
 type RecordPatch<M> = { owner: RecordOwner; records: readonly M[]; changes: Partial<M>; version?: number };
@@ -58,7 +58,7 @@ export async function fetchOne<M extends Model>(
   return record;
 }
 
-/** What may go as one statement: of one table and owner, and alike in everything else. */
+/** Key of statements that may be batched: equal table, owner and other parts. */
 export function toBatchKey(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
   return JSON.stringify([what, tableName, ...alike]);
 }
@@ -100,7 +100,7 @@ export async function insertOne<M extends Model>(
   return added!;
 }
 
-/** The same of what is told to nobody else, without the way back: of long values it costs as much as the way there. */
+/** Inserts a record of a table that is not audited, without reading it back: for long values that would double the cost. */
 export async function appendOne<M extends Model>(
   model: Class<M>,
   record: Record<string, unknown>,
@@ -121,7 +121,7 @@ export async function appendOne<M extends Model>(
   await write(database, () => joinBatch(database, queries, append));
 }
 
-/** The same of several, in one statement; the next may be made ready meanwhile (side-by-side.ts). */
+/** Inserts several records in one statement; in a batched transaction the next is prepared meanwhile (batched.ts). */
 export async function appendAll<M extends Model>(
   model: Class<M>,
   rows: InputRows,
@@ -162,7 +162,6 @@ export async function insertAll<M extends Model>(
   return added;
 }
 
-/** In one statement. */
 function inserted<M extends Model>(
   model: Class<M>,
   rows: readonly Record<string, unknown>[],
@@ -180,7 +179,10 @@ function inserted<M extends Model>(
   });
 }
 
-/** With the rows of others that have the same columns, as one value: there is no limit to how many. */
+/**
+ * One statement with the rows of other callers that have the same columns; each column is one parameter, so the number of rows is
+ * unlimited.
+ */
 function insertBatched<M extends Model>(
   model: Class<M>,
   rows: InputRows,
@@ -220,7 +222,7 @@ export async function executeWrite<M extends Model>(
   }
 }
 
-/** Writes, and tells what was written, in one transaction. */
+/** Writes, and records the changes in the audit log, in one transaction. */
 export async function writeAudited<M extends Model>(
   model: Class<M>,
   database: Database,
@@ -239,12 +241,12 @@ export async function writeAudited<M extends Model>(
   });
 }
 
-/** `subscription_line_item` */
+/** Example: `subscription_line_item`. */
 export function toEntityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 
-/** What lies above the environments has none. */
+/** Tables above the environments have no environment; theirs is ''. */
 function toRecordOwner<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
   const row = record as unknown as Record<string, string | null | undefined>;
   const isScoped = model.tenantColumn === undefined;
@@ -264,7 +266,7 @@ export async function fetchById<M extends Model & { id: string }>(
   return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
     const all = [...new Set(queries.flat())];
     const found = new Map<string, M>();
-    // Many are read some hundreds at a time, between which others have their turn.
+    // Many records are read in batches, so that other work runs in between.
     for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
       const some = all.slice(from, from + RECORDS_AT_ONCE);
       for (const one of (await buildQuery(model, database).where(owner).whereIn('id', some)) as M[])
@@ -277,7 +279,7 @@ export async function fetchById<M extends Model & { id: string }>(
 
 const RECORDS_AT_ONCE = 1_000;
 
-/** Those that are another thing then (docs/rules/records.md, "Changing a record"): the others are not written, and not told. */
+/** Changes the records that differ (docs/rules/records.md, "Changing a record"): the others are neither written nor audited. */
 export async function patch<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, records, changes, version }: RecordPatch<M>,
@@ -303,7 +305,7 @@ export async function patch<M extends Model & { id: string }>(
   });
 }
 
-/** Takes a record away for good: what is archived stays, and is changed. */
+/** Deletes a record permanently; archiving is a change instead. */
 export async function removeOne<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record }: { owner: RecordOwner; record: M },
@@ -319,7 +321,7 @@ export function buildUpdateStamp(by: ChangeOptions['by']) {
   return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
 }
 
-/** Postgres' word for a broken unique index as ours; anything else stays what it is. */
+/** Turns a unique violation into `already_exists`; returns other errors unchanged. */
 export function toConflictError(error: unknown, conflict: string): unknown {
   if (error instanceof FarthingError) return error;
   return classifyFailure(error) === 'conflict' ? alreadyExists(conflict) : error;

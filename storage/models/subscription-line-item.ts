@@ -1,4 +1,3 @@
-/** Table `subscription_line_items`. */
 import { raw } from 'objection';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -15,25 +14,24 @@ export class SubscriptionLineItemModel extends ScopedModel {
   static override tableName = 'subscription_line_items';
   static override recordName = 'subscription line item';
   static override record = SubscriptionLineItem;
-  /** Its place among the lines of its subscription, from 0. */
-  /** Null where a version before this one wrote it. */
+  /** Index among the lines of its subscription, from 0; null if an earlier version wrote it. */
   declare position: number | null;
-  /** Where the periods of its own are anchored, of a line that follows another; null is at its start. */
+  /** Anchor of the line's own periods, if it follows another line; null is its start. */
   declare period_anchor: string | null;
-  /** From when on an advance line is charged that began inside a period without proration; null is from its start. */
+  /** Start of the charge of an advance line that began inside a period without proration; null is its start. */
   declare charged_from: string | null;
-  /** Until when an advance line is charged that ended inside a period without proration; null is until its end. */
+  /** End of the charge of an advance line that ended inside a period without proration; null is its end. */
   declare charged_until: string | null;
-  /** The lines whose charge pays for what it serves before `charged_from`; null where none does. */
+  /** Lines whose charge pays for the service of this line before `charged_from`; null if there are none. */
   declare paid_by_lines: string[] | null;
-  /** The line with which the terms of its commitment began, where that of a line before it goes on; null is itself. */
+  /** The line with which the terms of its commitment began, if it continues the commitment of an earlier line; null is itself. */
   declare commitment_line_id: string | null;
-  /** The line that it goes on for, after a change of quantity or price; null where it follows none. */
+  /** The line that it replaces after a change of quantity or price; null if there is none. */
   declare follows_line_item_id: string | null;
-  /** It ends because its price does, and not by itself. */
+  /** True if it ends because its price ends. */
   declare ends_with_price: boolean | null;
 
-  /** By subscription, the plan that charged it at this instant, which may have been another than now; none where no line of a plan did. */
+  /** The plan that charged each subscription at this instant, which may differ from its current plan; absent if no plan line was active. */
   static async plansAt(
     scope: Scope,
     { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
@@ -61,7 +59,7 @@ export class SubscriptionLineItemModel extends ScopedModel {
     return new Map(lines.map(({ subscription_id, entity_id }) => [subscription_id, entity_id ?? '']));
   }
 
-  /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
+  /** Ends all lines at this instant; a line that starts later is never charged. */
   static async endAll(
     scope: Scope,
     { subscription_id, at, by }: { subscription_id: string; at: string; by: Author | Pick<Author, 'now'> },

@@ -1,4 +1,3 @@
-/** Table `subscription_phases`. */
 import { SubscriptionPhase } from '../../core/subscription/phases.ts';
 import { ScopedModel } from './model.ts';
 

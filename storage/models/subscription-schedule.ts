@@ -1,4 +1,3 @@
-/** Table `subscription_schedules`. */
 import type { Scope } from '../../core/scope.ts';
 import { SubscriptionSchedule } from '../../core/subscription/schedule.ts';
 import type { Database } from '../stores.ts';
@@ -11,7 +10,7 @@ export class SubscriptionScheduleModel extends ScopedModel {
   static override recordName = 'subscription schedule';
   static override record = SubscriptionSchedule;
 
-  /** What is to happen to a subscription; one thing at a time. */
+  /** The pending schedule of a subscription; there is at most one. */
   static async findPending(
     scope: Scope,
     subscription_id: string,

@@ -1,4 +1,3 @@
-/** Table `subscriptions`. */
 import type { Scope } from '../../core/scope.ts';
 import { Subscription } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
@@ -13,15 +12,15 @@ export class SubscriptionModel extends ScopedModel {
   static override tableName = 'subscriptions';
   static override recordName = 'subscription';
   static override record = Subscription;
-  /** When the scheduler opens it; null once it is open, and of a draft. */
+  /** When the scheduler opens it; null after the opening, and for drafts. */
   declare opens_at: string | null;
-  /** In which periods it was before they began anew, the oldest first; null where they never did. */
+  /** Its periods before they were restarted, oldest first; null if they never were. */
   declare earlier_periods: EarlierPeriods[] | null;
   static override get jsonAttributes() {
     return [...super.jsonAttributes, 'earlier_periods'];
   }
 
-  /** Those whose running charge the customer may have to pay: its own, and of whom it pays for. */
+  /** Subscriptions whose running charge the customer may pay: its own, and those that it pays for. */
   static chargedTo(
     { tenant_id, environment_id }: Scope,
     { customer_id, currency }: Pick<SubscriptionModel, 'customer_id' | 'currency'>,
@@ -44,11 +43,11 @@ export class SubscriptionModel extends ScopedModel {
 }
 
 export type EarlierPeriods = Pick<Subscription, 'billing_anchor' | 'billing_period' | 'billing_period_count'> & {
-  /** Where others began. */
+  /** Start of the periods that replaced them. */
   readonly until: string;
 };
 
-/** Those that had begun and were not over at this instant; all of them without one. */
+/** Subscriptions that had begun and not ended at this instant; all without one. */
 export function narrowToActiveAt(
   query: PageQuery<SubscriptionModel>,
   at: string | null | undefined,
@@ -61,7 +60,7 @@ export function narrowToActiveAt(
   ]).whereRaw('(cancelled_at is null or cancel_at > ?)', [at]);
 }
 
-/** Those whose period, scheduled cancellation or end comes by this instant; all of them without one. */
+/** Subscriptions whose period end, scheduled cancellation or end is at or before this instant; all without one. */
 export function narrowToChangingBy(
   query: PageQuery<SubscriptionModel>,
   at: string | null | undefined,
@@ -69,7 +68,7 @@ export function narrowToChangingBy(
   return at ? query.whereRaw('least(current_period_end, cancel_at, end_date) <= ?', [at]) : query;
 }
 
-/** Those of a plan that live and do not know its prices up to this sequence, behind an id and in the order of ids. */
+/** Subscriptions of a plan that are not cancelled and lack its prices up to this sequence, in the order of ids, after `after`. */
 export function narrowToUnsyncedAfter(
   query: PageQuery<SubscriptionModel>,
   { plan_id, sequence, after }: { plan_id: string; sequence: number; after: string },
@@ -78,7 +77,7 @@ export function narrowToUnsyncedAfter(
     query
       .where({ plan_id, status: 'published' })
       .whereNot('subscription_status', 'cancelled')
-      // These have no line items of their own.
+      // Inherited subscriptions have no line items of their own.
       .whereNot('subscription_type', 'INHERITED')
       .whereRaw('coalesce(synced_price_sequence, 0) < ?', [sequence])
       .where('id', '>', after)
@@ -86,7 +85,7 @@ export function narrowToUnsyncedAfter(
   );
 }
 
-/** All of one type that have, or had, these parents, in the order of their making. */
+/** All children of one type that have, or had, these parents, in the order of their creation. */
 export function buildChildrenQuery(
   scope: Scope,
   { parents, type }: { parents: readonly { id: string }[]; type: 'INHERITED' | 'grouped_invoicing' },

@@ -1,4 +1,3 @@
-/** Table `system_events`. */
 import { type SystemEvent, systemEventShape } from '../../core/system-event/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,9 +6,9 @@ export interface SystemEventModel extends SystemEvent {}
 export class SystemEventModel extends ScopedModel {
   static override tableName = 'system_events';
   static override recordName = 'system event';
-  /** It tells of a change itself. */
+  /** The event reports a change itself. */
   static override isAudited = false as const;
   static override record = systemEventShape;
-  /** The order of what happened to one record. */
+  /** Orders the events of one record. */
   declare sequence: string;
 }

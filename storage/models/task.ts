@@ -1,4 +1,3 @@
-/** Table `tasks`. */
 import type { Pojo } from 'objection';
 import type { Scope } from '../../core/scope.ts';
 import { type Task, taskShape } from '../../core/task/record.ts';
@@ -11,20 +10,20 @@ export interface TaskModel extends Task {}
 export class TaskModel extends ScopedModel {
   static override tableName = 'tasks';
   static override recordName = 'task';
-  /** How far work is, is no record that somebody changes. */
+  /** Users do not change the progress of work. */
   static override isAudited = false as const;
   static override record = taskShape;
-  /** Whether the clock has asked for it: of one range it does so once. */
+  /** Whether the schedule created it, which it does once per range. */
   declare is_scheduled: boolean;
-  /** By the machine's clock; null where an environment's own has asked. */
+  /** By the machine's clock; null if a test clock created it. */
   declare asked_at: string | null;
-  /** By what a file is known that is being written; null of none. */
+  /** Id of the upload of a file that is being written; null if there is none. */
   declare upload_id: string | null;
-  /** What was there when the file of a schedule was cut (storage/exports/cuts.ts); null before, and of other files. */
+  /** The cut of a schedule's file: the records that existed then (storage/exports/cuts.ts). Null before the cut, and for other files. */
   declare cut_number: string | null;
   declare cut_offsets: Readonly<Record<string, string>> | null;
 
-  /** Postgres gives large whole numbers as text; no file has more records than a number can say. */
+  /** Postgres returns bigints as text; no file has more records than a number can express. */
   override $parseDatabaseJson(row: Pojo): Pojo {
     const json = super.$parseDatabaseJson(row);
     for (const count of COUNTS) if (typeof json[count] === 'string') json[count] = Number(json[count]);
@@ -34,7 +33,7 @@ export class TaskModel extends ScopedModel {
 
 const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];
 
-/** Of the files that came with their requests, and whose rows are not done. */
+/** Total size of the uploaded files whose rows are not imported yet. */
 export async function sumWaitingUploadBytes(database: Database, scope: Scope): Promise<number> {
   const [row] = await TaskModel.in(scope, database)
     .where({ task_type: 'IMPORT', file_url: '' })
@@ -43,7 +42,7 @@ export async function sumWaitingUploadBytes(database: Database, scope: Scope): P
   return row?.size_bytes ?? 0;
 }
 
-/** To the file and to all before it that have none, of the same schedule. How far they are, is in no audit log. */
+/** Sets the cut of the file and of all earlier files of the schedule without one. Progress is not audited. */
 export async function giveCut(
   database: Database,
   task: TaskModel,
@@ -57,7 +56,7 @@ export async function giveCut(
     .update({ cut_number: number, cut_offsets: JSON.stringify(offsets), as_of });
 }
 
-/** Of each schedule the last file that is to be written and was not cut: with it those before it are. */
+/** The last unwritten file without a cut of each schedule; its cut covers the files before it. */
 export async function listLastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
   return TaskModel.in(scope, database)
     .where({ task_type: 'EXPORT', is_scheduled: true })
@@ -67,7 +66,7 @@ export async function listLastUncutFiles(database: Database, scope: Scope): Prom
     .orderBy([{ column: 'scheduled_task_id' }, { column: 'range_end', order: 'desc' }]);
 }
 
-/** Where the files of its schedule begin, and what was there when the one before it was cut; null where there is none. */
+/** Start of the first file of its schedule, and the cut of the previous file; null if there is none. */
 export async function findScheduledFiles(
   database: Database,
   { tenant_id, environment_id, scheduled_task_id, range_start }: TaskModel,

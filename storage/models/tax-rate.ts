@@ -1,4 +1,3 @@
-/** Table `tax_rates`. */
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type TaxRate, taxRateShape } from '../../core/tax/record.ts';
@@ -12,7 +11,7 @@ export class TaxRateModel extends ScopedModel {
   static override recordName = 'tax rate';
   static override record = taxRateShape;
 
-  /** The published rate with this code, held for the rest of the transaction: it is not archived in between, nor attached twice. */
+  /** The published rate with this code, locked for the rest of the transaction: it is neither archived nor attached twice meanwhile. */
   static async lockByCode(scope: Scope, code: string, database: Database): Promise<TaxRateModel> {
     const [rate] = await TaxRateModel.in(scope, database).where({ code, status: 'published' }).forUpdate();
     if (!rate) throw notFound('tax rate', code);

@@ -1,4 +1,3 @@
-/** Table `tenants`. */
 import type { Database } from '../stores.ts';
 import { TenantWideModel } from './model.ts';
 
@@ -17,7 +16,7 @@ export class TenantModel extends TenantWideModel {
 
 export type TenantLine = Pick<TenantModel, 'id' | 'name' | 'suspended' | 'created_at'>;
 
-/** What the operator asks and no tenant may: who is there, the oldest first. */
+/** All tenants, oldest first; for the operator only, never for a tenant. */
 export async function listTenants(database: Database): Promise<TenantLine[]> {
   const { rows } = await database.raw(
     `select id, name, suspended, created_at from tenants where status = 'published' order by created_at, id`,

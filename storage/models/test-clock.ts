@@ -1,4 +1,3 @@
-/** Table `test_clocks`. */
 import { type TestClock, testClockShape } from '../../core/test-clock/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,12 +6,12 @@ export interface TestClockModel extends TestClock {}
 export class TestClockModel extends ScopedModel {
   static override tableName = 'test_clocks';
   static override recordName = 'test clock';
-  /** Who made it and who moved it stands in it and in its workflows; how far it is, is no record that somebody changes. */
+  /** The clock and its workflows name their authors; users do not change its progress. */
   static override isAudited = false;
   static override record = testClockShape;
 
-  /** Which worker advances it, where no other has in this advance; empty where several have, null before the first. */
+  /** The only worker of the current advance; empty if there were several, null before the first. */
   declare worker: string | null;
-  /** Whether the advance began where the one before it had failed, at an instant to which that had moved. */
+  /** Whether the advance began at the instant at which the previous one failed. */
   declare is_at_failure: boolean;
 }

@@ -1,4 +1,4 @@
-/** Table `user_passwords`: how a user signs in, kept apart from what is read of a user. */
+/** Table `user_passwords`: the sign-in of a user, separate from the user's readable record. */
 import type { Database } from '../stores.ts';
 import { toConflictError } from './statements.ts';
 
@@ -10,7 +10,7 @@ type UserPasswordInput = {
   readonly now: Date;
 };
 
-/** The first password of a user. An email signs in to one tenant, so it has one password of all. */
+/** Adds the first password of a user. An email signs in to one tenant, so it has one password across all tenants. */
 export async function addPassword(
   database: Database,
   { user_id, tenant_id, email, hash, now }: UserPasswordInput,
@@ -25,7 +25,7 @@ export async function addPassword(
   }
 }
 
-/** In the place of the one before; tokens from before are no longer taken. */
+/** Replaces the password; earlier tokens are no longer accepted. */
 export async function replacePassword(
   database: Database,
   { user_id, tenant_id, hash, now }: Omit<UserPasswordInput, 'email'>,
@@ -38,7 +38,7 @@ export async function replacePassword(
   ]);
 }
 
-/** The hash of this user's password; undefined where the user does not sign in. */
+/** The hash of this user's password; undefined if the user cannot sign in. */
 export async function findPassword(
   database: Database,
   { user_id, tenant_id }: { user_id: string; tenant_id: string },
@@ -52,7 +52,7 @@ export async function findPassword(
 
 export type SignIn = { readonly user_id: string; readonly tenant_id: string; readonly hash: string };
 
-/** Whose email is this, of all tenants? Archived users have no answer. */
+/** The user with this email across all tenants; undefined for archived users. */
 export async function findSignIn(database: Database, email: string): Promise<SignIn | undefined> {
   const { rows } = await database.raw(
     `select p.user_id, p.tenant_id, p.hash

@@ -1,4 +1,3 @@
-/** Table `wallet_transactions`. */
 import { Decimal } from '../../core/decimal.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import type { Lot } from '../../core/wallet/lots.ts';
@@ -16,7 +15,7 @@ export class WalletTransactionModel extends ScopedModel {
 
 type WalletRef = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
-/** The credits of which something is left, in the order in which they were put in. */
+/** Credits with a rest, in the order in which they were added. */
 export async function listLots(wallet: WalletRef, database: Database): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(wallet, database)
     .where({ wallet_id: wallet.id, type: 'credit' })

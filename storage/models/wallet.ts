@@ -1,4 +1,3 @@
-/** Table `wallets`. */
 import type { Scope } from '../../core/scope.ts';
 import { Wallet } from '../../core/wallet/record.ts';
 import type { Database } from '../stores.ts';
@@ -6,10 +5,10 @@ import { ScopedModel } from './model.ts';
 
 export interface WalletModel extends Wallet {}
 
-/** Whose credits in which currency. */
+/** The credits of a customer in one currency. */
 export type CustomerCurrency = { readonly customer_id: string; readonly currency: string };
 
-/** Advisory locks of this kind, told from those of others by this number. */
+/** First key of the advisory locks for wallets, distinct from other kinds of locks. */
 const WALLETS = 13_001;
 
 export class WalletModel extends ScopedModel {
@@ -17,16 +16,16 @@ export class WalletModel extends ScopedModel {
   static override recordName = 'wallet';
   static override record = Wallet;
 
-  /** Those whose alerts are on, or off; one without settings of its own goes by those of its environment (docs/rules/alerts.md). */
+  /** Wallets with alerts on, or off; a wallet without own settings uses those of its environment (docs/rules/alerts.md). */
   static alerting(scope: Scope, { on, by_default }: { on: boolean; by_default: boolean }, database: Database) {
     return WalletModel.in(scope, database).where((either) => {
-      // By the index of what is contained.
+      // Uses the containment index.
       void either.whereRaw('alert_settings @> ?::jsonb', JSON.stringify({ alert_enabled: on }));
       if (on === by_default) void either.orWhereNull('alert_settings');
     });
   }
 
-  /** What lowers the invoices of these customers, in whatever currency. */
+  /** Wallets that reduce the invoices of these customers, in any currency. */
   static buildPrepaidQuery(scope: Scope, customer_ids: readonly string[], database: Database) {
     return WalletModel.in(scope, database)
       .whereIn('customer_id', [...customer_ids])
@@ -34,8 +33,9 @@ export class WalletModel extends ScopedModel {
   }
 
   /**
-   * All of them, in the one order in which wallets are held, so that nobody waits for another in a circle (docs/rules/wallets.md, "Who waits for whom"). Whoever needs
-   * another of theirs as well, which is postpaid or closed, takes it behind them; whoever needs one alone, and no other in the same transaction, takes that alone.
+   * Locks all prepaid wallets of these customers in one fixed order, which prevents deadlocks (docs/rules/wallets.md, "Who waits
+   * for whom"). A transaction that also needs a postpaid or closed wallet locks it after these. A transaction that needs only one
+   * wallet locks only that.
    */
   static async lockPrepaidWallets(
     scope: Scope,
@@ -47,8 +47,9 @@ export class WalletModel extends ScopedModel {
   }
 
   /**
-   * The one into which credits go, held for the rest of the transaction with the others that may have to pay in it: while there is none, so is its place. Where there is
-   * one the rows alone: whoever holds rows already would wait for who holds the place and waits for them.
+   * Locks the wallet that receives credits, with the others that may pay in this transaction. If there is none, an advisory lock
+   * reserves its place. If there is one, only rows are locked: a transaction that already holds rows could deadlock with one that
+   * holds the advisory lock.
    */
   static async lockPrepaidWallet(
     scope: Scope,
@@ -66,7 +67,7 @@ export class WalletModel extends ScopedModel {
   }
 }
 
-/** Of these customers those who have a wallet that pays invoices. */
+/** The subset of these customers that have a wallet that pays invoices. */
 export async function withPostpaid(
   scope: Scope,
   customer_ids: readonly string[],

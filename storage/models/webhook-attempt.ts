@@ -1,4 +1,3 @@
-/** Table `webhook_attempts`. */
 import { type WebhookAttempt, webhookAttemptShape } from '../../core/webhook/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,7 +6,7 @@ export interface WebhookAttemptModel extends WebhookAttempt {}
 export class WebhookAttemptModel extends ScopedModel {
   static override tableName = 'webhook_attempts';
   static override recordName = 'webhook attempt';
-  /** How a try went, is no record that somebody changes. */
+  /** Users do not change the result of an attempt. */
   static override isAudited = false;
   static override record = webhookAttemptShape;
 }

@@ -1,4 +1,7 @@
-/** Table `webhook_endpoints`. The secrets are in it sealed where there is a key for that (sealing.ts), because each body is signed with them; no answer has them. */
+/**
+ * Table `webhook_endpoints`. Each body is signed with its secrets, so they are stored, sealed if the settings have a key
+ * (sealing.ts); no answer contains them.
+ */
 import { type WebhookEndpoint, webhookEndpointShape } from '../../core/webhook/record.ts';
 import { ScopedModel } from './model.ts';
 

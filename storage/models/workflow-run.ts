@@ -1,4 +1,3 @@
-/** Table `workflow_runs`. */
 import { WorkflowRun } from '../../core/workflow/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -7,7 +6,7 @@ export interface WorkflowRunModel extends WorkflowRun {}
 export class WorkflowRunModel extends ScopedModel {
   static override tableName = 'workflow_runs';
   static override recordName = 'workflow';
-  /** How far work is, is no record that somebody changes. */
+  /** Users do not change the progress of work. */
   static override isAudited = false;
   static override record = WorkflowRun;
 }

@@ -1,4 +1,4 @@
-/** The book of the sandbox, a table: what a provider of flesh and blood would keep in its own house. */
+/** The charges of the sandbox provider, in a table: a real provider would store them in its own systems. */
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { newId } from '../new-id.ts';
@@ -79,7 +79,7 @@ function only({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-/** Instants come from the driver as text. */
+/** The driver returns instants as text. */
 function asCharge({ ends_at, ...row }: SandboxChargeRow): SandboxChargeRow {
   return { ...row, ends_at: ends_at && new Date(toInstant(ends_at as unknown as string)) };
 }

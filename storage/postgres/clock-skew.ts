@@ -1,29 +1,30 @@
 /**
- * How far the clock of this process is from that of Postgres. Leases go by the clock of Postgres; the holds of reservations, and all that falls due, by that of whoever
- * looks (docs/decisions/0013-reservations.md): a process whose clock is ahead ends the holds of others before their time, so a difference is told.
+ * Difference between the clock of this process and that of Postgres. Leases use the clock of Postgres. Holds of reservations, and
+ * all due work, use the clock of the checking process (docs/decisions/0013-reservations.md). A process whose clock is ahead ends
+ * the holds of others early, so a difference is logged.
  */
 import type { Logger } from 'pino';
 import { runWithTimeout } from '../in-time.ts';
 import type { Database } from '../stores.ts';
 
-/** Seconds that it is ahead, or behind (below 0). What may be the time of the way to Postgres and back is no difference. */
+/** Seconds ahead of Postgres, or behind (below 0). A difference within the round trip counts as none. */
 export async function measureClockSkew(postgres: Database, clock: () => Date): Promise<number> {
   const sent = clock().getTime();
   const { rows } = await postgres.raw('select extract(epoch from clock_timestamp()) * 1000 as now_ms');
   const received = clock().getTime();
   const now_ms = Number(rows[0].now_ms);
-  // An instant of ours is a whole millisecond, and rounded down.
+  // Our instants are whole milliseconds, rounded down.
   if (sent > now_ms) return (sent - now_ms) / 1000;
   return Math.min(0, received + 1 - now_ms) / 1000;
 }
 
-/** Of which somebody has to hear: a lease is 10 s long, the shortest hold 1 s. */
+/** Differences above this are logged: a lease lasts 10 s, the shortest hold 1 s. */
 export const SKEW_MAX_SECONDS = 1;
 const CHECK_INTERVAL_MS = 60_000;
 
 type WatchedClock = { readonly clock: () => Date; readonly logger: Pick<Logger, 'warn'> };
 
-/** At the start and every minute; answers what ends it. */
+/** Checks at the start and every minute; returns a function that stops it. */
 export async function watchClock(
   postgres: Database,
   { clock, logger }: WatchedClock,

@@ -1,13 +1,13 @@
 /**
- * Two transactions that wait for each other are told apart by Postgres, which undoes one of them: that one begins anew, behind the other.
- * Whoever asked is not answered 503 for what was only a matter of order.
+ * Postgres resolves a deadlock of two transactions by aborting one of them. That one is retried after the other, so that the caller
+ * gets no 503 for a matter of order.
  */
 import { isDeadlock } from '../failure.ts';
 import type { Stores, Transaction } from '../stores.ts';
 
 const TRIES = 3;
 
-/** `attempt` is a whole transaction that reads in it what it goes by, so that a second time is as good as the first. */
+/** `attempt` is a whole transaction that reads everything it depends on, so that a retry is as good as the first try. */
 export async function retryOnDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
   for (let left = TRIES; ; left--) {
     try {
@@ -18,7 +18,7 @@ export async function retryOnDeadlock<T>(attempt: () => Promise<T>): Promise<T> 
   }
 }
 
-/** One in which nobody outside of Postgres is asked: where it and another wait for each other it begins anew, behind the other. */
+/** For a transaction that calls no other system: it is retried on deadlock. */
 export function retryTransaction<T>(
   { postgres }: Pick<Stores, 'postgres'>,
   work: (transaction: Transaction) => Promise<T>,

@@ -1,19 +1,20 @@
 /**
- * Whether a statement can change what answers are made of, by Postgres' own parser. What is not plainly without effect has one: a text that is
- * long or cannot be read, a function of another schema, and every table but those named here.
+ * Whether a statement can change the data behind answers, according to Postgres' own parser. A statement has an effect unless it
+ * clearly has none: a long or unreadable text, a function of another schema, and a write to any table but those named here all have
+ * one.
  */
 import { LRUCache } from 'lru-cache';
 import { type Node, parseStatements } from './parser.ts';
 
 /**
- * `reads` how far usage is counted, and has no effect; `moves` that and nothing else, where it is not within a transaction; `ends` a transaction, in
- * which others may have had an effect.
+ * `reads`: reads the progress of usage, without an effect. `moves`: changes only that progress, outside a transaction. `ends`: ends
+ * a transaction, whose statements may have had an effect.
  */
 export type StatementEffect = 'none' | 'reads' | 'moves' | 'some' | 'begins' | 'ends';
 
-/** Of the log and of the clockwork: nothing is answered from them, and how far the log has been read is in `slices`. */
+/** Tables of the log and of the job clock: no answer depends on them, and the progress of the log is in `slices`. */
 const ASIDE = new Set(['log_records', 'log_partitions', 'log_consumers', 'job_ticks']);
-/** Of `slices`, while one is written: it counts when `next_offset` moves behind it. */
+/** Columns of `slices` that change while a slice is written; the slice counts when `next_offset` passes it. */
 const ON_THE_WAY = new Set([
   'slice_from',
   'slice_to',
@@ -24,16 +25,16 @@ const ON_THE_WAY = new Set([
   'wide_slices',
   'updated_at',
 ]);
-/** How far usage is counted, and what is written beside it in one statement: from these two nothing is answered. */
+/** Columns of usage progress. The tables below are written in the same statement; no answer depends on them. */
 const MOVES = new Set([...ON_THE_WAY, 'next_offset', 'watermark_us', 'last_record']);
 const UNTRACKED_TABLES = new Set(['slice_ledger', 'told_slices']);
 const ASIDE_SCHEMAS = new Set(['pg_catalog', 'graphile_worker']);
 const WRITES = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt']);
 const READS = new Set(['SelectStmt', 'VariableSetStmt', 'VariableShowStmt', 'ListenStmt', 'NotifyStmt']);
 const BEGINS = new Set(['TRANS_STMT_BEGIN', 'TRANS_STMT_START']);
-/** What one goes back to a savepoint from was not committed; that before it still is to be. */
+/** A rollback to a savepoint discards uncommitted work; the work before it is still to be committed. */
 const INSIDE = new Set(['TRANS_STMT_SAVEPOINT', 'TRANS_STMT_RELEASE', 'TRANS_STMT_ROLLBACK_TO']);
-/** A longer one is hardly sent twice. */
+/** A longer text is hardly ever repeated. */
 const READ_LENGTH = 10_000;
 
 const effects = new LRUCache<string, StatementEffect>({ max: 2000 });
@@ -50,11 +51,11 @@ export function readStatementEffect(text: string): StatementEffect {
 function readEffect(text: string): StatementEffect {
   try {
     const statements = parseStatements(text);
-    // Without a text it is one of a kind that nobody here knows.
+    // An empty list means an unknown kind of statement.
     if (statements.length === 0) return 'some';
     const { TransactionStmt } = statements[0] as { TransactionStmt?: { kind: string; chain?: boolean } };
     if (!TransactionStmt || statements.length > 1) return effectWithin(statements);
-    // It ends one and begins another.
+    // COMMIT AND CHAIN ends one transaction and begins another.
     if (TransactionStmt.chain) return 'some';
     if (BEGINS.has(TransactionStmt.kind)) return 'begins';
     return INSIDE.has(TransactionStmt.kind) ? 'none' : 'ends';
@@ -68,13 +69,13 @@ function effectWithin(statements: readonly Node[]): StatementEffect {
   return statements.length === 1 && everywhere(statements, isHarmlessOrMove) ? 'moves' : 'some';
 }
 
-/** Of our schema, whose functions write nowhere unless they are of a trigger; of Postgres; and of the queue, which write to its jobs. */
+/** Unqualified functions are ours, which write only as triggers, or Postgres'; those of the queue write only to its jobs. */
 function isUnrelatedFunction(name: readonly Node[]): boolean {
   const [schema] = name as readonly { String?: { sval: string } }[];
   return name.length === 1 || ASIDE_SCHEMAS.has(schema!.String?.sval ?? '');
 }
 
-/** Also of what stands inside of it: a query in front may write. */
+/** Checks nested nodes, too: a CTE may write. */
 function everywhere(node: unknown, holds: (kind: string, body: Node) => boolean): boolean {
   if (Array.isArray(node)) return node.every((each) => everywhere(each, holds));
   if (typeof node !== 'object' || node === null) return true;
@@ -95,7 +96,7 @@ function isHarmlessOrMove(kind: string, body: Node): boolean {
   return table !== null && (UNTRACKED_TABLES.has(table) || (table === 'slices' && setsOnly(MOVES, kind, body)));
 }
 
-/** Which table of our schema it writes to; null where it does something else. */
+/** The table of our schema that the node writes to; null for anything else. */
 function readTargetTable(kind: string, body: Node): string | null {
   if (!WRITES.has(kind)) return null;
   const { relname, schemaname } = body.relation as { relname: string; schemaname?: string };

@@ -1,6 +1,6 @@
 /**
- * What Postgres tells on a channel (LISTEN), on one connection beside the pool, which is made again whenever it is lost. What was
- * told while it was lost nobody hears later: `begun` is called each time that it hears from then on.
+ * Listens to a Postgres channel (LISTEN) on one connection outside the pool, which is restored whenever it is lost. Notifications
+ * during an outage are lost, so `begun` is called each time listening starts.
  */
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
@@ -11,14 +11,14 @@ export type ListenOptions = {
   readonly channel: string;
   heard(payload: string): void;
   begun(): void;
-  /** The connection is lost, or cannot be made; it is tried again. */
+  /** The connection is lost, or cannot be opened; it is retried. */
   lost(error: Error): void;
 };
 
 export type PostgresListener = { close(): Promise<void> };
 
 const AGAIN_AFTER_MS = 500;
-/** A connection on which nothing is told looks like one that is dead, unless it is asked. */
+/** Without traffic a dead connection is not noticed, so it is pinged. */
 const PING_INTERVAL_MS = 5_000;
 const CONNECTED_WITHIN_MS = 10_000;
 
@@ -40,12 +40,12 @@ async function hearAgainAndAgain(url: string, listening: ListenOptions, closing:
     } catch (error) {
       if (!closing.aborted) listening.lost(error as Error);
     }
-    // Called off is as good as over.
+    // An abort ends the pause.
     await setTimeout(AGAIN_AFTER_MS, undefined, { signal: closing }).catch(() => undefined);
   }
 }
 
-/** Until the connection ends: with an error, unless we end it. */
+/** Listens until the connection ends: with an error, unless we close it. */
 async function hear(url: string, { channel, heard, begun }: ListenOptions, closing: AbortSignal): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
@@ -60,7 +60,7 @@ async function hear(url: string, { channel, heard, begun }: ListenOptions, closi
     stop = () => reject(new Error('closing'));
   });
   closing.addEventListener('abort', stop);
-  client.on('error', () => undefined); // The first one ended it.
+  client.on('error', () => undefined); // The first error ended it.
   client.on('notification', ({ payload }) => heard(payload ?? ''));
   let asking: NodeJS.Timeout | undefined;
   try {

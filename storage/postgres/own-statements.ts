@@ -1,6 +1,7 @@
 /**
- * What this process asks of a database that nobody else writes to: how many statements that can change something are out, and how many
- * have been answered. While none is out and none has been answered, nothing has changed (docs/decisions/0007-cached-answers.md).
+ * Counts this process's statements to a database that has no other writer: how many that may change something are in flight, and
+ * how many are answered. While none is in flight and none has been answered, nothing has changed
+ * (docs/decisions/0007-cached-answers.md).
  */
 import type { Knex } from 'knex';
 import type pg from 'pg';
@@ -10,44 +11,47 @@ import { type AnswerCallback, onAnswered, readStatementText } from './when-answe
 export type OwnStatements = {
   out: number;
   answered: number;
-  /** Of those that move how far usage is counted, and change nothing else. They say what they have moved, and are not among the others. */
+  /** In-flight statements that change only the progress of usage. They return their changes, and are not counted in the others. */
   moving: number;
-  /** Told what one has moved; false where that is not known to hold. */
+  /** Receives a change of usage progress; false if the change feed cannot apply it. */
   moved: (row: MovedRow) => boolean;
-  /** Until then, of this process (`performance.now`), one whose connection was lost may still be done by the server. */
+  /** Until then (by `performance.now`) the server may still execute a statement whose connection was lost. */
   unsure_until_ms: number;
 };
 
-/** What was lost waits in the server for a lock, or with the server: longer than this nobody has seen, and silence.ts gives up on far less. */
+/**
+ * Upper bound for a lost statement that waits for a lock in the server, or whose server hangs; storage/unresponsive-server.ts gives
+ * up much earlier.
+ */
 const UNSURE_MS = 600_000;
 
-/** Of the prepared statement by which looks are asked for (storage/cache/change-feed.ts). */
+/** Name of the prepared statement that reads change snapshots (storage/cache/change-feed.ts). */
 export const CHANGES_STATEMENT_NAME = 'look';
 
-/** What ends a transaction is one of the others here, or none. */
+/** The end of a transaction becomes `some` or `none` here. */
 type EffectNow = Exclude<StatementEffect, 'begins' | 'ends'>;
 type CountedEffect = Exclude<EffectNow, 'none'>;
 
-/** The row of `slices` as it is now, by the name of its columns. */
+/** The current row of `slices`, by column name. */
 export type MovedRow = Record<string, string | number | boolean | null>;
 
-/** By the address of the database, for all pools that this process has for it. */
+/** By the URL of the database, for all pools of this process. */
 const counts = new Map<string, OwnStatements>();
 const alone = new WeakMap<Knex, OwnStatements>();
 
-/** To be said before the database is asked for anything: nobody but this process writes to it. */
+/** Must be called before the first statement: declares that only this process writes to the database. */
 export function trackOwnStatements(postgres: Knex, url: string): void {
   const count = { out: 0, answered: 0, moving: 0, moved: () => false, unsure_until_ms: 0 };
   counts.set(url, count);
   alone.set(postgres, count);
 }
 
-/** Undefined where others may write, too. */
+/** Undefined if other processes may write, too. */
 export function getOwnStatements(postgres: Knex): OwnStatements | undefined {
   return alone.get(postgres);
 }
 
-/** The statements of one connection, when the parser is there. */
+/** Counts the statements of one connection; the parser must be loaded. */
 export function countStatements(connection: pg.Client, url: string): void {
   const count = counts.get(url);
   if (count === undefined) return;
@@ -64,7 +68,8 @@ export function countStatements(connection: pg.Client, url: string): void {
       const rows = movedBy(result);
       if (rows.length === 0 || !rows.every((row) => count.moved(row))) count.answered++;
     },
-    // Who has read it while one is out may know already what is not told here yet: a look that begins now sees as much.
+    // A reader of the progress, while a change of it is in flight, may have seen values that are not recorded here yet. A change
+    // snapshot that begins now sees at least as much.
     reads: () => {
       if (count.moving > 0) count.answered++;
     },
@@ -78,24 +83,24 @@ export function countStatements(connection: pg.Client, url: string): void {
   });
 }
 
-/** An error that is none of the server's: what it does of the statement is not known. */
+/** With a client-side error, it is unknown whether the server executed the statement. */
 function recordUncertainty(count: OwnStatements, error: Error | null): void {
   if (error !== null && (error as { severity?: string }).severity === undefined)
     count.unsure_until_ms = performance.now() + UNSURE_MS;
 }
 
-/** What it sees is what whoever asks is told from then on. */
+/** The change snapshot is itself the record of changes, so it does not count. */
 function isChangesStatement(statement: unknown): boolean {
   return (statement as { name?: string }).name === CHANGES_STATEMENT_NAME;
 }
 
-/** `moved` of its answer; none where it failed or has moved nothing. */
+/** The `moved` column of the answer; empty if the statement failed or moved nothing. */
 function movedBy(result: unknown): MovedRow[] {
   const { rows = [] } = (result ?? {}) as { rows?: { moved?: string | null }[] };
   return rows.flatMap(({ moved }) => (moved ? [JSON.parse(moved) as MovedRow] : []));
 }
 
-/** What ends a transaction has the effects of what was in it; and what moves within one has moved nothing before that. */
+/** The end of a transaction has the effects of its statements. A change of progress inside a transaction takes effect only at its end. */
 function effects(): (text: string) => EffectNow {
   let isOpen = false;
   let isOwed = false;

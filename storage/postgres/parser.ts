@@ -1,11 +1,11 @@
-/** Postgres' own parser, which is a program of its own: what stands in a text, a comment or a subquery is what Postgres takes it for. */
+/** Postgres' own parser, as a library: texts, comments and subqueries are read exactly as Postgres reads them. */
 import type * as Parser from 'libpg-query';
 
 export type Node = { readonly [key: string]: unknown };
 
 let parser: typeof Parser | undefined;
 
-/** To be awaited once before anything is parsed. */
+/** Must be awaited once before the first parse. */
 export async function loadParser(): Promise<void> {
   if (parser) return;
   const loaded = await import('libpg-query');
@@ -13,7 +13,7 @@ export async function loadParser(): Promise<void> {
   parser = loaded;
 }
 
-/** The statements of a text; throws where Postgres could not read it. */
+/** The statements of a text; throws if Postgres could not read it. */
 export function parseStatements(sql: string): Node[] {
   const { stmts = [] } = parser!.parseSync(sql) as unknown as { stmts?: { stmt: Node }[] };
   return stmts.map(({ stmt }) => stmt);

@@ -13,22 +13,22 @@ import { watchForUnresponsivePostgres } from './unresponsive-server.ts';
 export interface PostgresOptions {
   pool_max?: number;
   application_name?: string;
-  /** A statement that takes longer is ended by the server; 0 is no limit. */
+  /** The server cancels a statement that takes longer; 0 is no limit. */
   statement_timeout_ms?: number;
   /** How long to wait for a free connection of the pool before the query fails. */
   acquire_timeout_ms?: number;
-  /** A connection that nobody uses for so long is closed. */
+  /** A connection that is idle for longer is closed. */
   idle_timeout_ms?: number;
-  /** Gets what the pool notices by itself, like a connection that was lost while idle; queries throw their errors. */
+  /** Receives the pool's own observations, e.g. a connection that was lost while idle; queries throw their errors. */
   log?: (message: string) => void;
 }
 
-/** How long a request waits for a connection; with what a silent Postgres is given, an answer comes within half a minute. */
+/** How long a request waits for a connection. With the time until a silent Postgres is given up, an answer comes within half a minute. */
 export const PROCESS_POOL = { pool_max: 30, acquire_timeout_ms: 10_000 } as const;
 
 /**
- * Connects to Postgres. Values come back as exact text: numbers of any length as strings, dates as YYYY-MM-DD, instants as
- * RFC 3339 in UTC, because records carry them as text from the database to the wire.
+ * Connects to Postgres. Values come back as exact text, because records carry them as text from the database to the wire. Numbers
+ * of any length are strings, dates are YYYY-MM-DD, and instants are RFC 3339 in UTC.
  */
 export function connectPostgres(url: string, options: PostgresOptions = {}): Knex {
   const {
@@ -45,13 +45,13 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
     acquireConnectionTimeout: acquire_timeout_ms,
     log: { warn: log, error: log, deprecate: log, debug: () => {} },
     pool: {
-      min: 0, // An idle connection that the server has closed is then never handed out for long.
+      min: 0, // So an idle connection that the server has closed is not handed out for long.
       max: pool_max,
       idleTimeoutMillis: idle_timeout_ms,
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForUnresponsivePostgres({ connection, url, pid: pidIn(results) });
-          // Within what asks who is asking.
+          // Installed inside the wrappers that need the caller's context.
           if (!error) serializeStatements(connection);
           if (!error && isTracing()) traceStatements(connection);
           if (!error) recordRows(connection);
@@ -70,14 +70,14 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
   });
 }
 
-/** For who needs a connection beside the pool. */
+/** For a caller that needs a connection outside the pool. */
 export function readUrl(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
 
 export type PostgresPoolState = { max: number; used: number; idle: number; waiting: number };
 
-/** How busy the connections are; null when they are closed for good. */
+/** Use of the connections; null after the pool was closed. */
 export function readPoolState(postgres: Knex): PostgresPoolState | null {
   const pool = postgres.client.pool as ConnectionPool | undefined;
   return pool === undefined
@@ -85,24 +85,23 @@ export function readPoolState(postgres: Knex): PostgresPoolState | null {
     : { max: pool.max, used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires() };
 }
 
-/** What knex keeps its connections in (tarn). */
+/** knex's connection pool (tarn). */
 type ConnectionPool = { max: number; numUsed(): number; numFree(): number; numPendingAcquires(): number };
 
-/** Resolves when the database answers. */
 export async function pingPostgres(postgres: Knex): Promise<void> {
   await postgres.raw('select 1');
 }
 
 /**
- * The text form of an instant depends on these two settings of the session, so they are ours and not the server's. Which
- * process of the server it is, only the server knows: between it and us may be a pool that says something else.
+ * The text form of an instant depends on these two settings of the session, so we set them. Only the server knows its own pid: a
+ * pooler in between may report another one.
  */
 function sessionSettings(statement_timeout_ms: number): string {
   const timeout = `SET statement_timeout TO ${Math.trunc(statement_timeout_ms)}`;
   return `SET TIME ZONE 'UTC'; SET DateStyle TO ISO; ${timeout}; SELECT pg_backend_pid() AS pid`;
 }
 
-/** Of several statements at once the driver answers a list, which its types do not know. */
+/** For several statements at once the driver returns a list, which its types omit. */
 function pidIn(results: unknown): number {
   return (results as pg.QueryResult<{ pid: number }>[]).at(-1)!.rows[0]!.pid;
 }
@@ -113,7 +112,7 @@ const textArray = (pg.types.getTypeParser as (oid: number, format: 'text') => un
 ) => (string | null)[];
 const instants = (text: string) => textArray(text).map((item) => (item === null ? null : toRfc3339(item)));
 
-/** By the number that Postgres gives to the type. What is not listed keeps the driver's parser. */
+/** By Postgres' OID of the type. Other types use the driver's parser. */
 const PARSERS: Record<number, (text: string) => unknown> = {
   20: asIs, // int8
   114: parseJson, // json
@@ -135,7 +134,7 @@ const EXACT_TYPES = {
     (format !== 'binary' && PARSERS[oid]) || pg.types.getTypeParser(oid, format as 'text'),
 };
 
-/** "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays what it is. */
+/** "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays unchanged. */
 export function toRfc3339(text: string): string {
   return text.endsWith('+00') ? `${text.slice(0, -3).replace(' ', 'T')}Z` : text;
 }

@@ -1,6 +1,6 @@
 /**
- * Statements of one connection, each sent when the one before it is answered: those who do the same side by side in a transaction
- * (storage/models/batched.ts) ask at one time, and the driver is to refuse that (pg 9).
+ * Serializes the statements of one connection: each is sent after the previous one is answered. Units of a batched transaction
+ * (storage/models/batched.ts) send statements concurrently, which version 9 of the driver pg will refuse.
  */
 import type pg from 'pg';
 
@@ -25,7 +25,7 @@ export function serializeStatements(connection: pg.Client): void {
     start(statement, answered);
   };
   const serializedQuery: SerializedQuery = (statement, answered) => {
-    // What reads its rows bit by bit is a statement of its own kind, and nobody shares a connection with it.
+    // A cursor or stream submits itself, and its connection has no concurrent statements.
     if (typeof (statement as { submit?: unknown }).submit === 'function') return query(statement, answered);
     if (answered) return enqueue(statement, answered);
     return new Promise((resolve, reject) =>

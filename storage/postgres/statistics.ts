@@ -1,15 +1,15 @@
 /**
- * What Postgres knows of how its rows are spread, where more of them have come at once than it has looked at. Until then it takes every index
- * that begins with the scope for one that finds a row, and reads all of an environment by any of them. By itself it looks once a minute.
+ * Planner statistics after many rows were added at once. Until they are refreshed, Postgres assumes that any index that begins with
+ * the scope finds one row, and reads a whole environment by it. Autovacuum checks only once a minute.
  */
 import type { Database } from '../stores.ts';
 
-/** Below it nothing is slow. */
+/** Smaller changes slow nothing down. */
 const ROWS_MIN = 500;
 
 /**
- * Looks again at those of the tables that have changed by half since it looked last: a sample of each. Nobody waits for it, and a table of
- * which this role may not is left as it is.
+ * Analyzes the tables of which half has changed since the last analysis, by a sample of each. ANALYZE blocks no reads or writes. A
+ * table without the needed permission is left unchanged.
  */
 export async function refreshStatistics(database: Database, tables: readonly string[]): Promise<void> {
   const { rows } = await database.raw(

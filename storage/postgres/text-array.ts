@@ -1,6 +1,6 @@
 /**
- * A list of texts as Postgres reads it in its binary form, for a parameter that is said to be `text[]`. In an array literal each quote
- * and backslash of a JSON text would be escaped on the way, and read twice.
+ * Encodes texts in Postgres' binary array form, for a parameter of type `text[]`. In an array literal each quote and backslash of a
+ * JSON text would be escaped and parsed twice.
  */
 
 const [HEADER_BYTES, LENGTH_BYTES, TEXT_OID, NULL_LENGTH] = [20, 4, 25, -1];

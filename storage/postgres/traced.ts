@@ -1,4 +1,4 @@
-/** Statements of one connection as spans of who asks. Wrapped only where there is a tracer. */
+/** Traces the statements of one connection as spans of the caller, if there is a tracer. */
 import type pg from 'pg';
 import { startStatement } from '../../tracing/statement.ts';
 import { onAnswered, readStatementText } from './when-answered.ts';

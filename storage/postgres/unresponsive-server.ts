@@ -1,8 +1,8 @@
 /**
- * Whoever holds a connection to a Postgres that hangs would wait for ever, and a statement may rightly wait for a lock, or change
- * a large table. So the server is asked, on a connection made for that, whether it is at work on the statement
- * (silence.ts). If it does not answer, or knows nothing of it, the connection is broken off: what is on it fails like on one
- * that was lost, and the pool lets it go.
+ * A statement to a hung Postgres would wait for ever, but a statement may rightly wait for a lock, or change a large table. So a
+ * separate connection asks the server whether it works on the statement (storage/unresponsive-server.ts). If the server does not
+ * answer, or does not know the statement, the connection is broken: its statement fails as on a lost connection, and the pool
+ * discards it.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';
@@ -12,7 +12,7 @@ import { onAnswered } from './when-answered.ts';
 export type WatchedConnection = {
   readonly connection: pg.Client;
   readonly url: string;
-  /** Of the server's process behind the connection. */
+  /** Pid of the server process of the connection. */
   readonly pid: number;
 };
 
@@ -26,10 +26,10 @@ export function watchForUnresponsivePostgres(watched: WatchedConnection): void {
   );
 }
 
-/** A server that refuses us one more connection lives: what can be told of the statement is then told at a later look. */
+/** A server that rejects another connection is alive; a later probe can check the statement. */
 async function isAtWork({ url, pid }: WatchedConnection): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, application_name: 'farthing watch' });
-  client.on('error', () => undefined); // What fails, fails the question too.
+  client.on('error', () => undefined); // A failure fails the query, too.
   const late = setTimeout(() => getStream(client).destroy(new Error('no answer')), PROBE_TIMEOUT_MS);
   try {
     await client.connect();
@@ -48,7 +48,7 @@ function breakOff(connection: pg.Client): void {
   getStream(connection).destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
 }
 
-/** The driver offers no way to break a connection off without asking the server. */
+/** The driver cannot close a connection without a message to the server. */
 function getStream(client: pg.Client): Socket {
   return (client as unknown as { connection: { stream: Socket } }).connection.stream;
 }

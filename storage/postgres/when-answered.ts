@@ -1,12 +1,12 @@
-/** What is done about each statement of one connection, when it is sent and when it is answered. */
+/** Callbacks for each statement of one connection, when it is sent and when it is answered. */
 import type pg from 'pg';
 
 export type AnswerCallback = (error: Error | null, result: unknown) => void;
 type ObservedQuery = (statement: unknown, answered?: AnswerCallback) => unknown;
 
 /**
- * The driver is asked in two ways: by knex with a callback, by storage/log/stored-records.ts for a promise. What `sent` answers is told
- * before whoever asked; undefined where nothing is to be done.
+ * The driver is called in two ways: by knex with a callback, by storage/log/stored-records.ts for a promise. The callback that
+ * `sent` returns runs before the caller's; undefined for none.
  */
 export function onAnswered(connection: pg.Client, sent: (statement: unknown) => AnswerCallback | undefined): void {
   const query: ObservedQuery = connection.query.bind(connection);

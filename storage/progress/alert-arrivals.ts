@@ -1,7 +1,7 @@
 /**
- * Usage has arrived, or a wallet has moved: the alerts of these customers are looked at within seconds (docs/rules/alerts.md, "When it is
- * looked"), and their wallets that fill themselves (docs/rules/wallets.md, "Filled by itself"). One look is in the queue for a customer, however much arrives until it begins; who arrives while it runs asks for another
- * one. Where this is lost, in a crash, the look of every hour finds the same.
+ * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When it is
+ * looked"), and so are their self-filling wallets (docs/rules/wallets.md, "Filled by itself"). At most one check per customer is queued
+ * until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep covers it.
  */
 import type { Knex } from 'knex';
 import type { BucketRow } from '../../core/metering/plan.ts';
@@ -12,14 +12,14 @@ import type { Database } from '../stores.ts';
 
 export const ALERT_TASK = 'check-alerts';
 
-/** What comes in these seconds is looked at once. */
+/** Arrivals within these seconds share one check. */
 const CHECK_DELAY_SECONDS = 2;
 
 type AlertArrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
 
-/** Answers how many were asked for. An environment without alerts costs one look at a few indexes. */
+/** Returns the number of enqueued checks. An environment without alerts costs one query of a few indexes. */
 export async function enqueueAlertChecks(database: Database, rows: readonly AlertArrival[]): Promise<number> {
-  // First who is watched at all: to name thousands of customers of whom nobody asks took milliseconds in which nobody else had a turn.
+  // Environments without alerts are excluded first: listing thousands of unwatched customers blocked the event loop for milliseconds.
   const watched = await listWatchedScopes(database, listScopesOfArrivals(rows), { or_fills: true });
   if (watched.size === 0) return 0;
   const arrived = new Map<string, AlertArrival>();
@@ -38,8 +38,8 @@ export async function enqueueAlertChecks(database: Database, rows: readonly Aler
 }
 
 /**
- * Of one customer, when the transaction commits. A clock of an environment looks by itself when it is advanced. What a wallet has filled itself with
- * is looked at for alerts alone (`fills` false), under a key of its own: it would ask for the next look at itself for ever.
+ * For one customer, when the transaction commits. An environment with its own clock is checked when the clock advances. After a self-fill
+ * only alerts are checked (`fills` false), under a separate key: otherwise each fill would enqueue the next check for ever.
  */
 export async function enqueueCustomerAlertCheck(
   database: Database,
@@ -50,7 +50,7 @@ export async function enqueueCustomerAlertCheck(
   await addAlertCheck(database, { tenant_id, environment_id, customer_id, fills }, { key });
 }
 
-/** `key`: one look with it is in the queue, however often it is asked for; null where each is another. */
+/** `key`: at most one queued check has it; null: each check is separate. */
 async function addAlertCheck(
   database: Database,
   payload: Scope & ({ readonly customer_id: string; readonly fills: boolean } | { readonly wallets_behind: string }),
@@ -64,8 +64,8 @@ async function addAlertCheck(
 }
 
 /**
- * Periods of these subscriptions have begun, and of those that follow them: of what was spent nothing is there any more, and what was used
- * since is theirs now. Those whose spending is watched are looked at.
+ * New periods of these subscriptions and of their children have begun: spending restarts at zero, and usage since then belongs to the new
+ * periods. Those with spending alerts are checked.
  */
 export async function enqueuePeriodAlertChecks(
   database: Database,
@@ -91,8 +91,9 @@ export async function enqueuePeriodAlertChecks(
 type OwedInvoice = Scope & { readonly id: string; readonly customer_id: string };
 
 /**
- * What is owed of an invoice has changed, and with it what is left of its customer's wallets in real time, though no credits have moved. Under a key of the
- * invoice, which the transaction holds: whoever holds a wallet that it goes on to asks under the customer's. For alerts alone: what a top-up bought is no reason for the next.
+ * The amount due of an invoice has changed, and with it the real-time balance of its customer's wallets, without a credit movement. The key
+ * is the invoice's, because the transaction holds its lock; a transaction that locks a wallet next enqueues under the customer's key. Only
+ * alerts are checked: a purchase by a top-up must not trigger the next one.
  */
 export async function enqueueInvoiceAlertChecks(
   database: Database,
@@ -107,8 +108,8 @@ export async function enqueueInvoiceAlertChecks(
 }
 
 /**
- * The levels of an environment have changed: its wallets that have none of their own are looked at, some at a time, by a job that asks for the next. Each change
- * begins anew: those before it may be behind the first wallets by now.
+ * The default levels of an environment have changed. A job checks its wallets without levels of their own, some at a time, and enqueues the
+ * next job. Each change restarts at the first wallet, because earlier jobs may have passed it.
  */
 export async function enqueueDefaultAlertChecks(
   database: Database,
@@ -122,7 +123,7 @@ function listScopesOfArrivals(rows: readonly AlertArrival[]): Scope[] {
   const scopes = new Map<string, Scope>();
   let last: Scope | undefined;
   for (const row of rows) {
-    // Rows come environment by environment.
+    // Rows arrive grouped by environment.
     if (last?.tenant_id === row.tenant_id && last.environment_id === row.environment_id) continue;
     last = row;
     scopes.set(`${row.tenant_id} ${row.environment_id}`, row);
@@ -131,8 +132,8 @@ function listScopesOfArrivals(rows: readonly AlertArrival[]): Scope[] {
 }
 
 /**
- * Of whose subscriptions the usage is: the customer's own, and the parent's in which it takes part; with the spending of these, and the
- * wallets of who pays for them, where any of that is watched, or fills itself.
+ * Finds the subscriptions that the usage affects: the customer's own, and the parent's for an inherited one. Enqueues checks for their
+ * spending alerts, and for the wallets of the paying customers, if any of that is watched or fills itself.
  */
 const ENQUEUE_SQL = `
   with arrived as (

@@ -1,24 +1,24 @@
-/** Numbers of tries to write to ClickHouse, from the sequence `write_attempts`: whoever begins later has the greater one. */
+/** Numbers of attempts to write to ClickHouse, from the sequence `write_attempts`: a later attempt has a greater number. */
 
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { findGreatestCorrection } from '../events/known-numbers.ts';
 import { runAsSystem } from '../request-context.ts';
 import type { Stores } from '../stores.ts';
 
-/** The writer of a partition of the log: its slices, and what its control messages do. */
+/** Writer name of a log partition, for its slices and control messages. */
 export function toPartitionWriter(partition: number): string {
   return `partition:${partition}`;
 }
 
-/** Any number, the same in every process. */
+/** Arbitrary, but equal in every process. */
 const LOCK = 7_155_023;
-/** So that whoever takes a number at this moment is not overtaken by the sequence that is moved. */
+/** Margin for attempts that take a number while the sequence is being raised. */
 const LEAP = 1_000_000n;
 
 /**
- * Before a pipeline begins: numbers go on behind the greatest that ClickHouse has seen, in fences or in rows, whatever state
- * Postgres was put back to. Otherwise a try would fail at the fence of one that Postgres has forgotten, and a rebuild would
- * take the rows of such a one for its own.
+ * Must run before a pipeline starts. Raises the sequence above the greatest number in ClickHouse, in fences or rows, in case Postgres was
+ * restored to an earlier state. Otherwise the fence of a forgotten attempt would reject a new one, and a rebuild would treat the rows of a
+ * forgotten attempt as its own.
  */
 export async function raiseAttempts({ postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
   const greatest = await greatestAttempt(clickhouse);
@@ -32,9 +32,9 @@ export async function raiseAttempts({ postgres, clickhouse }: Pick<Stores, 'post
 }
 
 /**
- * Before a correction gets its number: numbers go on after the greatest that ClickHouse has stored. A Postgres that was restored to an
- * earlier moment would give one of them out again, and of two corrections of one number readers take either. One sequence serves all
- * tenants, so the request of one of them asks for it on behalf of the system.
+ * Must run before a correction gets its number. Raises the sequence above the greatest number in ClickHouse. A restored Postgres would
+ * otherwise issue a number again, and of two corrections with one number readers take either. One sequence serves all tenants, so a
+ * tenant's request raises it as the system.
  */
 export async function ensureCorrectionNumbers(stores: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
   await runAsSystem(() => raiseCorrectionNumbers(stores));

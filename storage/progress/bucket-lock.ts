@@ -1,21 +1,19 @@
 /**
- * The lock on the bucket rows, the pre-aggregated ones. A bucket row holds what several partitions contributed, so whoever
- * takes rows away to write them anew must know exactly what is in them: it locks the bucket rows of all partitions, waits
- * until no slice is between the beginning and the end of its own, and then every row holds what stands before the
- * partitions' `next_offset`. The lock is a column in the row of every partition, so that Postgres orders who takes it and
- * which slice begins; whoever changes more than one row takes its turn first, or two of them could each wait for the other.
- * The columns keep the names they were given, `gate`, `gate_until` and `gate_attempt`: the migrations that made them stand.
+ * The lock on the bucket rows (the pre-aggregated rows). A bucket row combines several partitions, so a process that rewrites rows must
+ * know exactly which events they contain. It locks the bucket rows of all partitions and waits until no slice is being written. Then every
+ * row contains exactly the events before the partitions' `next_offset`. The lock is a column in the row of every partition, so that
+ * Postgres serializes the lock with new slices. A process that changes more than one row first takes an advisory lock, which prevents
+ * deadlocks. The columns retain their original names, `gate`, `gate_until` and `gate_attempt`, from the migrations.
  *
- * A rebuild belongs to the partition that met its message in the log and is fenced by its epoch: after a crash the next
- * owner finds the bucket rows locked in its own name and does the work again, under a greater number. A lock for reading
- * only ends by itself.
+ * A rebuild belongs to the partition that read its message from the log, and is fenced by its epoch. After a crash the next owner finds the
+ * bucket rows locked in its own name and repeats the work with a greater number. A lock for reading expires by itself.
  */
 import { unavailable } from '../../core/error.ts';
 import type { Database } from '../stores.ts';
 import { type OwnedPartition, type SliceState } from './slice-state.ts';
 import { FencedError, readProgress, serializeBucketLockChanges } from './slices.ts';
 
-/** Who locks the bucket rows; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
+/** Holder of the lock. With `only_adds` existing rows remain, and readers need not wait. */
 export type BucketLockHolder = OwnedPartition & { readonly only_adds?: boolean };
 
 function toHolderName({ partition, only_adds }: BucketLockHolder): string {
@@ -26,7 +24,7 @@ const QUIET_WITHIN_MS = 5_000;
 const LOCKED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
-/** Locks the bucket rows for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows. */
+/** Locks the bucket rows for the owner of a partition, and returns the progress at a moment at which no slice writes bucket rows. */
 export async function lockBucketsWhenQuiet(database: Database, holder: BucketLockHolder): Promise<SliceState[]> {
   await lockBuckets(database, holder);
   try {
@@ -45,7 +43,7 @@ export async function lockBuckets(database: Database, holder: BucketLockHolder):
   }
 }
 
-/** False while somebody else has it. */
+/** False if another holder has the lock. */
 async function tryToLock(database: Database, holder: BucketLockHolder): Promise<boolean> {
   const mine = toHolderName(holder);
   return database.transaction(async (transaction) => {
@@ -59,9 +57,9 @@ async function tryToLock(database: Database, holder: BucketLockHolder): Promise<
 }
 
 /**
- * From here on rows are taken away and written. Answers the number of the try: it is greater than that of every row that is
- * there, and smaller than that of every row that is written once the bucket rows are unlocked, so a delete that says "of earlier
- * tries" takes nothing else, however late it is carried out. `since`: the number of the first try under this lock.
+ * Begins to delete and write rows. Returns an attempt number that is greater than that of every existing row, and smaller than that of
+ * every row written after the unlock. A delete of earlier attempts therefore never deletes other rows, however late it runs. `since`:
+ * number of the first attempt under this lock.
  */
 export async function beginRebuild(
   database: Database,
@@ -78,8 +76,8 @@ export async function beginRebuild(
 }
 
 /**
- * Unlocks the bucket rows in one transaction with `finish`, which ends the holder's slice and is fenced. A partition that
- * is added meanwhile comes before it, and is unlocked too, or after it, and finds what `finish` has written.
+ * Unlocks the bucket rows in one transaction with `finish`, which ends the holder's slice and is fenced. A partition that is added
+ * meanwhile is either unlocked too, or sees the writes of `finish`.
  */
 export async function unlockBuckets(
   database: Database,
@@ -96,7 +94,7 @@ export async function unlockBuckets(
   });
 }
 
-/** Gives the lock back when nothing was written under it: nobody is held up until the next try. */
+/** Releases the lock if nothing was written under it, so that no slice waits until the next attempt. */
 export async function returnBucketLock(database: Database, holder: BucketLockHolder): Promise<void> {
   await database.transaction(async (transaction) => {
     await serializeBucketLockChanges(transaction);
@@ -109,7 +107,7 @@ export async function returnBucketLock(database: Database, holder: BucketLockHol
   });
 }
 
-/** The progress of all partitions at a moment at which none of them writes bucket rows, `own` aside. */
+/** Returns the progress of all partitions at a moment at which none of them, except `own`, writes bucket rows. */
 async function untilQuiet(database: Database, own?: number): Promise<SliceState[]> {
   const until = performance.now() + QUIET_WITHIN_MS;
   for (;;) {
@@ -120,12 +118,12 @@ async function untilQuiet(database: Database, own?: number): Promise<SliceState[
   }
 }
 
-/** Inside a transaction: nobody locks the bucket rows before its end. */
+/** Must run in a transaction: no other holder can lock the bucket rows before it ends. */
 export async function isBucketLockFree(transaction: Database): Promise<boolean> {
   return (await lockAll(transaction)).every((row) => !isTaken(row, ''));
 }
 
-/** Reads with the bucket rows locked, so that what is read fits the progress to the event. Writes must not be made here. */
+/** Reads with the bucket rows locked, so that the rows match the progress to the event. Writes are forbidden. */
 export async function withBucketsLockedForReading<T>(
   database: Database,
   { name, seconds_max }: { name: string; seconds_max: number },
@@ -174,7 +172,7 @@ async function lockAll(transaction: Database): Promise<LockRow[]> {
   return rows;
 }
 
-/** A lock for reading whose time is over holds nobody up: its reader finds that it has lost it. */
+/** An expired lock for reading does not block others; its reader detects the loss. */
 function isTaken({ gate, gate_until, now_s }: LockRow, mine: string): boolean {
   if (gate === null || gate === mine) return false;
   return !(gate.startsWith('reading:') && Number(gate_until) < Number(now_s));

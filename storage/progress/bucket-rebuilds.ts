@@ -1,4 +1,4 @@
-/** Table `bucket_rebuilds`: rebuilds of usage rows that were asked for; the pipeline does them when it meets their message. */
+/** Table `bucket_rebuilds`: requested rebuilds of usage rows. The pipeline runs each when it reads its message. */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { enqueueMessage } from './outbox.ts';
@@ -6,17 +6,17 @@ import { enqueueMessage } from './outbox.ts';
 export type RebuildKeys = {
   readonly meter_id: string;
   readonly day: number;
-  /** All of the day when absent. */
+  /** Absent: all customers of the day. */
   readonly external_customer_ids?: readonly string[];
 };
 
 /** A version of a meter that goes live with the rebuild. */
 export type SettlingVersion = { readonly meter_id: string; readonly version: number };
 
-/** The body of the control message. */
+/** Body of the control message. */
 export type RebuildMessage = { readonly type: 'rebuild'; readonly rebuild_id: string };
 
-/** The partition of the first shard does all of them, one after the other. */
+/** The partition of the first shard runs all rebuilds, one after the other. */
 const SHARD = 0;
 
 export async function requestRebuild(

@@ -1,6 +1,6 @@
 /**
- * Table `event_corrections` in Postgres: who voided or replaced an accepted event, when and why. The request and its message
- * to the partition of the id are one transaction; the number of the request is the order in which corrections count.
+ * Table `event_corrections` in Postgres: user, time and reason of each void or replacement of an accepted event. The request and its
+ * message to the partition of the id are one transaction. Corrections take precedence in the order of their numbers.
  */
 import { IdentityHasher, toShard } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -14,22 +14,22 @@ export type Correction = Scope & {
   readonly id: string;
   readonly event_id: string;
   readonly action: CorrectionAction;
-  /** The JSON text of the event as it should have been; null for a void. */
+  /** JSON text of the corrected event; null for a void. */
   readonly replacement: string | null;
   readonly reason: string;
   readonly requested_by: string;
   readonly requested_at: string;
   readonly state: 'requested' | 'applied' | 'unknown_event';
   readonly applied_at: string | null;
-  /** The pipeline met it first at this place of the log; null before that, and for corrections of a version that did not record it. */
+  /** Place in the log where the pipeline first read it; null before that, and for corrections of a release that did not record it. */
   readonly log_partition: number | null;
   readonly log_offset: string | null;
 };
 
-/** Who voids an event that the stores refuse: it may be sent again as a dead letter. */
+/** Author of a void of an event that the stores rejected; the event may be replayed as a dead letter. */
 export const PIPELINE = 'pipeline';
 
-/** The body of the control message. */
+/** Body of the control message. */
 export type CorrectionMessage = { readonly type: 'correction'; readonly correction_id: string };
 
 export function computeEventShard(scope: Scope, eventId: string): number {
@@ -46,7 +46,7 @@ export async function listCorrections(database: Database, scope: Scope, eventId:
   return rows;
 }
 
-/** Whether some of this environment have not taken effect yet. */
+/** Whether any correction of the environment has not taken effect yet. */
 export async function hasOpenCorrections(database: Database, scope: Scope): Promise<boolean> {
   const { rows } = await database.raw(
     `select from event_corrections
@@ -56,7 +56,7 @@ export async function hasOpenCorrections(database: Database, scope: Scope): Prom
   return rows.length > 0;
 }
 
-/** Those that have not taken effect yet, in the order in which they count. */
+/** Corrections that have not taken effect yet, in order of precedence. */
 export async function listPendingCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
   const { rows } = await database.raw(
     `select * from event_corrections where id = any(?::bigint[]) and state = 'requested' order by id`,
@@ -65,7 +65,7 @@ export async function listPendingCorrections(database: Database, ids: readonly s
   return rows;
 }
 
-/** The number of the correction in effect that this partition met last, if there is one. */
+/** Number of the latest applied correction that this partition read, if any. */
 export async function findNewestApplied(database: Database, partition: number): Promise<string[]> {
   const { rows } = await database.raw(
     `select id from event_corrections where log_partition = ? and state = 'applied' order by log_offset desc limit 1`,
@@ -74,7 +74,7 @@ export async function findNewestApplied(database: Database, partition: number): 
   return rows.map(({ id }: { id: string }) => id);
 }
 
-/** The events whose corrections took effect since the version of a meter was announced, by numbers that no clock gives. */
+/** Events whose corrections took effect after the version of a meter was announced, compared by sequence numbers and not by clocks. */
 export async function listEventsCorrectedSince(
   database: Database,
   scope: Scope,
@@ -90,8 +90,8 @@ export async function listEventsCorrectedSince(
 }
 
 /**
- * Whether any event was corrected since: generous by an hour, for what was on its way, and clocks that are not alike. Corrections take
- * effect by the machine's clock, so that where the environment has one of its own, before it or behind it, any may have been since.
+ * Whether any event was corrected since. A margin of one hour covers messages in flight and clock differences. Corrections take effect by
+ * the machine's clock, so in an environment with its own clock any correction may have been since.
  */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
@@ -109,7 +109,7 @@ export async function hasCorrectionsSince(database: Database, scope: Scope, sinc
 
 const EVENT_LOCKS = 7_155_022;
 
-/** Corrections of one event are asked for one after the other. */
+/** Serializes the corrections of one event. */
 export async function lockEvent(transaction: Database, scope: Scope, eventId: string): Promise<void> {
   await transaction.raw(`select pg_advisory_xact_lock(?, hashtext(?))`, [
     EVENT_LOCKS,
@@ -141,7 +141,7 @@ export async function addCorrection(
   return rows[0];
 }
 
-/** The place in the log that a correction was given, if it is recorded. */
+/** Place of the correction in the log, if recorded. */
 export function toLogPlace({
   log_partition: partition,
   log_offset,
@@ -149,7 +149,7 @@ export function toLogPlace({
   return partition === null || log_offset === null ? null : { partition, offset: Number(log_offset) };
 }
 
-/** Applied at its place in the log; without one its event was never accepted. */
+/** Marks a correction as applied at its place in the log; without a place its event was never accepted. */
 export async function markCorrectionApplied(
   transaction: Database,
   id: string,
@@ -164,8 +164,8 @@ export async function markCorrectionApplied(
 }
 
 /**
- * Asks the pipeline to apply corrections again: their records in ClickHouse are missing, or say something else than was accepted. Those
- * that have changed their state meanwhile are left alone.
+ * Makes the pipeline apply corrections again whose records in ClickHouse are missing or wrong. Corrections whose state has changed
+ * meanwhile are skipped.
  */
 export async function requestCorrectionsAgain(database: Database, ids: readonly string[]): Promise<void> {
   await database.transaction(async (transaction) => {
@@ -182,7 +182,7 @@ export async function requestCorrectionsAgain(database: Database, ids: readonly 
   });
 }
 
-/** Which of these have not taken effect yet. */
+/** Number of these corrections that have not taken effect yet. */
 export async function countOpenCorrections(database: Database, ids: readonly string[]): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::int as open from event_corrections where id = any(?::bigint[]) and state = 'requested'`,

@@ -1,6 +1,6 @@
 /**
- * By what a meter counts, and how far the stores are: read in one statement, so that both are of one moment, and once for all
- * who ask at one time.
+ * Loads the versions of a meter and the progress of the stores in one statement, so that both are of one moment. Concurrent callers share
+ * it.
  */
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
@@ -9,12 +9,12 @@ import type { Database } from '../stores.ts';
 import type { MeterVersion } from './meter-versions.ts';
 import { type SliceState, toSliceState } from './slice-state.ts';
 
-/** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
+/** The newest version of a meter, and the newest with a definition; they differ after the meter was stopped. */
 export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
 
 export type CountingMoment = {
   readonly progress: readonly SliceState[];
-  /** Undefined for a meter that has none. */
+  /** Undefined for a meter without versions. */
   readonly versions: CurrentVersions | undefined;
 };
 
@@ -30,7 +30,7 @@ export function loadCountingMoment(
 
 const METERS_MAX = 500;
 
-/** The versions stand in the first row only: there are as many rows as partitions, and one where there is none. */
+/** The versions are only in the first row. There is one row per partition, and one row if no partition exists. */
 const MOMENT = `
   select s.*, case when row_number() over (order by s.partition) = 1 then v.versions end as versions
     from (select coalesce(json_agg(v order by v.version desc), '[]') as versions

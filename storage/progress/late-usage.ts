@@ -1,8 +1,7 @@
 /**
- * Table `late_usage`: usage has arrived, or was corrected, for the time of a subscription that has ended. Who tells of it does so behind
- * the bucket rows and before the progress of its partition moves, so that nothing is lost in a crash; told twice it is told once. What is
- * waiting is one row for a subscription, however much arrives; who looks at it takes the row first, so that what arrives from then on is
- * told again (actions/billing/bill-late-usage.ts).
+ * Table `late_usage`: usage arrived, or was corrected, for the time of a subscription that has ended. It is recorded after the bucket rows
+ * and before the progress of the partition moves, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting
+ * row, however much arrives. The biller takes the row first, so that later usage creates a new one (actions/billing/bill-late-usage.ts).
  */
 import { groupBy } from '../../core/group-by.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
@@ -10,13 +9,13 @@ import { type Scope, scopeKey } from '../../core/scope.ts';
 import { formatUs, type Microseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 
-/** What comes in this time is looked at once: whoever sends a backlog gets one invoice for it. */
+/** Usage within this time is billed together: a customer that sends a backlog gets one invoice for it. */
 export const BILL_DELAY_SECONDS = 3600;
 
-/** A customer has usage of this instant, or of a later one. */
+/** A customer has usage at this instant or later. */
 export type LateArrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };
 
-/** `now`: where the environment has no clock of its own. */
+/** `now`: for environments without their own clock. */
 export async function recordLateUsage(
   database: Database,
   arrivals: readonly LateArrival[],
@@ -48,7 +47,7 @@ function earliest(arrivals: readonly LateArrival[], keyOf: (one: LateArrival) =>
   return Array.from(groups.values(), (some) => some.reduce((a, b) => (b.at_us < a.at_us ? b : a)));
 }
 
-/** The environments in which anything has ended behind the earliest usage: most often none. */
+/** Environments in which a subscription has ended after the earliest usage; usually none. */
 async function withEnded(database: Database, arrivals: readonly LateArrival[]): Promise<Set<string>> {
   if (arrivals.length === 0) return new Set();
   const { rows } = await database.raw(
@@ -69,10 +68,7 @@ function toColumns(arrivals: readonly LateArrival[]) {
   ];
 }
 
-/**
- * The usage of whoever takes part in a subscription is that of its parent. In the order of ids, so that two who tell of the same never wait
- * for each other.
- */
+/** Usage of an inherited subscription belongs to its parent. Rows are inserted in the order of ids, which prevents deadlocks. */
 const RECORD_SQL = `
   with arrived as (
     select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[]) as row (tenant_id, environment_id, at, external_id)
@@ -94,7 +90,7 @@ const RECORD_SQL = `
 
 type OfOne = Scope & { readonly subscription_id: string };
 
-/** Of a subscription that is known to have ended. */
+/** For a subscription that is known to have ended. */
 export async function recordSubscriptionLateUsage(
   database: Database,
   { tenant_id, environment_id, subscription_id }: OfOne,
@@ -107,7 +103,7 @@ export async function recordSubscriptionLateUsage(
   );
 }
 
-/** What was told of it so far; committed before the usage is read, so that what is told from then on is kept. */
+/** Takes the waiting rows; the caller commits before it reads the usage, so that later arrivals create new rows. */
 export async function takeLateUsage(database: Database, { tenant_id, environment_id, subscription_id }: OfOne) {
   const { rows } = await database.raw(
     `update late_usage set is_taken = true where tenant_id = ? and environment_id = ? and subscription_id = ? returning id`,
@@ -116,7 +112,7 @@ export async function takeLateUsage(database: Database, { tenant_id, environment
   return rows.map(({ id }: { id: string }) => id) as string[];
 }
 
-/** In the transaction that has looked: they are done, or looked at again at an instant. */
+/** Runs in the transaction that has billed: the rows are deleted, or due again at `again_at`. */
 export async function finishLateUsage(
   transaction: Database,
   { tenant_id, environment_id }: Scope,

@@ -1,7 +1,7 @@
 /**
- * Versions of meters as the pipeline applies them. A version is announced with the change itself; each partition of the
- * log meets its control message at an offset of its own (the barrier), counts by it from there on, and what came before is
- * back-filled from the raw events: every event is counted once, whichever side it falls on.
+ * Versions of meters as the pipeline applies them. A version is announced with the change itself. Each partition of the log reads its
+ * control message at an offset of its own (the barrier), and counts by the version from there on. Earlier events are back-filled from the
+ * raw events, so every event is counted once.
  */
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -18,7 +18,7 @@ export type MeterVersion = Scope & {
   readonly state: MeterVersionState;
 };
 
-/** The body of a control message. */
+/** Body of a control message. */
 export type BarrierMessage = { readonly type: 'meter'; readonly meter_id: string; readonly version: number };
 
 export async function announceMeterVersion(
@@ -38,7 +38,7 @@ export async function announceMeterVersion(
   await enqueueMessage(transaction, scope, message);
 }
 
-/** The greatest version of each of these meters. */
+/** Greatest version of each of these meters. */
 export async function loadGreatestVersions(
   database: Database,
   meter_ids: readonly string[],
@@ -50,7 +50,7 @@ export async function loadGreatestVersions(
   return new Map(rows.map(({ meter_id, version }: { meter_id: string; version: number }) => [meter_id, version]));
 }
 
-/** The versions by which a partition counts from an offset on: of each meter the last whose barrier it has met. */
+/** Versions by which a partition counts from an offset on: for each meter the last one whose barrier it has passed. */
 export async function listVersionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
     `select distinct on (v.meter_id) v.* from meter_versions v join meter_barriers b using (meter_id, version)
@@ -60,7 +60,7 @@ export async function listVersionsAt(database: Database, partition: number, offs
   return rows;
 }
 
-/** What the meters of a tenant and environment count by, or will as soon as the change has reached every partition. */
+/** Newest definitions of the meters of a tenant and environment. A new definition takes effect when it has reached every partition. */
 export async function listNewestDefinitions(database: Database, scope: Scope): Promise<MeterDefinition[]> {
   const { rows } = await database.raw(
     `select distinct on (meter_id) definition from meter_versions where tenant_id = ? and environment_id = ?
@@ -70,7 +70,7 @@ export async function listNewestDefinitions(database: Database, scope: Scope): P
   return rows.flatMap((row: { definition: MeterDefinition | null }) => row.definition ?? []);
 }
 
-/** The first meeting counts: a message that was appended twice changes nothing. */
+/** The first barrier counts; a message that was appended twice has no effect. */
 export async function recordBarrier(
   transaction: Database,
   barrier: { meter_id: string; version: number; partition: number; from_offset: bigint },
@@ -92,7 +92,7 @@ export async function listVersionsToBackfill(database: Database, partitionCount:
   return rows;
 }
 
-/** Whether a later version says what to count; one that only stops counting still needs the rows of the one before. */
+/** Whether a later version has a definition. A later version that only stops the meter still needs the rows of the previous one. */
 export async function isSuperseded(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -112,10 +112,10 @@ export async function hasUnsettledVersions(database: Database): Promise<boolean>
   return rows[0].any;
 }
 
-/** Sets our locks apart from those that others may take on the same server. */
+/** Separates these locks from those of other applications on the server. */
 const BACKFILL_LOCKS = 7_155_020;
 
-/** Whether this transaction is the one that back-fills the version; the lock ends with it, also when its process dies. */
+/** Whether this transaction back-fills the version; the lock ends with the transaction, even if its process dies. */
 export async function lockBackfill(
   transaction: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -128,8 +128,8 @@ export async function lockBackfill(
 }
 
 /**
- * Answers the offset at which each partition met the version. It is 0 for a partition that was added later: that counts by the version from
- * its first record on.
+ * Offset at which each partition met the version. It is 0 for a partition that was added later, because such a partition counts by the
+ * version from its first record on.
  */
 export async function loadBarriers(
   database: Database,
@@ -149,17 +149,17 @@ export async function loadBarriers(
 
 export type CurrentBackfillPart = {
   readonly day: number;
-  /** Which part of the day, from 0 on. */
+  /** Number of the part within the day, from 0 on. */
   readonly part: number;
-  /** How many days are done, of how many. */
+  /** Days done, and total days. */
   readonly done: number;
   readonly days: number;
 };
 
-/** The number of a try at a part, and the first number under which the part may have been written. */
+/** Number of this attempt at a part, and the first number under which the part may have been written. */
 export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
 
-/** How many events a part of this back-fill has: what was said when it began, so that who goes on cuts the day alike. */
+/** Number of events of a part, fixed when the back-fill began, so that a resumed back-fill divides the day equally. */
 export async function loadPartSize(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -173,7 +173,7 @@ export async function loadPartSize(
   return rows[0].events;
 }
 
-/** Takes a part in hand, on record before anything of it is written; null when it is done. */
+/** Records a part before any of it is written; null if the part is done. */
 export async function beginPart(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
@@ -220,12 +220,12 @@ export async function markSettling(
 }
 
 export type BackfillProgress = {
-  /** What a version before this one had in hand, and is left to a rebuild. */
+  /** Days that an earlier release had in progress; a rebuild counts them. */
   readonly uncertain_days: readonly number[];
-  /** The last day that is counted. */
+  /** Last day that is counted. */
   readonly backfilled_until: number | null;
   readonly backfilling_day: number | null;
-  /** Those before it are written. */
+  /** Earlier parts are written. */
   readonly backfilling_part: number;
 };
 
@@ -256,7 +256,7 @@ export async function finishVersion(
   ]);
 }
 
-/** The meters that have ever counted events of these names. */
+/** Meters that have ever counted events with these names. */
 export async function listMetersByEventNames(
   database: Database,
   scope: Scope,
@@ -270,7 +270,7 @@ export async function listMetersByEventNames(
   return rows.map((row: { meter_id: string }) => row.meter_id);
 }
 
-/** The meters that count or have counted, for audits. */
+/** Meters that count or have counted, for audits. */
 export async function listMetersToAudit(
   database: Database,
   wanted: { tenant_id?: string | undefined; environment_id?: string | undefined; meter_id?: string | undefined },
@@ -290,7 +290,7 @@ export type MeterCounting = {
   readonly backfill: { readonly days_done: number; readonly days: number | null; readonly live_at: string | null };
 };
 
-/** How far the newest version of a meter is. */
+/** State and back-fill progress of the newest version of a meter. */
 export async function loadMeterCounting(database: Database, scope: Scope, meterId: string): Promise<MeterCounting> {
   const { rows } = await database.raw(
     `select state, definition is null as stops, backfilled_days, backfill_days, live_at from meter_versions
@@ -304,7 +304,7 @@ export async function loadMeterCounting(database: Database, scope: Scope, meterI
   return { state, backfill: { days_done, days: state === 'live' ? days_done : days, live_at } };
 }
 
-/** What a meter counted by at a version, and where each partition stopped counting by it for good, if the meter was stopped. */
+/** Definition of a meter at a version, and the final offset of each partition if the meter was stopped after it. */
 export async function findDefinitionAt(
   database: Database,
   scope: Scope,

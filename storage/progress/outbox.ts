@@ -1,12 +1,11 @@
 /**
- * Table `log_outbox`: messages for the log that are to be sent exactly if a transaction commits. Whoever writes a record
- * leaves its message here in the same transaction; the relay takes the rows, appends them to the log, and removes them in
- * a transaction of its own, so that a message is sent at least once.
+ * Table `log_outbox`: messages that are sent to the log if and only if a transaction commits. A record and its message are written in one
+ * transaction. The relay appends the messages to the log and removes them in its own transaction, so each message is sent at least once.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
-/** `shard`: the message goes to the partition of this shard; to all of them when null. */
+/** `shard`: the message goes to the partition of this shard; null: to all partitions. */
 export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
 
 export async function enqueueMessage(
@@ -23,7 +22,7 @@ export async function enqueueMessage(
   ]);
 }
 
-/** The oldest messages that no other relay has taken; they are ours until the transaction ends. */
+/** The oldest messages that no other relay has taken, locked until the transaction ends. */
 export async function takeMessages(transaction: Database, limit: number): Promise<OutboxMessage[]> {
   const { rows } = await transaction.raw(`select * from log_outbox order by id limit ? for update skip locked`, [
     limit,

@@ -1,9 +1,9 @@
-/** Table `poison_events`: events that the stores refuse to take, by their place in the log. */
+/** Table `poison_events`: events that the stores reject, by their place in the log. */
 import type { Database } from '../stores.ts';
 
 export type PoisonPlace = { readonly offset: number; readonly position: number; readonly reason: string };
 
-/** Those that a partition may still meet. */
+/** Poison events that a partition may still read. */
 export async function listPoisonFrom(database: Database, partition: number, offset: bigint): Promise<PoisonPlace[]> {
   const { rows } = await database.raw(
     `select "offset", position, reason from poison_events where partition = ? and "offset" >= ?`,

@@ -1,7 +1,7 @@
 /**
- * What slices have added to the usage rows, told with the progress that they make, for interfaces that are processes of their own and keep answers in memory
- * (docs/decisions/0006-usage-reads.md). It is written in the statement that moves `next_offset`, so it is there exactly where that has moved; and
- * only while somebody wants it. What is not there has not been told: who needs it forgets what it keeps, and the rows answer.
+ * Notifications of the usage rows that slices added, for API processes that cache answers (docs/decisions/0006-usage-reads.md). A
+ * notification is written in the statement that moves `next_offset`, so it exists exactly for moves, and only while a process requests
+ * notifications. If one is missing, the reader clears its cache, and the rows answer.
  */
 
 import type { BucketRow } from '../../core/metering/plan.ts';
@@ -16,9 +16,9 @@ export type SliceNotification = {
   getVersion(meter_id: string): number;
 };
 
-/** A slice that comes to more is not told: what it would change is little beside it. */
+/** A larger slice sends no notification: reading it would cost more than the cached answers that it updates. */
 const TEXT_MAX = 4 * 1024 * 1024;
-/** Who wants slices says so again while it looks, and is believed so much longer. */
+/** A reader renews its request while it is active; a request is valid for this long. */
 const WANTED_SECONDS = 60;
 const REFRESH_INTERVAL_MS = 1_000;
 
@@ -32,7 +32,7 @@ export async function requestSliceNotifications(database: Database): Promise<voi
 type WantedState = { readonly asked_ms: number; readonly isWanted: boolean };
 const wanted = new WeakMap<Database, WantedState>();
 
-/** Known for a second: what is told a little later than it is wanted is a slice that is missing. */
+/** Cached for a second; slices before a new request is seen send no notification. */
 export async function hasSliceSubscribers(database: Database): Promise<boolean> {
   const known = wanted.get(database);
   if (known && performance.now() - known.asked_ms < REFRESH_INTERVAL_MS) return known.isWanted;
@@ -43,10 +43,10 @@ export async function hasSliceSubscribers(database: Database): Promise<boolean> 
   return isWanted;
 }
 
-/** Of what adds nothing. */
+/** Notification without rows. */
 export const NO_ROWS = '{"meters":[],"rows":[]}';
 
-/** Null of what is too much. */
+/** Null if the notification is too large. */
 export function buildNotification(rows: readonly BucketRow[], getVersion: (meter_id: string) => number): string | null {
   const meters: NotifiedMeter[] = [];
   const places = new Map<string, number>();
@@ -62,12 +62,12 @@ export function buildNotification(rows: readonly BucketRow[], getVersion: (meter
   return text.length > TEXT_MAX ? null : text;
 }
 
-/** An id of a meter is that of one tenant and environment. */
+/** The id of a meter belongs to one tenant and environment. */
 type NotifiedMeter = [tenant_id: string, environment_id: string, meter_id: string, version: number];
 type NotifiedRow = ReturnType<typeof toNotifiedRow>;
 type Number24 = string | 0 | null;
 
-/** Without names: there is one for each row of each slice. */
+/** An array without field names, because there is one for each row of each slice. */
 function toNotifiedRow(row: BucketRow, meter: number) {
   const { external_customer_id, size, bucket_start_us, group_key, first_us, last_us, count, latest, uniques } = row;
   const numbers: Number24[] = [row.sum, row.weighted_sum, row.min, row.max].map(numberText);
@@ -106,10 +106,10 @@ function toBucketRow(notified: NotifiedRow, meters: readonly NotifiedMeter[]): B
   return { ...place, first_us, last_us, count, sum, weighted_sum, min, max, latest, uniques };
 }
 
-/** As they are kept, compressed: who has not looked for so much makes its answers anew, rather than reading all of it at one go. */
+/** Compressed size: a reader with a larger backlog recomputes its answers instead of reading all of it at once. */
 const READ_BYTES_MAX = 2 * 1024 * 1024;
 
-/** From these offsets on, in order; none where they are too much. */
+/** Notifications from these offsets on, in order; none if they are too large. */
 export async function readSliceNotifications(
   database: Database,
   after: readonly { readonly partition: number; readonly at: bigint }[],
@@ -135,7 +135,7 @@ export async function readSliceNotifications(
         from: BigInt(notification.from_offset),
         to: BigInt(notification.to_offset),
         rows: notified.map((one) => toBucketRow(one, meters)),
-        // Of a meter that has no row nothing is asked.
+        // Called only for meters that have a row.
         getVersion: (meter_id) => versions.get(meter_id)!,
       };
     },

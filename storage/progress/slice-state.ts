@@ -1,4 +1,4 @@
-/** The progress of a partition as Postgres has it: what a consistent read starts from and is checked against. */
+/** Progress of a partition in Postgres: the start of a consistent read, and the state that the read is checked against. */
 import type { Microseconds } from '../../core/time/instant.ts';
 
 export type SlicePhase = 'idle' | 'raw' | 'buckets';
@@ -8,57 +8,59 @@ export type SliceState = {
   readonly epoch: bigint;
   /** Everything before it is in the stores. */
   readonly next_offset: bigint;
-  /** The slice in progress, if any: after a crash it is run again with the same bounds. */
+  /** The slice in progress, if any; after a crash it runs again with the same bounds. */
   readonly slice_from: bigint | null;
   readonly slice_to: bigint | null;
   readonly phase: SlicePhase;
   readonly watermark_us: Microseconds;
-  /** CRC-32 of the body of the last record before `next_offset`; null when it is not known. */
+  /** CRC-32 of the body of the last record before `next_offset`; null if unknown. */
   readonly last_record: number | null;
-  /** Who has locked the bucket rows (storage/progress/bucket-lock.ts, also for the name); null while they are unlocked. */
+  /**
+   * Holder of the lock on the bucket rows (storage/progress/bucket-lock.ts, which also explains the name); null while they are unlocked.
+   */
   readonly gate: string | null;
-  /** Grows with each rebuild of usage rows. */
+  /** Increases with each rebuild of usage rows. */
   readonly rebuilds: bigint;
-  /** Grows with each slice whose usage rows are of several months, as it begins to write them. */
+  /** Increases when a slice begins to write usage rows of several months. */
   readonly wide_slices: bigint;
   /** The usage rows of the slice in progress, or of the last one, are of several months. */
   readonly is_wide: boolean;
-  /** The UTC days (since 1970) before it have daily rollups, and whoever writes base rows of them writes daily rollups too. */
+  /** UTC days (since 1970) before it have daily rollups; a writer of their base rows also writes daily rollups. */
   readonly days_before: number;
 };
 
 export type OwnedPartition = { readonly partition: number; readonly epoch: bigint };
 
-/** `days_before` of an installation whose daily rollups were written with every slice. */
+/** `days_before` of an installation that writes daily rollups with every slice. */
 export const EVERY_DAY = 2_147_483_647;
 
-/** The same for all partitions. */
+/** All partitions have one value. */
 export function readDaysBefore(progress: readonly SliceState[]): number {
   return progress[0]?.days_before ?? 0;
 }
 
-/** Grows with each rebuild of usage rows, by whichever partition. */
+/** Increases with each rebuild of usage rows by any partition. */
 export function sumRebuilds(progress: readonly SliceState[]): bigint {
   return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
 }
 
-/** What `rebuildsOf` is, and what it will be when who has the bucket rows locked at this progress unlocks them: each partition counts. */
+/** `sumRebuilds` now, and after the holder of the bucket lock unlocks at this progress: the unlock increments every partition. */
 export function computeRebuildRange(progress: readonly SliceState[]): { before: bigint; after: bigint } {
   const before = sumRebuilds(progress);
   return { before, after: before + BigInt(progress.length) };
 }
 
-/** Everything before them is in the stores, by partition. */
+/** By partition: everything before the offset is in the stores. */
 export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {
   return new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));
 }
 
-/** By partition, as they are kept in a record. */
+/** By partition, in the format that records store. */
 export function toOffsetsText(offsets: ReadonlyMap<number, bigint>): Record<string, string> {
   return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
 }
 
-/** The columns of it, for a row that goes through JSON. */
+/** Columns of a `SliceState`, for a row that goes through JSON. */
 export const STATE_COLUMNS = `partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
   last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before`;
 

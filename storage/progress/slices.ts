@@ -1,7 +1,6 @@
 /**
- * The pipeline's progress, partition by partition, decided by Postgres: which slice of offsets is in progress, how far the
- * stores are, the epoch that fences a worker which lost its partition, and the numbers of its tries to write
- * (ARCHITECTURE.md, "Exactly once").
+ * The pipeline's progress per partition; Postgres is authoritative. It has the slice in progress, the offset of the stores, the epoch that
+ * fences a worker which lost its partition, and the numbers of write attempts (ARCHITECTURE.md, "Exactly once").
  */
 import { unavailable } from '../../core/error.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
@@ -9,7 +8,7 @@ import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { Database } from '../stores.ts';
 import { type OwnedPartition, type SliceState, STATE_COLUMNS, toSliceState } from './slice-state.ts';
 
-/** Thrown when another worker has taken the partition over: drop everything, write nothing. */
+/** Thrown if another worker has taken the partition over: drop all state, write nothing. */
 export class FencedError extends Error {
   constructor(partition: number) {
     super(`partition ${partition} belongs to another worker now`);
@@ -17,7 +16,7 @@ export class FencedError extends Error {
   }
 }
 
-/** Takes the partition over: from here on every older epoch is fenced. A lock on the bucket rows holds for it too. */
+/** Takes the partition over: from here on every older epoch is fenced. An existing lock on the bucket rows applies to it too. */
 export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
   return database.transaction(async (transaction) => {
     await serializeBucketLockChanges(transaction);
@@ -35,21 +34,21 @@ export async function takePartition(database: Database, partition: number, owner
 
 const BUCKET_LOCK_KEY = 7_155_021;
 
-/** Whoever changes the lock on the bucket rows and whoever adds a partition take turns, so that no partition is left out. */
+/** Serializes changes of the bucket lock with new partitions, so that the lock misses no partition. */
 export async function serializeBucketLockChanges(transaction: Database): Promise<void> {
   await transaction.raw(`select pg_advisory_xact_lock(?)`, [BUCKET_LOCK_KEY]);
 }
 
 export type SlicePlan = {
-  /** The number of this try: greater than that of every try before, by whomever. */
+  /** Number of this attempt, greater than that of every earlier attempt of any worker. */
   readonly attempt: bigint;
-  /** The slice was planned before: an earlier try may have written some of it. */
+  /** The slice was planned before: an earlier attempt may have written some of it. */
   readonly again: boolean;
-  /** It was finished, and only the answer was lost. */
+  /** The slice was finished, and only the answer was lost. */
   readonly done: boolean;
 };
 
-/** Thrown when a slice does not stand where the stores end: no event is to blame, and nothing may be stepped over. */
+/** Thrown if a slice does not begin at the offset of the stores. No event is at fault, and none may be skipped. */
 export class SliceOrderError extends Error {
   constructor(message: string) {
     super(message);
@@ -58,8 +57,8 @@ export class SliceOrderError extends Error {
 }
 
 /**
- * Records the bounds before anything is written. A slice that was planned is planned again with the same bounds, and begins
- * where the stores end: anything else would leave events out, and is refused here whatever a worker believes.
+ * Records the bounds before any write. A planned slice is planned again with the same bounds, and begins at the offset of the stores. Any
+ * other bounds would skip events, and are rejected here.
  */
 export async function planSlice(
   database: Database,
@@ -82,7 +81,7 @@ export async function planSlice(
   throw await whyNot(database, owned, slice);
 }
 
-/** We are the only one who moves it, so what is past was ours. */
+/** Only the owner moves the offset, so a later offset is its own work. */
 async function isFinished(database: Database, owned: OwnedPartition, { to }: { to: bigint }): Promise<boolean> {
   const state = await loadPartitionProgress(database, owned.partition);
   return state?.epoch === owned.epoch && state.slice_from === null && state.next_offset >= to;
@@ -92,7 +91,7 @@ async function loadPartitionProgress(database: Database, partition: number): Pro
   return (await readProgress(database)).find((state) => state.partition === partition);
 }
 
-/** The worker was fenced, or wants what would leave a gap. */
+/** The worker was fenced, or its slice would leave a gap. */
 async function whyNot(
   database: Database,
   owned: OwnedPartition,
@@ -106,7 +105,7 @@ async function whyNot(
   );
 }
 
-/** Inside a transaction: throws when the partition is another's, and keeps it ours until the end. */
+/** Must run in a transaction: throws if the partition belongs to another worker, and locks it until the end. */
 export async function proveOwner(transaction: Database, { partition, epoch }: OwnedPartition): Promise<void> {
   const { rows } = await transaction.raw(`select 1 from slices where partition = ? and epoch = ? for update`, [
     partition,
@@ -119,15 +118,15 @@ const UNLOCKED_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
 
 export type BucketsEntered = {
-  /** The number under which usage rows are written: greater than that of every rebuild that is done. */
+  /** Number under which usage rows are written, greater than that of every finished rebuild. */
   readonly attempt: bigint;
-  /** Usage rows of this slice may have been written by tries from this number on. */
+  /** Attempts from this number on may have written usage rows of this slice. */
   readonly rows_since: bigint;
-  /** The days that have daily rollups, until the slice is finished: who changes it locks the bucket rows and waits. */
+  /** Days with daily rollups, fixed until the slice is finished: a change needs the bucket lock, which waits for the slice. */
   readonly days_before: number;
 };
 
-/** Begins with the bucket rows of the slice, and waits for a while where somebody has locked them. */
+/** Begins to write the bucket rows of the slice; waits for a limited time if they are locked. */
 export async function enterBuckets(
   database: Database,
   owned: OwnedPartition,
@@ -160,14 +159,14 @@ export async function enterBuckets(
   }
 }
 
-/** What became of the events of some records, for the ledger: every one of them is somewhere. */
+/** Outcomes of the events of some records, for the ledger: every event has one. */
 export type SliceCounts = {
   readonly events: number;
   readonly stored: number;
   readonly duplicates: number;
   readonly conflicts: number;
   readonly dead_letters: number;
-  /** Of records that could not be read as a list, which are one dead letter each: what these leave uncounted. */
+  /** Events of records that could not be parsed as a list: each such record counts as one dead letter, and these are its other events. */
   readonly unread: number;
 };
 
@@ -187,15 +186,15 @@ export type SliceDone = {
   /** CRC-32 of the body of the last record. */
   readonly last_record: number;
   readonly counts: SliceCounts;
-  /** What it has added, for who wants it (told-slices.ts); null where nobody does. */
+  /** Added rows for subscribers (slice-notifications.ts); null if there are none. */
   readonly notification: string | null;
 };
 
-/** A range of the ledger is followed by another one when it has so many events. */
+/** The ledger begins a new range after this many events. */
 const LEDGER_EVENTS_MAX = 1_000_000;
 
 /**
- * Moves `next_offset` and enters the records into the ledger, in one statement, which says what it has moved for those who keep answers
+ * Moves `next_offset` and adds the records to the ledger in one statement. The statement returns the moved row for caches of answers
  * (storage/postgres/own-statements.ts).
  */
 export async function finishSlice(database: Database, owned: OwnedPartition, done: SliceDone): Promise<void> {
@@ -245,12 +244,12 @@ const FINISH = `
   select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun,
          (select to_json(done)::text from done) as moved`;
 
-/** Inside the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
+/** Must run in the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
 export async function updateDaysBefore(transaction: Database, days_before: number): Promise<void> {
   await transaction.raw(`update slices set days_before = ?`, [days_before]);
 }
 
-/** The progress of every partition: what a consistent read starts from and is checked against. */
+/** Progress of every partition: the start of a consistent read, and the state that the read is checked against. */
 export async function readProgress(database: Database): Promise<SliceState[]> {
   const { rows } = await database.raw(`select * from slices order by partition`);
   return rows.map(toSliceState);
@@ -261,5 +260,5 @@ const SOON = new KeyedBatchLoader<Database, void, SliceState[]>(async (database,
   return requests.map(() => progress);
 });
 
-/** The same, read after it was asked for, and once for all who ask at one time. */
+/** Progress that is read after the call; concurrent callers share one read. */
 export const loadSharedProgress = (database: Database): Promise<SliceState[]> => SOON.load(database);

@@ -1,19 +1,19 @@
 /**
- * Usage has arrived: subscriptions of these customers that have a threshold are looked at within seconds
- * (docs/rules/invoices.md, "Before the period is over"). One look is in the queue for a subscription, however much arrives until it
- * begins; who arrives while it runs asks for another one. Where this is lost, in a crash, the look of every few minutes finds the same.
+ * After usage arrives, the subscriptions of these customers with a threshold are checked within seconds (docs/rules/invoices.md, "Before
+ * the period is over"). At most one check per subscription is queued until it begins; usage that arrives while it runs queues another. If a
+ * check is lost in a crash, the periodic check, which runs every few minutes, covers it.
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Database } from '../stores.ts';
 
 export const THRESHOLD_TASK = 'bill-threshold';
 
-/** What comes in these seconds is looked at once. */
+/** Arrivals within these seconds share one check. */
 const CHECK_DELAY_SECONDS = 2;
 
 type ThresholdArrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
 
-/** Answers how many were asked for. A tenant without a threshold costs one look at an index. */
+/** Returns the number of enqueued checks. A tenant without a threshold costs one index query. */
 export async function enqueueThresholdChecks(database: Database, rows: readonly ThresholdArrival[]): Promise<number> {
   const tenants = await tenantsWithThresholds(database, [...new Set(rows.map(({ tenant_id }) => tenant_id))]);
   const arrived = new Map<string, ThresholdArrival>();
@@ -43,7 +43,7 @@ async function tenantsWithThresholds(database: Database, tenants: readonly strin
   return new Set(rows.map(({ tenant }: { tenant: string }) => tenant));
 }
 
-/** A clock of an environment looks by itself when it is advanced. */
+/** An environment with its own clock is checked when the clock advances. */
 const ENQUEUE_SQL = `
   with arrived as (
     select tenant_id, environment_id, external_id

@@ -1,4 +1,7 @@
-/** Usage has arrived or was corrected: whatever goes by what it comes to looks within seconds. Who asks for one of these looks asks for all. */
+/**
+ * After usage arrives or is corrected, everything that depends on its amount is checked within seconds. Callers enqueue all these checks
+ * together.
+ */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Database } from '../stores.ts';
 import { enqueueAlertChecks } from './alert-arrivals.ts';

@@ -1,6 +1,6 @@
 /**
- * What dashboards ask of the rows of revenue: sums by customer, by window, and what recurs at instants. Each is one statement over the
- * rows of one environment; amounts are decimals of the store, and come as text (docs/rules/revenue.md).
+ * Dashboard queries over the revenue rows: sums by customer and by window, and recurring revenue at instants. Each is one statement
+ * over one environment. Amounts are decimals of the store, returned as text (docs/rules/revenue.md).
  */
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -14,7 +14,7 @@ import { toTimeText } from './rows.ts';
 
 export type RevenueQuery = {
   readonly range: Period;
-  /** All of them when null. */
+  /** Null selects all customers. */
   readonly customer_ids: readonly string[] | null;
   readonly signal?: AbortSignal | undefined;
 };
@@ -23,7 +23,7 @@ export type Amounts = { readonly usage: Decimal; readonly fixed: Decimal };
 export type CustomerRevenue = Amounts & { readonly customer_id: string; readonly currency: string };
 export type CurrencyRevenue = Amounts & { readonly currency: string; readonly customers: number };
 
-/** The greatest first; of equal ones in the order of their ids. */
+/** Greatest first; equal sums in the order of ids. */
 export async function loadRevenueByCustomer(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -43,7 +43,7 @@ export async function loadRevenueByCustomer(
   return rows.map((row) => ({ customer_id: row.customer_id, currency: row.currency, ...toAmounts(row) }));
 }
 
-/** One of each currency; how many customers it has is how many rows there are by customer. */
+/** One row per currency; `customers` is its number of rows by customer. */
 export async function loadRevenueByCurrency(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -64,7 +64,7 @@ export async function loadRevenueByCurrency(
 
 export type WindowRevenue = Amounts & { readonly currency: string; readonly start: Milliseconds };
 
-/** By the windows that begin at these instants, the first of which is where the range begins; those with revenue. */
+/** Revenue by window, for windows with revenue. The windows begin at these instants; the first is the start of the range. */
 export async function loadRevenueByWindow(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -99,8 +99,8 @@ export type RecurringMoves = {
 type MoveRow = { currency: string; place: number } & Record<'new' | 'expansion' | 'contraction' | 'churn', string>;
 
 /**
- * Between each of these instants and the next: what recurs just before them, and how customers came from the one to the other. Of a customer
- * only the windows are looked at in which something of theirs begins or ends, which are few.
+ * Between each of these instants and the next: recurring revenue just before them, and its changes per customer. Only the few
+ * windows in which something of a customer begins or ends are read.
  */
 export async function loadRecurringMoves(
   clickhouse: ClickHouseClient,
@@ -143,7 +143,7 @@ export async function loadRecurringMoves(
   );
 }
 
-/** What was before the first instant is new in the window of the number 0, and nothing of it is told but what it comes to. */
+/** Recurring revenue from before the first instant is `new` in window 0, which only gives the opening total. */
 function buildRecurringMoves(
   currency: string,
   { of, instants }: { of: readonly MoveRow[]; instants: readonly Milliseconds[] },
@@ -174,10 +174,10 @@ function toAmounts({ usage_text, fixed_text }: { usage_text: string; fixed_text:
   return { usage: new Decimal(usage_text), fixed: new Decimal(fixed_text) };
 }
 
-/** Two rows of one key are of one year, so of one partition. */
+/** Two rows with one key are of one year, so of one partition. */
 const WITHIN_YEARS = { do_not_merge_across_partitions_select_final: 1 } as const;
 
-/** Which window it is, from 1 on: counted by the calendar where that is quick. */
+/** Index of the window, from 1: by calendar functions if possible, which is fast. */
 const WINDOW_INDEX_BY_SIZE: Partial<Record<WindowSize, string>> = {
   MONTH: `toUInt32(dateDiff('month', {start:DateTime64(3, 'UTC')}, at)) + 1`,
   DAY: `toUInt32(dateDiff('day', {start:DateTime64(3, 'UTC')}, at)) + 1`,
@@ -193,7 +193,7 @@ function yearsWithin({ start, end }: Period): string {
   return `and year between ${toYear(start)} and ${toYear(end - 1)}`;
 }
 
-/** By row: whole years by their sums, and of those that the range cuts what lies in it. */
+/** Sums by row: whole years by their stored sums, and partial years by the cells in the range. */
 function buildYearSums(query: RevenueQuery): string {
   const { start, end } = query.range;
   const years = Array.from({ length: toYear(end - 1) - toYear(start) + 1 }, (_, index) => toYear(start) + index);

@@ -1,7 +1,7 @@
 /**
- * Table `revenue_outbox`: whose revenue rows are to be made anew. Postgres itself writes it in the transaction of a change
- * (sql/postgres/0186-revenue-outbox.sql). Who makes rows takes what was told first, then a version, and reads last: so a greater version
- * was made of all that a smaller one was told of, whoever is quicker.
+ * Table `revenue_outbox`: records whose revenue rows must be recomputed. A trigger writes it in the transaction of the change
+ * (sql/postgres/0186-revenue-outbox.sql). A worker first takes entries, then a version, and then reads the records. So rows of a
+ * greater version include all changes known to a smaller one, whichever worker is faster.
  */
 
 import { groupBy } from '../../core/group-by.ts';
@@ -17,7 +17,7 @@ export type RevenueChange = Scope & {
   readonly entity_id: string;
 };
 
-/** The oldest that nobody else has taken; they are ours until the transaction ends. */
+/** The oldest unlocked entries; they are locked until the transaction ends. */
 export async function takeRevenueChanges(transaction: Database, limit: number): Promise<RevenueChange[]> {
   const { rows } = await transaction.raw(
     `select id, tenant_id, environment_id, kind, entity_id from revenue_outbox order by id limit ? for update skip locked`,
@@ -31,7 +31,7 @@ export async function nextRevenueVersion(transaction: Database): Promise<string>
   return rows[0].version;
 }
 
-/** So that rows which are made from now on win over all that are there: a store that was restored may have given smaller numbers. */
+/** Ensures that new rows supersede all existing ones: a restored store may have issued smaller versions. */
 export async function raiseRevenueVersion(database: Database, version: string): Promise<void> {
   await database.raw(`select setval('revenue_versions', greatest(last_value, ?::bigint)) from revenue_versions`, [
     version,
@@ -46,7 +46,7 @@ export async function deleteRevenueChanges(transaction: Database, pending: reado
     );
 }
 
-/** All that is of them is made anew. */
+/** Enqueues these customers, so that all their rows are recomputed. */
 export async function enqueueCustomersRevenue(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -59,34 +59,33 @@ export async function enqueueCustomersRevenue(
   );
 }
 
-/** Whether anything of an environment waits. */
 export async function hasPendingRevenue(database: Database, scope: Scope): Promise<boolean> {
   return (await findFirstPendingTime(database, scope)) !== null;
 }
 
 type RevenueWriters = {
   readonly clock: Pick<EnvironmentClock, 'advanced_from_ms'> | null;
-  /** The names of jobs that give invoices and subscriptions their instants. */
+  /** Names of the jobs that set the instants of invoices and subscriptions. */
   readonly jobs: readonly string[];
 };
 
 /**
- * The instant of the environment before which all that was told is in the rows that are read from now on; null where all is. A change
- * that is being committed is none that has been told: as far as it is known, it is of the beginning of its transaction
- * (sql/postgres/0255-when-told.sql), or of the job that may have given it its instant before that.
+ * The instant before which the rows that are read from now on contain all changes; null if there is no limit. A change that is not
+ * committed yet is not in the outbox. It counts from the start of its transaction (sql/postgres/0255-when-told.sql), or of the job
+ * that may have set its instant earlier.
  */
 export async function findFirstMissingTime(
   database: Database,
   scope: Scope,
   { clock, jobs }: RevenueWriters,
 ): Promise<Milliseconds | null> {
-  // First: what commits in between is told then.
+  // First, so that a change that commits in between is found in the outbox.
   const going = clock ? await firstByTheClock(database, scope, clock) : await firstGoingAt(database, jobs);
   const pending = await findFirstPendingTime(database, scope);
   return pending === null || going === null ? (pending ?? going) : Math.min(pending, going);
 }
 
-/** What is written by a clock that stands is of where it stands, and that is not over. */
+/** A change by a frozen clock has the clock's instant, which has not passed. */
 async function firstByTheClock(
   database: Database,
   scope: Scope,
@@ -96,8 +95,9 @@ async function firstByTheClock(
 }
 
 /**
- * Since when the oldest transaction is open, of any environment, that is about to write what is told of, or has; or the oldest job runs that
- * does so in one transaction after the other, all at the instant at which it began. Who is about to write has locked rows of these tables, or waits for that.
+ * Start of the oldest open transaction, of any environment, that has written such changes or may do so: it has locked rows of these
+ * tables, or waits for that. Or start of the oldest running job that writes them in several transactions, all with the instant of
+ * its start.
  */
 async function firstGoingAt(database: Database, jobs: readonly string[]): Promise<Milliseconds | null> {
   const { rows } = await database.raw(
@@ -112,7 +112,7 @@ async function firstGoingAt(database: Database, jobs: readonly string[]): Promis
   return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }
 
-/** Since when the oldest is so that is in no row yet. */
+/** Instant of the oldest change that is in no row yet. */
 async function findFirstPendingTime(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -124,7 +124,7 @@ async function findFirstPendingTime(
   return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }
 
-/** Whether a transaction has told of this environment, and not ended. */
+/** Whether an open transaction has changes of this environment. */
 async function isTelling(database: Database, { tenant_id, environment_id }: Scope): Promise<boolean> {
   const { rows } = await database.raw(
     `select from pg_locks l

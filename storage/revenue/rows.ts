@@ -1,4 +1,4 @@
-/** Tables `revenue` and `recurring_revenue` of ClickHouse: rows that replace those with the same key and a smaller version. */
+/** Tables `revenue` and `recurring_revenue` of ClickHouse: a row replaces rows with the same key and a smaller version. */
 
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { RecurringRow, RevenueRow } from '../../core/revenue/rows.ts';
@@ -40,7 +40,7 @@ export async function writeRecurring(
   await insert(clickhouse, 'recurring_revenue', values);
 }
 
-/** Many years may be in one block. */
+/** A block may contain many years. */
 async function insert(clickhouse: ClickHouseClient, table: string, values: readonly object[]): Promise<void> {
   if (values.length === 0) return;
   try {
@@ -67,7 +67,7 @@ type StoredRevenueRow = {
 };
 export type StoredRevenue = RevenueRow & { readonly usage_of_year: Decimal; readonly fixed_of_year: Decimal };
 
-/** What is there of these customers, rows without a cell too. */
+/** Stored rows of these customers, including rows without a cell. */
 export async function loadStoredRevenue(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -115,7 +115,7 @@ export async function loadStoredRecurring(
 const IS_SELECTED_CUSTOMER = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
                 and customer_id in {customer_ids:Array(String)}`;
 
-/** In the order of their ids, behind one. */
+/** In the order of ids, after one. */
 export async function listCustomersWithRows(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -131,7 +131,7 @@ export async function listCustomersWithRows(
   return rows.map(({ customer_id }) => customer_id);
 }
 
-/** The greatest of all rows, of any tenant. */
+/** The greatest version of all rows, of any tenant. */
 export async function findGreatestVersion(clickhouse: ClickHouseClient): Promise<string> {
   const selectVersion = (table: string) => `select max(version) as version from ${table}`;
   const [row] = await loadRows<{ version: string }>(clickhouse, 'the newest row of revenue', {
@@ -144,7 +144,7 @@ function toScope({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-/** As ClickHouse reads it without being told to guess. */
+/** The form that ClickHouse parses by default. */
 export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
 }

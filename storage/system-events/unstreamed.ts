@@ -1,8 +1,8 @@
-/** System events that were not told on Kafka yet, and those that are old, across all tenants. */
+/** System events across all tenants that are not on Kafka yet, and old ones. */
 import type { PublishedSystemEvent } from '../log/log.ts';
 import type { Database, Transaction } from '../stores.ts';
 
-/** In the order in which they happened; whoever else asks waits, so that the order is kept. */
+/** In the order in which they happened. A concurrent call waits for the locks, so that the order is preserved. */
 export async function takeUnstreamed(transaction: Transaction, limit: number): Promise<PublishedSystemEvent[]> {
   return transaction('system_events')
     .whereNull('streamed_at')
@@ -29,8 +29,8 @@ export async function markStreamed(transaction: Transaction, ids: readonly strin
 }
 
 /**
- * Takes away what is older, with its deliveries and their tries; not what still waits for a delivery, or for Kafka where that
- * is told. Where an environment has a clock of its own, an event is as old as the machine says. Answers how many.
+ * Deletes older events with their deliveries and attempts, except events that wait for a delivery, or for Kafka if streaming is on.
+ * In an environment with a test clock the age is by the machine's clock. Returns the number of deleted events.
  */
 export async function purgePublishedBefore(
   database: Database,

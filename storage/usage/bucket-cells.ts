@@ -1,7 +1,7 @@
 /**
- * The pre-aggregated rows of a question, merged by the engine: one row per segment, group (and customer when asked). Only
- * the columns that the meter's aggregation fills are read, and nothing is grouped by a key that all rows share: of a
- * customer-month the statement costs more than the rows.
+ * Reads the pre-aggregated rows of a query, merged by the engine: one row per segment and group (and customer, if requested). The statement
+ * reads only the columns that the meter's aggregation fills. It groups by no key that all rows share: for a customer-month, the statement
+ * costs more than the rows.
  */
 
 import { mergeRanges, type SegmentPlan, type SegmentRange } from '../../core/analytics/segments.ts';
@@ -19,20 +19,20 @@ import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts'
 export type BucketQuery = Scope & {
   readonly meter: CompiledMeter;
   readonly meter_version: number;
-  /** All customers when null. */
+  /** Null: all customers. */
   readonly external_customer_ids: readonly string[] | null;
   readonly by_customer: boolean;
   readonly plan: SegmentPlan;
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
-  /** Distinct values are counted also over all segments up to each. */
+  /** Distinct values are also counted cumulatively, over all segments up to each one. */
   readonly running_uniques?: boolean;
   readonly bounds?: QueryBounds | undefined;
-  /** Whether there are base rows behind the last range is wanted, too; of `cellsOfLines` alone. */
+  /** Also requests whether base rows exist after the last range; only `loadLineCells` answers this. */
   readonly asks_later?: boolean;
 };
 
-/** Half-open, in microseconds: where the events of the rows of `edge_ranges` must lie. */
+/** Half-open range in microseconds: the events of the rows of `edge_ranges` must lie in it. */
 export type Inside = SegmentRange;
 
 export type ExtraUniques = {
@@ -43,23 +43,23 @@ export type ExtraUniques = {
   values: readonly string[];
 };
 
-/** A merged partial of the rows, of a customer or of all that were asked for. */
+/** Merged partial of the rows of one customer, or of all requested customers. */
 export type BucketCell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 
-/** What the row stands for, then what the fields of the aggregation hold, in their order. */
+/** Position of the row, then the fields of the aggregation in their order. */
 export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
-/** Where `inside` is given: at which of its ends a row of the edges has events that lie beyond it, or does not know it. */
+/** For a query with `inside`: the ends at which an edge row has events outside the range, or at which its event times are unknown. */
 export type OutsideEvents = { start: boolean; end: boolean };
 
-/** When the first and the last event of the rows of the edges happened. */
+/** Times of the first and the last event of the edge rows. */
 export type EventEnds = { readonly first_us: Microseconds; readonly last_us: Microseconds };
 
 export type StoredCells = {
   readonly cells: BucketCell[];
   readonly outside: OutsideEvents;
   readonly ends: EventEnds;
-  /** There are base rows behind the last range, or it was not asked. */
+  /** Base rows exist after the last range, or the query did not request this. */
   readonly has_later: boolean;
 };
 
@@ -92,7 +92,7 @@ export async function loadBucketCells(
   }
 }
 
-/** Row by row, because of very many others should not have to wait for all of them. */
+/** Row by row, because a very large answer must not delay other work. */
 async function mergeCells(
   { meter, bounds, running_uniques }: BucketQuery,
   rows: AsyncIterable<CellRow[]>,
@@ -106,7 +106,7 @@ async function mergeCells(
     for (const row of some) {
       if (isInside) mergeOutside(outside, { start: row.at(-2) === IS_OUTSIDE, end: row.at(-1) === IS_OUTSIDE });
       const cell = toBucketCell(fills, row, running_uniques);
-      // A question without groups is answered with one row where there is none, too.
+      // The engine answers a query without groups with one row, even if no row matches.
       if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
       if (slicer.isOver()) await slicer.next(bounds?.signal);
     }
@@ -132,7 +132,7 @@ function isSmall({ external_customer_ids: customers }: BucketQuery): boolean {
 
 type BucketStatement = { sql: string; params: Record<string, unknown> };
 
-/** What `max` of a condition answers. */
+/** Value of `max` over a condition that is true for at least one row. */
 const IS_OUTSIDE = 1;
 
 function buildBucketStatement(query: BucketQuery, inside: Inside | undefined): BucketStatement {
@@ -171,7 +171,7 @@ function plainStatement({ keyed, groups, from, merged, outside }: BucketMerge): 
   return `select ${[...keyed, ...merged, ...outside].join(', ')} ${from} ${grouping}`;
 }
 
-/** Distinct values of each segment, and behind them those of all segments of its customer and group up to it. */
+/** Counts the distinct values of each segment, and of all segments of its customer and group up to that segment. */
 function withRunningUniques(merging: BucketMerge): string {
   const { names, outside } = merging;
   const merged = ['sum(event_count) as events', 'uniqExactArrayState(unique_values) as uniques'];
@@ -236,7 +236,7 @@ function rowsCondition(query: BucketQuery, params: Record<string, unknown>): str
   return conditions.join(' and ');
 }
 
-/** What the plans leave to rows: of each size of row the stretches of time that any of them wants. */
+/** Row ranges of the plans, merged per row size. */
 export function buildRangesCondition(query: readonly Pick<BucketQuery, 'meter' | 'plan' | 'asks_later'>[]): string {
   const bySize = new Map<string, SegmentRange[]>();
   const add = (size: string, ranges: readonly SegmentRange[]) => {
@@ -253,7 +253,6 @@ export function buildRangesCondition(query: readonly Pick<BucketQuery, 'meter' |
   return `(${times.join(' or ') || '0'})`;
 }
 
-/** Where the last of the ranges ends. */
 export function planEnd({ base_ranges, day_ranges }: SegmentPlan): Microseconds {
   return Math.max(...[...base_ranges, ...day_ranges].map(([, end_us]) => end_us));
 }
@@ -263,7 +262,7 @@ function rangeCondition(size: string, [start_us, end_us]: SegmentRange): string 
   return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
 }
 
-/** Rows of nothing but distinct values, with the columns of the stored ones. */
+/** Rows that contain only distinct values, with the columns of the stored rows. */
 function extraRows(query: BucketQuery, params: Record<string, unknown>): string {
   params['extra'] = JSON.stringify(
     query.extra_uniques.map((extra) => [
@@ -279,11 +278,11 @@ function extraRows(query: BucketQuery, params: Record<string, unknown>): string 
       from (select arrayJoin(JSONExtract({extra:String}, 'Array(Tuple(Int64, Int64, String, String, Array(String)))')) as x)`;
 }
 
-/** How a field of the buckets is read and merged. */
+/** Column of a bucket field: how it is read and merged. */
 export type BucketColumn = {
   readonly column: string;
   readonly merged: string;
-  /** Its value in a row of nothing but distinct values. */
+  /** Value of the column in a row that contains only distinct values. */
   readonly extra: string;
   read(value: unknown): Partial<BucketFields>;
 };
@@ -305,7 +304,7 @@ export const BUCKET_COLUMNS: Readonly<Record<BucketField, BucketColumn>> = {
     extra: NO_LATEST,
     read: (value) => ({ latest: parseLatest(value as [string, string, string]) }),
   },
-  // The values themselves stay in the store: what is read is how many of them there are.
+  // The values remain in the store; the statement returns only their count.
   uniques: {
     column: 'unique_values',
     merged: 'uniqExactArray(unique_values)',

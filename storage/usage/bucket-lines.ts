@@ -1,12 +1,10 @@
 /**
- * Questions that want the rows of some customers, each by itself, are asked together: what the meters of a subscription, the
- * lines of an invoice, or the requests of one moment want to know is one statement, whatever time each of them asks for. A
- * statement costs the engine more than the rows that it reads, so this is what a busy service spends its time on, or does not.
+ * Batches queries for the rows of individual customers: the meters of a subscription, the lines of an invoice and concurrent requests share
+ * one statement, whatever their ranges. A statement costs the engine more than the rows that it reads.
  *
- * The starts and ends of all that is asked cut time into stretches. The statement answers by stretch, and a question takes the
- * stretches that lie in its own ranges: sums, least and greatest of stretches are those of the whole. Of sets of distinct
- * values the store answers how many there are, which cannot be put together, so these are asked for one by one, once it is known
- * of all of them together which have any rows.
+ * The starts and ends of all ranges cut time into intervals, and the statement returns one row per interval. A query merges the intervals
+ * inside its own ranges: sums, minima and maxima of intervals combine to those of the range. The store returns only counts of distinct
+ * values, which cannot be combined. Such queries run one by one, after one batched statement has found which of them have rows.
  */
 import { TupleParam } from '@clickhouse/client';
 import { isInRanges, type SegmentPlan } from '../../core/analytics/segments.ts';
@@ -34,13 +32,13 @@ import { checkCells, type QueryBounds, runAsSmall } from './question.ts';
 
 type BatchedQuestion = { readonly question: BucketQuery; readonly inside: Inside | undefined };
 
-/** More customers than these, or more windows, are a question of their own: a month of hours goes together. */
+/** A query with more customers or windows gets its own statement; a month of hourly windows can be batched. */
 const CUSTOMERS_MAX = 10;
 const WINDOWS_MAX = 750;
-/** Of more windows than these nothing is kept in memory. */
+/** A query with more segments is not cached. */
 const CACHED_SEGMENTS_MAX = 50;
 const QUESTIONS_MAX = 100;
-/** Of all parameters of a statement: a server takes 128 KiB of each. */
+/** Maximum length of all parameters of a statement; a server accepts 128 KiB for each. */
 const PARAMETERS_LENGTH_MAX = 100_000;
 
 const LINE_BATCHES = new KeyedBatchLoader<ClickHouseClient, BatchedQuestion, StoredCells>(loadLineBatch, {
@@ -49,7 +47,7 @@ const LINE_BATCHES = new KeyedBatchLoader<ClickHouseClient, BatchedQuestion, Sto
   measureLength: ({ question }) => parametersLength(question),
 });
 
-/** Of its cuts, in seconds since 1970 with a comma, and of its lines, with quotation marks, brackets and the version. */
+/** Length of the cuts (seconds since 1970 and a comma) and of the lines (with quotation marks, brackets and the version). */
 function parametersLength({ meter, external_customer_ids, plan }: BucketQuery): number {
   const { segments, base_ranges, day_ranges, edge_ranges } = plan;
   const cuts = segments.length + 2 * (base_ranges.length + day_ranges.length + edge_ranges.length);
@@ -59,7 +57,6 @@ function parametersLength({ meter, external_customer_ids, plan }: BucketQuery): 
 const CUT_LENGTH = 12;
 const LINE_AROUND = 20;
 
-/** Whether memory may keep the answer. */
 export function isCacheable(question: BucketQuery): boolean {
   const { plan, meter, bounds } = question;
   if (bounds && (plan.rows_are_windows || meter.group_by !== undefined)) return false;
@@ -82,7 +79,7 @@ function isSmallQuery({
   meter,
   bounds,
 }: BucketQuery): boolean {
-  // Groups, and windows of the meter's own, may be any number: whoever has bounds is counted while they come.
+  // A bounded query with groups or windows of the meter's own may return any number of rows, so its cells are counted as they arrive.
   if (bounds && (meter.group_by !== undefined || (plan.rows_are_windows && rowsMax(meter, plan) > WINDOWS_MAX)))
     return false;
   if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_MAX) return false;
@@ -101,8 +98,8 @@ const ANY = new KeyedBatchLoader<ClickHouseClient, BucketQuery, boolean>(haveAny
 });
 
 /**
- * Whether there may be rows for it, of a question for distinct values: of the many lines of a customer most have none, and need no
- * statement of their own. Who asks alone is not told, and asks at once.
+ * Whether a query for distinct values may have rows. Most of the many lines of a customer have none and need no statement. A query that is
+ * alone in its batch returns true without a check.
  */
 export async function hasDistinctRows(clickhouse: ClickHouseClient, question: BucketQuery): Promise<boolean> {
   const { plan, bounds } = question;
@@ -122,7 +119,7 @@ async function haveAny(clickhouse: ClickHouseClient, questions: readonly BucketQ
   return mapYielding(bounds?.asker, queries, (one) => cellsFor(one, ['count'], rows).cells.length > 0);
 }
 
-/** As `bucketCells` answers. */
+/** Returns the cells that `loadBucketCells` would return. */
 export async function loadLineCells(
   clickhouse: ClickHouseClient,
   question: BucketQuery,
@@ -136,13 +133,13 @@ export async function loadLineCells(
   return stored;
 }
 
-/** Questions with the same columns differ in meters, customers and times alone. */
+/** Queries with one key share their columns; they differ only in meters, customers and times. */
 function batchKey({ tenant_id, environment_id, meter, plan, bounds }: BucketQuery): string {
   const columns = [meter.group_by !== undefined, plan.rows_are_windows, meter.aggregation.fills.includes('latest')];
   return JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null, ...columns]);
 }
 
-/** Behind these the fields that any of the questions wants. */
+/** The fields that any query of the batch needs follow the leading columns. */
 type LineRow = [
   meter_id: string,
   meter_version: number,
@@ -169,7 +166,7 @@ async function loadLineBatch(
   return mapYielding(bounds?.asker, queries, (one) => cellsFor(one, fields, rows));
 }
 
-/** Who has gone leaves the others their answer. */
+/** The batch has a signal of its own: a caller that disconnects does not cancel the statement of the others. */
 function buildBatchBounds(bounds: QueryBounds | undefined): QueryBounds | undefined {
   return bounds && { asker: bounds.asker, signal: new AbortController().signal, spent: { work: 0 } };
 }
@@ -235,7 +232,7 @@ function buildLinesParams(queries: readonly BatchedQuestion[]): Record<string, u
   return { tenant_id, environment_id, meter_ids, lines: [...lines.values()], ...cuts };
 }
 
-/** In seconds, because rows begin at whole ones: a row belongs to the last of these before its own start. */
+/** In seconds, because rows begin at whole seconds. A row belongs to the last cut at or before its start. */
 function computeCuts(plans: readonly SegmentPlan[]): number[] {
   const instants = plans.flatMap(({ segments, base_ranges, day_ranges, edge_ranges }) => [
     ...segments.map(({ start_us }) => start_us),
@@ -294,7 +291,10 @@ function findSegment({ segments }: SegmentPlan, interval_s: number): string {
   return String(Math.floor((segments[findSegmentIndex(segments, interval_s)]?.start_us ?? 0) / US_PER_SECOND));
 }
 
-/** The row of a ragged start begins before the first segment, and belongs to it. There may be as many as hours of a month. */
+/**
+ * The first row of an unaligned range begins before the first segment and belongs to it. Binary search: a month of hours has about 750
+ * segments.
+ */
 export function findSegmentIndex(segments: SegmentPlan['segments'], start_s: number): number {
   let [first, behind] = [0, segments.length];
   while (behind - first > 1) {

@@ -1,6 +1,7 @@
 /**
- * What was made of usage in its order up to an instant, kept so that who asks again reads what came later alone. It holds while the usage before that instant is what
- * it was: the rows say how many events there are, and what they come to, and no raw event was corrected since. The audit makes some of them anew (actions/audit/running.ts).
+ * Caches a value derived from ordered usage up to an instant, so that the next query reads only later usage. An entry is valid while the
+ * earlier usage is unchanged: the rows have the same event count and quantity, and no raw event was corrected since. The audit recomputes a
+ * sample of the entries (actions/audit/running.ts).
  */
 import type { Decimal } from '../../core/decimal.ts';
 import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
@@ -12,36 +13,36 @@ import type { Database, Stores } from '../stores.ts';
 import { type BilledUsageQuery, readUsage } from './usage.ts';
 import { readUsageInOrder, type UsageInOrder } from './usage-in-order.ts';
 
-/** `made` is of all usage before `at`. */
+/** `made` is derived from all usage before `at`. */
 export type Until<Made> = {
   readonly at: Milliseconds;
   readonly event_count: number;
   readonly quantity: Decimal;
   readonly made: Made;
 };
-/** The same, made of all of its usage. */
+/** Derives the value again, from all usage of the query. */
 type RecomputeHistory<Made> = (usage: OrderedUsage, at: Milliseconds) => Promise<Made>;
 type CachedHistory = Until<unknown> & {
   readonly meter_version: number;
   readonly rebuilds: bigint;
   readonly scope: Scope;
-  /** Of all before. */
+  /** Covers all usage before `at`. */
   readonly question: BilledUsageQuery;
   readonly recompute: RecomputeHistory<unknown>;
 };
 
-/** Usage behind what is known of it, or all of it. */
+/** Usage after the cached instant; all usage if nothing is cached. */
 export type UsageSince<Made> = {
   readonly read: UsageInOrder;
   readonly known: Until<Made> | null;
-  /** Keeps what was made of it, where nothing was corrected meanwhile, and how the same is made of all usage before. */
+  /** Caches the derived value, unless a correction occurred meanwhile. `recomputed_text` derives the value from all earlier usage. */
   cache(until: Until<Made>, recomputed_text: RecomputeHistory<Made>): void;
 };
 
 const CACHED_HISTORIES_MAX = 10_000;
 const histories = new WeakMap<Database, Map<string, CachedHistory>>();
 
-/** `key` names what is made of the question, with everything else that it goes by. */
+/** `key` identifies the derived value and all its inputs except the query. */
 export async function readUsageSince<Made>(
   stores: Stores,
   scope: Scope,
@@ -71,14 +72,16 @@ export async function readUsageSince<Made>(
   };
 }
 
-/** Of the meter only its name: there are many that are kept. */
+/** An entry contains only the id of the meter, because many entries are cached. */
 function toQueryBefore({ meter, ...question }: BilledUsageQuery, end_ms: Milliseconds): BilledUsageQuery {
   return { ...question, meter: { id: meter.id }, end_ms };
 }
 
 type HistoryQuery = { readonly own: string; readonly question: BilledUsageQuery; readonly rebuilds: bigint | null };
 
-/** What came late shows in the rows, which are asked behind the events: an event that came between is in them. */
+/**
+ * The rows are read after the events. A late event that arrives between the two reads is therefore in the rows and invalidates the entry.
+ */
 async function readSinceCached(stores: Stores, scope: Scope, { own, question, rebuilds }: HistoryQuery) {
   const known = histories.get(stores.postgres)?.get(own);
   if (known === undefined || known.rebuilds !== rebuilds || known.at > (question.now_ms ?? 0)) return null;
@@ -88,7 +91,7 @@ async function readSinceCached(stores: Stores, scope: Scope, { own, question, re
 
 type HistoryComparison = { readonly read: UsageInOrder; readonly question: BilledUsageQuery };
 
-/** Asked behind what was read. */
+/** Must run after the events were read. */
 async function isHistoryCurrent(
   stores: Stores,
   known: CachedHistory,
@@ -109,16 +112,16 @@ function cacheHistory(postgres: Database, own: string, history: CachedHistory): 
   if (all.size > CACHED_HISTORIES_MAX) all.delete(all.keys().next().value!);
 }
 
-/** Null while rows are rebuilt: raw events count otherwise soon. */
+/** Null while rows are rebuilt, because the raw events will soon count differently. */
 async function rebuildsNow({ postgres }: Stores): Promise<bigint | null> {
   const progress = await loadSharedProgress(postgres);
   return progress.some(({ gate }) => gate !== null) ? null : sumRebuilds(progress);
 }
 
-/** One that is kept, by its name, as an audit compares it. */
+/** An entry and its key, for the audit. */
 export type NamedHistory = { readonly own: string; readonly history: CachedHistory };
 
-/** Some of them, which come to so many events; the first however many it comes to. */
+/** Samples up to `count` entries with up to `events` events in all; the first entry may exceed that. */
 export function sampleHistories(
   { postgres }: Pick<Stores, 'postgres'>,
   { count, events, chance }: { count: number; events: number; chance: () => number },
@@ -141,7 +144,7 @@ export function deleteHistory({ postgres }: Pick<Stores, 'postgres'>, { own, his
   if (all?.get(own) === history) all.delete(own);
 }
 
-/** What it says and what raw events say, in words, where these differ and it would be believed; else null. */
+/** Text that shows the cached value and the value of the raw events, if they differ and the entry is valid; otherwise null. */
 export async function findHistoryDifference(
   stores: Stores,
   { history }: NamedHistory,

@@ -1,4 +1,4 @@
-/** What is kept of one question (storage/usage/usage-cache.ts): its cells, as of the progress that the memory has followed. */
+/** Cached cells of one query (storage/usage/usage-cache.ts), as of the progress that the cache follows. */
 import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
@@ -14,7 +14,7 @@ import {
 } from './bucket-cells.ts';
 import { findSegmentIndex } from './bucket-lines.ts';
 
-/** Of more cells nothing is kept: groups may be any number. */
+/** A query with more cells is not cached: groups have no bound. */
 export const CELLS_MAX = 200;
 
 const OWN_WEIGHT = 5;
@@ -24,20 +24,20 @@ type CachedCell = CellPlace & Pick<BucketCell, 'bucket'>;
 type LaterAddition = { readonly start_us: Microseconds; readonly cell: CachedCell; ends: EventEnds };
 
 export class CachedUsage {
-  /** Under which the memory has it now. */
+  /** Current key in the cache. */
   key = '';
   readonly meter_id: string;
   readonly customers: ReadonlySet<string>;
-  /** Null where what came behind the range is not known. */
+  /** Null if rows after the range are unknown. */
   readonly open_key: string | null;
   #question: BucketQuery;
   #ranges: readonly SegmentRange[];
   readonly #cells = new Map<string, CachedCell>();
-  /** That to which something was added last: most questions have one, and rows come one cell after the other. */
+  /** Cell of the last addition. Most queries have one cell, and rows arrive cell by cell. */
   #last: CachedCell | null = null;
   #ends: EventEnds;
   #end_us: Microseconds;
-  /** What came behind the range since it was read, by its place, where there was nothing then: a later end takes it in. */
+  /** Additions after the end of the range since it was read, by position; a later end includes them. Null if rows already existed there. */
   #later: Map<string, LaterAddition> | null;
 
   constructor({ bounds: _bounds, ...question }: BucketQuery, { cells, ends, has_later }: StoredCells) {
@@ -59,7 +59,7 @@ export class CachedUsage {
     return this.#question.tenant_id;
   }
 
-  /** In cells; a question without any takes a place, too. */
+  /** In cells; an entry without cells also has weight. */
   get weight(): number {
     return OWN_WEIGHT + this.#cells.size + (this.#later?.size ?? 0);
   }
@@ -76,17 +76,17 @@ export class CachedUsage {
     if (isInRanges(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, toEventEnds(row));
   }
 
-  /** It has become too much, and what came since is not in it. */
+  /** The entry has more than `CELLS_MAX` cells and lacks later additions. */
   get is_overgrown(): boolean {
     return this.#cells.size > CELLS_MAX;
   }
 
-  /** Takes in what came behind the range up to where this question ends; false where that is not known. */
+  /** Extends the entry to the end of this query; false if the additions up to there are unknown. */
   extendTo({ bounds: _bounds, ...question }: BucketQuery): boolean {
     const { plan } = this.#question;
     const before_us = this.#end_us;
     if (this.#later === null || this.is_overgrown || planEnd(question.plan) < before_us) return false;
-    // Of the bucket of each end it must be known when its first and last event happened.
+    // The first and the last event time of each edge bucket must be known.
     const isKnown = ([from, to]: SegmentRange) =>
       from >= before_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
     if (!question.plan.edge_ranges.every(isKnown)) return false;
@@ -103,7 +103,7 @@ export class CachedUsage {
     return true;
   }
 
-  /** Of a question with the same key, whose first segment may begin elsewhere in its bucket. */
+  /** The query has the key of this entry; its first segment may begin elsewhere in its bucket. */
   answer({ plan: { segments } }: BucketQuery, inside: Inside | undefined): StoredCells {
     const cells = [...this.#cells.values()].map(({ segment, bucket, ...place }): BucketCell => {
       const segment_us = Math.floor((segments[segment]?.start_us ?? 0) / US_PER_SECOND) * US_PER_SECOND;
@@ -164,7 +164,7 @@ function widened(a: EventEnds, b: EventEnds): EventEnds {
   return { first_us: Math.min(a.first_us, b.first_us), last_us: Math.max(a.last_us, b.last_us) };
 }
 
-/** Questions are the same where the same rows answer them, in the same parts: one "until now" is the next one's. */
+/** Queries with one key are answered by the same rows with the same segments; consecutive "until now" queries share it. */
 export function toQueryKey(question: BucketQuery, inside: Inside | undefined): string {
   const { segments, rows_are_windows, edge_ranges } = question.plan;
   return JSON.stringify([
@@ -175,8 +175,8 @@ export function toQueryKey(question: BucketQuery, inside: Inside | undefined): s
 }
 
 /**
- * The same of all questions that differ in their ends alone, where one answer can become that of the next hour: of one stretch of
- * time that is not cut into windows. Null of others.
+ * Key of all queries that differ only in their ends, for which one entry can be extended to the next hour. Null if the query has several
+ * ranges or is cut into windows.
  */
 export function toOpenQueryKey(question: BucketQuery): string | null {
   const { segments, rows_are_windows, edge_ranges } = question.plan;
@@ -197,7 +197,7 @@ function toLineKey({
   return [tenant_id, environment_id, meter.id, meter_version, external_customer_ids, by_customer];
 }
 
-/** Whichever size of row stands for a part of it. */
+/** Merges ranges regardless of the row size that covers them. */
 function mergeQueryRanges({ plan: { base_ranges, day_ranges } }: BucketQuery): SegmentRange[] {
   return mergeRanges([...base_ranges, ...day_ranges]);
 }

@@ -1,4 +1,4 @@
-/** By what a question is counted, and whether rows of it are there. */
+/** Loads the definition and version that count a query, and whether bucket rows exist for it. */
 import { FarthingError } from '../../core/error.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -11,14 +11,14 @@ import type { MeterUsageQuery } from './usage-query.ts';
 
 export type UsageCounter = {
   readonly definition: MeterDefinition;
-  /** 0 for a definition of the question's own. */
+  /** 0 for a definition that the query supplies. */
   readonly version: number;
   readonly has_buckets: boolean;
-  /** Where each partition stopped counting, of a meter that was stopped. */
+  /** The offset at which each partition stopped counting; only for a stopped meter. */
   readonly stop: ReadonlyMap<number, bigint> | undefined;
 };
 
-/** Both are of one moment; but for a stopped meter, where it stopped is read afterwards. */
+/** Both are of one moment, but the stop offsets of a stopped meter are read afterwards. */
 export type CurrentCounting = { readonly counter: UsageCounter; readonly progress: readonly SliceState[] };
 
 export async function loadCurrentCounting(
@@ -47,12 +47,12 @@ async function loadCounter(
   };
 }
 
-/** Versions only follow one another, so what is the same before and after was so in between. */
+/** Versions never repeat, so a counter that is equal before and after was unchanged in between. */
 export function isSameCounter(a: UsageCounter, b: UsageCounter): boolean {
   return a.version === b.version && a.has_buckets === b.has_buckets && isSameStop(a.stop, b.stop);
 }
 
-/** A partition that meets the barrier of a meter meanwhile counts nothing behind it. */
+/** A partition that reaches the barrier of a meter during the read counts nothing after it. */
 function isSameStop(a: UsageCounter['stop'], b: UsageCounter['stop']): boolean {
   if (a === undefined || b === undefined) return a === b;
   return a.size === b.size && [...a].every(([partition, offset]) => b.get(partition) === offset);

@@ -1,6 +1,6 @@
 /**
- * Daily rollups made of base rows, by the engine alone: one insert for each UTC day, over all meters. What is summed up must not
- * change meanwhile (actions/usage/make-daily-rollups.ts locks the bucket rows).
+ * Daily rollups of base rows, computed by the engine: one insert per UTC day, over all meters. The base rows must not change meanwhile
+ * (actions/usage/make-daily-rollups.ts locks the bucket rows).
  */
 import { unavailable } from '../../core/error.ts';
 import { US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
@@ -10,7 +10,7 @@ import { writeFailure } from '../events/rows.ts';
 import { MARK } from '../events/usage-rows.ts';
 import { buildFenceCondition, buildStatementMark, type WriteAttempt } from '../events/write-fence.ts';
 
-/** The UTC days of [from, until) with base rows, in order. */
+/** UTC days of [from, until) with base rows, in order. */
 export async function listDaysWithBaseRows(
   clickhouse: ClickHouseClient,
   { from, until }: { from: number; until: number },
@@ -30,13 +30,13 @@ export async function listDaysWithBaseRows(
   }
 }
 
-/** Takes away the daily rollups of this day and later ones that tries with smaller numbers have left. */
+/** Deletes the daily rollups of this day and later days that attempts with smaller numbers left. */
 export async function deleteDailyRollups(clickhouse: ClickHouseClient, from: number, attempt: bigint): Promise<void> {
   const condition = `size = 'DAY' and bucket_start >= ${toDayStart(from)} and attempt < ${attempt}`;
   await deleteWhere(clickhouse, { table: 'usage_buckets', conditions: [condition] });
 }
 
-/** Sums up the base rows of a day, and looks whether all of them are in. */
+/** Aggregates the base rows of a day, and checks that the rollups cover all of them. */
 export async function insertDailyRollups(clickhouse: ClickHouseClient, day: number, own: WriteAttempt): Promise<void> {
   try {
     await clickhouse.command({
@@ -64,7 +64,7 @@ export async function insertDailyRollups(clickhouse: ClickHouseClient, day: numb
     throw unavailable('the usage store (daily rollups that were written are not there)');
 }
 
-/** The daily rollups hold as many events as the base rows that they were made of. */
+/** Checks that the daily rollups count as many events as the base rows. */
 async function isWhole(clickhouse: ClickHouseClient, day: number): Promise<boolean> {
   try {
     const answer = await clickhouse.query({

@@ -1,7 +1,7 @@
 /**
- * The usage of running periods, kept up as slices land (docs/decisions/0007-cached-answers.md): a line for each customer, meter and
- * period that somebody has asked about, which is one merged bucket. The memory of usage (usage-memory.ts) tells it what was
- * committed, and forgets it with everything else; whoever watches lines is told when what they hold is no longer all there is to know.
+ * Usage of current periods, updated as slices commit (docs/decisions/0007-cached-answers.md). Each requested customer, meter and period is
+ * a line, which is one merged bucket. The usage cache (usage-cache.ts) applies committed rows to the lines and clears them when it clears
+ * itself. Watchers are notified when a line is no longer complete.
  */
 import type { Decimal } from '../../core/decimal.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
@@ -13,44 +13,45 @@ import type { Microseconds } from '../../core/time/instant.ts';
 import type { SliceState } from '../progress/slice-state.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 
-/** What was read of a question, and at which progress of the stores, where that is known. */
+/** Result of a usage query, and the progress of the stores at which it is valid, if known. */
 export type UsageRead = Scope & {
   readonly query: MeterUsageQuery;
   readonly meter: CompiledMeter;
   readonly meter_version: number;
-  /** Whether its meter has a row for each slice in which something of it came: not yet while it is made, and no more where it was stopped. */
+  /** Whether each slice with events of the meter adds rows. False while the meter is back-filled and after it was stopped. */
   readonly has_rows: boolean;
   readonly cells: readonly PlacedCell[];
   readonly progress: readonly SliceState[] | null;
 };
 
-/** What a line comes to. */
 export type LiveLineUsage = {
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly integral?: Decimal | undefined;
 };
 
-/** Of one customer and meter. */
+/** Lines and watchers of one customer and meter. */
 export type LiveUsageSubject = { readonly lines: LiveUsageLine[]; readonly watchers: Set<LiveUsageWatcher> };
 
 export type LiveUsageWatcher = {
-  /** A row of one of its subjects was committed: when its first event happened, and which lines have not taken it in. */
+  /**
+   * A row of the subject was committed. `first_us`: when its first event happened. `subject`: its lines show which have applied the row.
+   */
   came(subject: LiveUsageSubject, first_us: Microseconds): void;
-  /** Nothing more is known. */
+  /** The lines of the subject are no longer complete. */
   invalidate(): void;
 };
 
-/** All events of one customer and meter in a half-open range of time, as one bucket. */
+/** All events of one customer and meter in a half-open time range, as one bucket. */
 export class LiveUsageLine {
   readonly meter: CompiledMeter;
   readonly meter_version: number;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly #bucket = new UsageBucket();
-  /** It does not know all events of its range any more. */
+  /** The line may lack events of its range. */
   is_lost = false;
-  /** Grows with whatever is taken in. */
+  /** Increases with each applied row. */
   changes = 0;
   watchers = 0;
   #answer: LiveLineUsage | null = null;
@@ -63,7 +64,9 @@ export class LiveUsageLine {
     for (const { bucket } of cells) this.#bucket.combine(bucket);
   }
 
-  /** What of a committed row lies in its range; a row that its ends cut is more than a row can say. */
+  /**
+   * Applies the committed row if it lies in the range. A row that crosses an end of the range cannot be divided, so the line becomes lost.
+   */
   take(row: BucketRow, version: number): void {
     const first_us = row.first_us ?? Number.NEGATIVE_INFINITY;
     const last_us = row.last_us ?? Number.POSITIVE_INFINITY;
@@ -88,7 +91,7 @@ export class LiveUsageLine {
   }
 }
 
-/** Whether rows bring its answer forward: distinct values stay in the store, and windows of a meter's own are many. */
+/** Whether rows can update the value. Distinct values remain in the store, and a meter with its own windows has many buckets. */
 function isRunning({ query, meter, has_rows }: UsageRead): boolean {
   const { external_customer_ids, clipped, window_size, definition, only, key_of, by_customer } = query;
   if (external_customer_ids?.length !== 1 || (clipped?.size ?? 0) > 0 || by_customer) return false;
@@ -103,7 +106,7 @@ export class LiveUsage {
     return this.#subjects.size === 0;
   }
 
-  /** From now on the watcher is told what comes of it. */
+  /** The watcher is notified of changes of the subject from now on. */
   watch(watcher: LiveUsageWatcher, meter_id: string, customer: string): LiveUsageSubject {
     let customers = this.#subjects.get(meter_id);
     if (customers === undefined) this.#subjects.set(meter_id, (customers = new Map()));
@@ -113,7 +116,7 @@ export class LiveUsage {
     return subject;
   }
 
-  /** The line of what was read, all of which stands where the memory is; null of what rows do not bring forward. */
+  /** Line for the result of a query, all of it at the progress of the cache; null if rows cannot update it. */
   findLine(subject: LiveUsageSubject, read: UsageRead): LiveUsageLine | null {
     if (!isRunning(read)) return null;
     const { start_us, end_us } = read.query;
@@ -133,14 +136,14 @@ export class LiveUsage {
     if (customers.size === 0) this.#subjects.delete(meter_id);
   }
 
-  /** Rows of a slice that was committed. */
+  /** Applies the rows of a committed slice. */
   take(rows: readonly BucketRow[], getVersion: (meter_id: string) => number): void {
     if (this.#subjects.size === 0) return;
     let meter_id: string | null = null;
     let customers: Map<string, LiveUsageSubject> | undefined;
     let version = 0;
     for (const row of rows) {
-      // Rows come meter by meter.
+      // Rows arrive grouped by meter.
       if (row.meter_id !== meter_id) {
         meter_id = row.meter_id;
         customers = this.#subjects.get(meter_id);
@@ -153,7 +156,7 @@ export class LiveUsage {
     }
   }
 
-  /** Rows of these customers were written anew; of all of a meter where null stands. */
+  /** The rows of these customers were rebuilt; null: all customers of the meter. */
   rebuilt(touched: ReadonlyMap<string, ReadonlySet<string> | null>): void {
     for (const [meter_id, those] of touched) {
       const customers = this.#subjects.get(meter_id);

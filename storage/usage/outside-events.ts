@@ -1,7 +1,7 @@
 /**
- * Events just beyond a range that ends now. Of a busy service they are few, and everybody who asks meanwhile wants to know of them:
- * who waits is told by one statement, wherever in the log they stand, so that whoever asks knows also which of them may have
- * been counted while the rows were read. So are the raw events of the many lines of one answer, where they are few.
+ * Reads events just outside a range that ends now. A busy service has few of them, and concurrent queries all need them: one statement
+ * answers all. It returns the log position of each event, so a query can detect events that were counted while the rows were read. The raw
+ * events of the many lines of one answer are also read this way, if they are few.
  */
 import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -20,9 +20,9 @@ export type OutsideEventsQuery = Scope & {
 };
 
 const QUESTIONS_MAX = 500;
-/** Of the customers and names of a statement: a server takes 128 KiB of a parameter. */
+/** Maximum length of the customers and names of a statement; a server accepts 128 KiB for a parameter. */
 const PARAMETERS_LENGTH_MAX = 100_000;
-/** Of all answers of a statement together: lines of many meters may want the same events, each its own. */
+/** Maximum over all answers of a statement: lines of several meters may each need the same events. */
 const ANSWERED_EVENTS_MAX = 500_000;
 
 const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery, PlacedRawEvent[] | null>(loadBatch, {
@@ -34,7 +34,7 @@ const OUTSIDE_EVENTS = new KeyedBatchLoader<ClickHouseClient, OutsideEventsQuery
 /** Quotation marks and a comma. */
 const AROUND = 3;
 
-/** Null where there are too many: each who asks then reads his own, a row at a time. */
+/** Null if there are too many events; each query then streams its own. */
 export async function loadEventsOutside(
   clickhouse: ClickHouseClient,
   question: OutsideEventsQuery,
@@ -58,7 +58,7 @@ async function loadBatch(
     external_customer_ids: [...new Set(queries.flatMap(({ external_customer_ids }) => external_customer_ids))],
     ranges: mergeRanges(queries.flatMap(({ ranges }) => ranges)),
   };
-  // Who has gone leaves the others their answer.
+  // The batch has a signal of its own: a caller that disconnects does not cancel the statement of the others.
   const sharedBounds = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
   const events = await runAsSmall({ tenant_id, bounds: sharedBounds }, () => loadFewEvents(clickhouse, wanted));
   if (events === null) return queries.map(() => null);

@@ -1,6 +1,6 @@
 /**
- * Questions of tenants have bounds that the reader of usage has not where billing asks: how much work one may be, how many
- * of those that read many raw events are worked on at once, and that nobody works for a caller who has gone.
+ * Bounds on the queries of tenants; billing reads without them. They limit the work of one query and the number of concurrent large
+ * queries. They also cancel the work of a caller that disconnected.
  */
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
@@ -9,32 +9,32 @@ import { Semaphore } from '../semaphore.ts';
 import type { Asker } from '../time-slicer.ts';
 
 export type QueryBounds = {
-  /** Whose questions wait for each other. */
+  /** Owner of the queue; queries of one owner wait for each other. */
   readonly asker: Asker;
-  /** Called off: who asked has gone. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** What the questions of one request have cost so far, all together. */
+  /** Cost so far of all queries of one request. */
   readonly spent: { work: number };
 };
 
-/** Who asks: a tenant with bounds, or we for it. */
+/** A tenant with bounds, or billing on its behalf. */
 export type QueryOwner = { readonly tenant_id: string; readonly bounds?: QueryBounds | undefined };
 
-/** In units of core/metering/expression/work.ts: some 20 seconds of one core, four million raw events of a plain meter. */
+/** In units of core/metering/expression/work.ts: about 20 seconds of one core, or four million raw events of a plain meter. */
 export const QUESTION_WORK_MAX = 200_000_000;
-/** Of all questions of one request. More than of one, so that one which has to be read twice is answered. */
+/** Limit for all queries of one request. It exceeds the limit of one query, so that a query that is read twice is answered. */
 const REQUEST_WORK_MAX = 2 * QUESTION_WORK_MAX;
-/** What an answer may be made of: windows × customers × groups. */
+/** Maximum of windows × customers × groups of an answer. */
 export const QUESTION_CELLS_MAX = 500_000;
 
-/** To read an event from the store, and a character of its properties. */
+/** Cost of reading an event from the store, and of one character of its properties. */
 const EVENT_WORK = 40;
 const CHARACTER_WORK = 0.05;
 
-/** Up to here a question is small: ragged ends of an hour, or some thousand events. */
+/** Limit of a small query: unaligned edges of an hour, or some thousand events. */
 const SMALL_WORK = 500_000;
 
-/** What one reading of raw events has cost so far. Without bounds nothing is counted. */
+/** Cost so far of one read of raw events. Without bounds the limit is infinite. */
 export class QuestionWork {
   readonly #limit: number;
   readonly #per_event: number;
@@ -47,7 +47,7 @@ export class QuestionWork {
     this.#per_event = EVENT_WORK + computeMeterCost(meter);
   }
 
-  /** One more event was read. Whether the reading may go on. */
+  /** Counts one more event; returns whether the read may continue. */
   maySpend(characters: number): boolean {
     const work = this.#per_event + characters * CHARACTER_WORK;
     this.#work += work;
@@ -57,9 +57,9 @@ export class QuestionWork {
 }
 
 /**
- * Reads raw events for a question, first as a small one. One that turns out not to be is broken off, and begins again among
- * the large ones: so a small question never waits for a large one, and none keeps a connection to the store while it waits.
- * `read` answers undefined when it was broken off.
+ * Reads raw events for a query, first as a small one. A query that exceeds the small limit is stopped and starts again among the large
+ * ones. So a small query never waits for a large one, and no query holds a connection to the store while it waits. `read` returns undefined
+ * if it was stopped.
  */
 export async function readWithin<Answer>(
   asking: QueryOwner,
@@ -101,15 +101,15 @@ export function checkCells(count: number): void {
 }
 
 /**
- * What the answer of analytics may hold, which is made whole before it is sent: points, of which an item says as much as ten. 100,000 of them are
- * some 35 MB of JSON; 10,000 items are some 11 MB.
+ * Maximum size of an analytics answer, which is built completely before it is sent. One item counts for ten points. 100,000 points are
+ * about 35 MB of JSON; 10,000 items are about 11 MB.
  */
 export const ANSWER_POINTS_MAX = 100_000;
 const POINTS_PER_ITEM = 10;
-/** How many groups a question of one meter may have, whatever their windows. */
+/** Maximum number of groups of a query for one meter, whatever its windows. */
 export const GROUPS_MAX = ANSWER_POINTS_MAX / POINTS_PER_ITEM;
 
-/** By which field it is made smaller. */
+/** Field that the caller can change to get a smaller answer. */
 export type DividingField = 'group_by' | 'window_size' | 'external_customer_ids';
 
 export function checkAnswer({ items, points }: { items: number; points: number }, field: DividingField): void {
@@ -121,7 +121,7 @@ export function checkAnswer({ items, points }: { items: number; points: number }
   );
 }
 
-/** While they are read: what has too many is broken off at the first that is too much. */
+/** Runs while the groups are read: a query is stopped at the first excess group. */
 export function checkGroups(count: number): void {
   if (count <= GROUPS_MAX) return;
   throw invalid(
@@ -131,7 +131,7 @@ export function checkGroups(count: number): void {
   );
 }
 
-/** How many are worked on at once, and how many may wait: of one asker, and of all. Whoever comes then is refused. */
+/** Maximum number of running queries, and of waiting queries per asker and in total. A query above the limits is rejected. */
 export type QuerySlotLimits = {
   readonly at_once: number;
   readonly waiting_per_asker: number;
@@ -139,13 +139,12 @@ export type QuerySlotLimits = {
   readonly wait_ms?: number;
 };
 
-/** Gives the place back. */
 type ReleaseSlot = () => void;
 type WaitingQuery = { readonly give: (place: ReleaseSlot) => void };
 
 const WAIT_MS = 15_000;
 
-/** Few places for many askers: the next one goes to the asker whose turn is the longest ago. */
+/** Few slots for many askers: a free slot goes to the asker served least recently. */
 export class QuerySlots {
   #taken = 0;
   readonly #waiting = new Map<Asker, WaitingQuery[]>();
@@ -164,7 +163,7 @@ export class QuerySlots {
     return this.#wait(asker, signal);
   }
 
-  /** The work of an asker, in a place that is given back with its end; nobody calls it off while it waits, unless there is a signal. */
+  /** Runs the work in a slot, which is released at its end. Without a signal, nothing cancels the wait. */
   async within<Made>(
     { asker, signal = new AbortController().signal }: { readonly asker: Asker; readonly signal?: AbortSignal },
     work: () => Promise<Made>,
@@ -232,16 +231,16 @@ export class QuerySlots {
 }
 
 /**
- * At once, together, fewer than the connections that the embedded engine has, for the pipeline needs some of them. A small one
- * takes milliseconds, so the page of a dashboard or a second of a busy company's questions may wait; nobody waits for hundreds of
- * large ones.
+ * The slots together are fewer than the connections to the embedded engine, because the pipeline needs some. A small query takes
+ * milliseconds, so the queries of a dashboard page, or one second of a busy tenant's queries, may wait. Waiting for hundreds of large
+ * queries would take too long.
  */
 const SMALL_SLOTS = new QuerySlots({ at_once: 2, waiting_per_asker: 256, waiting: 1_024 });
 const LARGE_SLOTS = new QuerySlots({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
 
 /**
- * Billing's own statements, which nobody bounds: an invoice may have any number of charges, and several are computed at one time.
- * They wait for each other however long, so that the pipeline's writes wait behind few; no tenant's wait behind all of another's.
+ * Billing's own statements have no bounds: an invoice may have any number of charges, and several are computed at a time. They wait without
+ * a limit, so that few statements compete with the pipeline's writes. No tenant waits for all statements of another tenant.
  */
 const BILLING_SLOTS = new QuerySlots({
   at_once: 4,
@@ -250,7 +249,10 @@ const BILLING_SLOTS = new QuerySlots({
   wait_ms: Number.POSITIVE_INFINITY,
 });
 
-/** A statement that answers from pre-aggregated rows or from few raw ones. Of one request a few stand in line at a time, however many it is made of. */
+/**
+ * A statement that reads pre-aggregated rows or few raw rows. Only a few statements of one request are in the queue at a time, however many
+ * it has.
+ */
 export function runAsSmall<Answer>({ tenant_id, bounds }: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
   if (bounds === undefined) return BILLING_SLOTS.within({ asker: tenant_id }, work);
   const own = slotsByRequest.get(bounds.spent) ?? new Semaphore(SMALL_SLOTS_PER_REQUEST);
@@ -262,7 +264,7 @@ export function runAsSmall<Answer>({ tenant_id, bounds }: QueryOwner, work: () =
 const slotsByRequest = new WeakMap<QueryBounds['spent'], Semaphore>();
 const SMALL_SLOTS_PER_REQUEST = 16;
 
-/** One that looks at raw events without knowing how many. Those of one request are one asker's work: one after the other. */
+/** A statement that reads an unknown number of raw events. The large statements of one request run one after the other. */
 export function runAsLarge<Answer>(asking: QueryOwner, work: () => Promise<Answer>): Promise<Answer> {
   const { bounds } = asking;
   if (bounds === undefined) return BILLING_SLOTS.within(toSlotOwner(asking), work);

@@ -1,6 +1,6 @@
 /**
- * What the bucket rows of a meter must be, computed from the raw events alone: for back-fills, rebuilds and audits. By UTC
- * days, because no row is longer than that.
+ * Computes the bucket rows of a meter from the raw events alone, for back-fills, rebuilds and audits. It works by UTC days, because no row
+ * is longer than that.
  */
 
 import { groupBy } from '../../core/group-by.ts';
@@ -27,7 +27,7 @@ import { loadBarriers } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
 import { TimeSlicer } from '../time-slicer.ts';
 
-/** A meter as it is counted into rows: its version, and before which offsets its events stand. */
+/** A meter version that is counted into rows; `before` is the exclusive end offset of its events per partition. */
 export type CountedMeter = Scope & {
   readonly meter_id: string;
   readonly version: number;
@@ -36,9 +36,9 @@ export type CountedMeter = Scope & {
 };
 
 export type DaysWanted = {
-  /** Half-open: days since 1970, in UTC. */
+  /** Half-open range of days since 1970, in UTC. */
   readonly days: readonly [number, number];
-  /** All customers when absent. */
+  /** Absent: all customers. */
   readonly external_customer_ids?: readonly string[] | undefined;
   readonly range?: CustomerRange | undefined;
 };
@@ -60,8 +60,8 @@ export function toCountedMeter(
 }
 
 /**
- * The version whose rows answer questions, if they do: not while its past is still being counted. `settling` is a version
- * that is about to.
+ * The version whose rows answer queries; undefined while its past is still being counted. `settling`: a version that is about to become
+ * live.
  */
 export async function findCountedMeter(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -80,7 +80,7 @@ export async function findCountedMeter(
   return toCountedMeter(counting, new Map(until));
 }
 
-/** The rows of some days; events whose value the meter cannot use are in none of them. */
+/** Rows of the days, without events whose value the meter cannot use. */
 export function recountDays(
   stores: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
@@ -89,7 +89,7 @@ export function recountDays(
   return recountDaysOfMeters(stores, [counted], wanted);
 }
 
-/** The same, and tells which those events are, and why. */
+/** Returns the rows of the days, and reports each event whose value the meter cannot use, with the reason. */
 export function recountDaysReporting(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
@@ -99,7 +99,7 @@ export function recountDaysReporting(
   return recounted([counted], streamPlacedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
-/** The rows of several meters that count the same events (`eventsKey`), in one reading of them. */
+/** Rows of several meters that count the same events (`toEventsKey`), in one read of them. */
 export function recountDaysOfMeters(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: readonly [CountedMeter, ...CountedMeter[]],
@@ -108,16 +108,16 @@ export function recountDaysOfMeters(
   return recounted(counted, streamRawEvents(clickhouse, rawWanted(counted[0], wanted)));
 }
 
-/** So many days of customers are one statement. */
+/** Maximum number of customer-days in one statement. */
 const CUSTOMER_DAYS_MAX = 2_000;
 
-/** Days to recount for meters that count the same events (`eventsKey`). Null: all customers of the day. */
+/** Days to recount for meters that count the same events (`toEventsKey`). Null: all customers of the day. */
 export type DaysToRecount = {
   readonly counted: readonly [CountedMeter, ...CountedMeter[]];
   readonly days: ReadonlyMap<number, ReadonlySet<string> | null>;
 };
 
-/** The rows of days of customers. The events of an environment are read in one statement, whatever their names. */
+/** Rows of customer-days. One statement reads the events of an environment, whatever their names. */
 export async function* recountCustomerDays(
   stores: Pick<Stores, 'clickhouse'>,
   groups: readonly DaysToRecount[],
@@ -141,12 +141,12 @@ export async function* recountCustomerDays(
   }
 }
 
-/** The same for meters that are counted from the same events, whatever they make of them. */
+/** Meters with one key count the same events; their aggregations may differ. */
 export function toEventsKey(counted: CountedMeter): string {
   return JSON.stringify([counted.meter.event_name, toOffsetsKey(counted)]);
 }
 
-/** Meters of one environment that count the same places of the log have one key. */
+/** Meters of one environment with the same end offsets have one key. */
 function toOffsetsKey({ tenant_id, environment_id, before }: CountedMeter): string {
   const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
   return JSON.stringify([tenant_id, environment_id, offsets]);
@@ -178,7 +178,7 @@ async function recounted<Event extends RawEvent>(
   return rows;
 }
 
-/** The UTC days with events, in order, and how many. */
+/** UTC days with events, in order, with their number of events. */
 export async function listDaysWithEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,
@@ -187,7 +187,7 @@ export async function listDaysWithEvents(
   return listRawEventDays(clickhouse, { ...toScope(counted), event_name, before: counted.before });
 }
 
-/** The customers of a day in ranges of about so many events, to be recounted one after the other. */
+/** Divides the customers of a day into ranges of about `events_max` events, to be recounted one after the other. */
 export function listRecountRanges(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: CountedMeter,

@@ -1,43 +1,43 @@
 /**
- * A read that is exact while data arrive. The rows of a slice reach `usage_buckets` in one part for each month, so any moment
- * shows each month of a slice there whole or not at all. Raw rows are read up to the offset that the stores had finished; only
- * for a partition that was between the two during the read it is not known on which side its slice fell. Then it is asked
- * whether that slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again.
- * While rows are rebuilt after a correction they say nothing: the read waits, and in the end the raw rows answer. Whose meter
- * was changed meanwhile asks anew: half of the rows may be of one version, and half of the next.
+ * Reads exact usage while data arrive. The rows of a slice reach `usage_buckets` in one part per month, so each month of a slice is visible
+ * completely or not at all. Raw rows are read up to the offset that the stores had finished. A partition that moved during the read is in
+ * doubt: its slice may or may not be in the rows. A doubt matters only if that slice has an event in the unaligned edges, which is rare; in
+ * that case the read is repeated. While rows are rebuilt after a correction they are unusable: the read waits, and finally reads raw rows
+ * alone. If the meter changed during the read, the caller must repeat the query, because the rows may be of two versions.
  */
 import { nextOffsets, readDaysBefore, type SliceState, sumRebuilds } from '../progress/slice-state.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
-  /** The UTC days before it have daily rollups; that they become more during the read takes nothing from the base rows. */
+  /** UTC days before it have daily rollups. Days that are rolled up during the read leave their base rows in place. */
   readonly days_before: number;
 };
 
-/** Offsets of a partition that the read may have seen in one place and not in the other. */
+/** Offsets of a partition that the read may have seen in one of the two stores and not in the other. */
 export type Doubt = {
   readonly partition: number;
   readonly from: bigint;
   readonly to: bigint;
-  /** Usage rows of several months are among it, which do not arrive in one moment. */
+  /** The offsets include usage rows of several months, which do not arrive atomically. */
   readonly is_wide: boolean;
 };
 
 /**
- * "certain": what was read is of the moment of the progress that it was given, whatever came since. "unless rebuilt": likewise,
- * provided that no rows were rebuilt since, because raw events count otherwise then. "open": it is to be found out.
+ * - "certain": the result is of the moment of the given progress, whatever arrived since.
+ * - "unless rebuilt": likewise, unless rows were rebuilt since, because raw events then count differently.
+ * - "open": must be checked.
  */
 export type Certainty = 'certain' | 'unless rebuilt' | 'open';
 
 export type SnapshotRead<T> = {
-  /** How far the stores are; null once what is counted by is no longer the same. */
+  /** Progress of the stores; null if the counter changed. */
   progress(): Promise<readonly SliceState[] | null>;
   /** Reads buckets, and raw rows before the snapshot's offsets. */
   read(snapshot: Snapshot, progress: readonly SliceState[]): Promise<T>;
   deriveCertainty(value: T): Certainty;
-  /** How far the stores were just after the buckets were read; when absent, they may have been read until the end. */
+  /** Progress of the stores just after the buckets were read. If absent, buckets may have been read until the end. */
   rowsReadAt?(value: T): readonly SliceState[] | undefined;
-  /** Whether any raw row in doubt would matter to what was read. */
+  /** Whether any raw row in doubt affects the result. */
   matters(doubts: readonly Doubt[], value: T): Promise<boolean>;
   /** Reads everything from raw rows: slower, and never in doubt. */
   readRaw(snapshot: Snapshot): Promise<T>;
@@ -46,16 +46,16 @@ export type SnapshotRead<T> = {
 export type Consistent<T> = {
   readonly value: T;
   readonly snapshot: Snapshot;
-  /** The progress at which the value stands, where nothing moved while it was read. */
+  /** Progress of the value, if no partition moved during the read. */
   readonly stood_still: readonly SliceState[] | null;
-  /** The progress at which it stands, where that is known, whatever moved. */
+  /** Progress at which the value is valid, if known, even if a partition moved. */
   readonly stands_at: readonly SliceState[] | null;
 };
 
 const TRIES_MAX = 20;
 const PAUSE_MS = 25;
 
-/** Null when what is counted by has changed during the read. */
+/** Null if the counter changed during the read. */
 export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Consistent<T> | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -71,7 +71,7 @@ export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Con
     if (isRebuilding(after) || sumRebuilds(after) !== sumRebuilds(before)) continue;
     if (certainty === 'unless rebuilt') return { value, snapshot, stood_still: null, stands_at: before };
     const stood_still = doubtsBetween(before, after).length === 0 ? before : null;
-    // Raw rows before the snapshot's offsets are the same whenever they are read.
+    // Raw rows before the snapshot's offsets do not change.
     const doubts = doubtsBetween(before, reading.rowsReadAt?.(value) ?? after);
     if (doubts.length === 0 || !(await reading.matters(doubts, value)))
       return { value, snapshot, stood_still, stands_at: stood_still };
@@ -83,7 +83,7 @@ export async function readConsistently<T>(reading: SnapshotRead<T>): Promise<Con
   return (await reading.progress()) === null ? null : { value, snapshot, stood_still: null, stands_at: before };
 }
 
-/** Rows are being taken away and written anew (storage/progress/bucket-lock.ts): they say nothing now. */
+/** Rows are being deleted and rewritten (storage/progress/bucket-lock.ts), so they are unusable now. */
 function isRebuilding(progress: readonly SliceState[]): boolean {
   return progress.some((state) => state.gate?.startsWith('partition:'));
 }

@@ -1,4 +1,4 @@
-/** The bucket rows as they are stored, merged by key: read for audits, taken away for rebuilds. */
+/** Stored bucket rows, merged by key: read by audits, deleted by rebuilds. */
 
 import { groupBy } from '../../core/group-by.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
@@ -12,13 +12,13 @@ import { NO_LATEST, toMonthNumber, UNKNOWN_US } from '../events/tables.ts';
 import type { CountedMeter, DaysWanted } from './recount.ts';
 import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts';
 
-/** A stored row: `unique_count` of its set, and of the set united with `united`, in place of the values themselves. */
+/** A stored row with counts instead of distinct values: `unique_count` of its set, `united_count` of its union with the expected set. */
 export type StoredUsageRow = Omit<BucketRow, 'uniques'> & {
   readonly unique_count: number;
   readonly united_count: number;
 };
 
-/** The merged rows of some UTC days. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
+/** Merged rows of some UTC days. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
 export async function listStoredRows(
   clickhouse: ClickHouseClient,
   counted: CountedMeter,
@@ -60,7 +60,7 @@ export async function listStoredRows(
   }
 }
 
-/** The UTC days with rows of the meter's version, and how many. */
+/** UTC days with rows of the meter's version, with their number of rows. */
 export async function listDaysWithRows(
   clickhouse: ClickHouseClient,
   counted: CountedMeter,
@@ -77,19 +77,19 @@ export async function listDaysWithRows(
   }
 }
 
-/** The rows of these customers and days. */
+/** Rows of these customers on this day. */
 export type RowsToDelete = {
   readonly counted: CountedMeter;
   readonly day: number;
-  /** All of the day when absent. */
+  /** Absent: all customers of the day. */
   readonly external_customer_ids?: readonly string[] | undefined;
 };
 
 /**
- * Takes away what tries with smaller numbers have written; resolves when nothing of it is left. What is written under this
- * number or a greater one is never touched, also when the delete is carried out late. It says what it means in constants
- * alone, as replicated tables want it. Month by month, for each statement makes all parts anew of the months that it does not leave
- * out: of two months in a table of eighty this took five seconds, in which nobody counted.
+ * Deletes rows that attempts with smaller numbers wrote; resolves when none is left. Rows of this attempt or a later one are never deleted,
+ * even if the delete runs late. Conditions contain only constants, which replicated tables require. The delete runs month by month, because
+ * each statement rewrites all parts of the months that it does not exclude. For two months in a table of eighty this took five seconds,
+ * during which nothing was counted.
  */
 export async function deleteRows(
   clickhouse: ClickHouseClient,
@@ -104,13 +104,13 @@ export async function deleteRows(
     await deleteWhere(clickhouse, { table: 'usage_buckets', month, conditions: buildRowConditions(some), only });
 }
 
-/** Of more months it is one statement about all of them: each waits for its own end. */
+/** For more months, one statement covers all, because each statement waits for its own end. */
 const MONTHS_MAX = 3;
 
-/** Characters of a condition: it fits into a statement, also with the names that end it. */
+/** In characters: the condition fits into a statement, including the names that end it. */
 const CONDITION_LENGTH_MAX = 100_000;
 
-/** Lists of keys, of which the engine makes sets: a condition for each meter would be tried on every row. */
+/** Lists of keys, which the engine turns into sets. A condition per meter would be tested on every row. */
 function buildRowConditions(rows: readonly RowsToDelete[]): string[] {
   const conditions: string[] = [];
   for (const some of groupBy(rows, ({ counted }) => scopeKey(counted)).values()) {
@@ -133,7 +133,7 @@ function buildRowConditions(rows: readonly RowsToDelete[]): string[] {
 const DAY = 'toInt32(toDate32(bucket_start))';
 const METER_DAY = `meter_id, meter_version, ${DAY}`;
 
-/** The first second of a day, as the order of the table can use it. */
+/** First second of a day, in a form that can use the sort key of the table. */
 function buildDayStart(day: string): string {
   return `toDateTime64(${day} * 86400, 0, 'UTC')`;
 }
@@ -159,7 +159,7 @@ function toMeterKey({ tenant_id, environment_id, meter_id, version }: CountedMet
   return { tenant_id, environment_id, meter_id, meter_version: version };
 }
 
-/** Rows of nothing but a set. */
+/** Rows that contain only a set. */
 const UNITED = `
     union all
     select x.1, x.2, x.3, x.4, 0, 0, 0, ${UNKNOWN_US}, -${UNKNOWN_US}, null, null, ${NO_LATEST},

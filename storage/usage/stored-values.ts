@@ -1,11 +1,11 @@
-/** Values of usage rows as ClickHouse answers them: decimals as text, without an exponent. */
+/** Values of usage rows in the format of ClickHouse: decimals are text without an exponent. */
 
 import type { BucketFields } from '../../core/metering/bucket.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 
 const NEVER = '-9223372036854775808';
 
-/** Null where it is the neutral one (`NO_LATEST` of ../events/tables.ts). */
+/** Null for the neutral value (`NO_LATEST` of ../events/tables.ts). */
 export function parseLatest([timestamp_us, event_id, value]: [string, string, string]): BucketFields['latest'] {
   return timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: parseScaled(value) };
 }
@@ -14,7 +14,6 @@ export function parseScaledOrNull(value: unknown): bigint | null {
   return value === null ? null : parseScaled(value);
 }
 
-/** The store writes a decimal without an exponent. */
 export function parseScaled(text: unknown): bigint {
   const [whole = '', fraction = ''] = (text as string).split('.');
   if (fraction.length > QUANTITY_PLACES) throw new RangeError('not a stored quantity');

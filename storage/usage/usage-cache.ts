@@ -1,10 +1,9 @@
 /**
- * Usage that is kept in memory, where the pipeline runs in the same process: what was read once for a question is brought
- * forward by what each slice writes, so that whoever asks the same again, as dashboards, previews and balances do, is answered
- * without a statement (docs/decisions/0006).
+ * Caches usage in memory. Each slice updates the cached results, so that a repeated query of a dashboard, preview or balance needs no
+ * statement (docs/decisions/0006).
  *
- * It follows the progress that Postgres commits, and says nothing where it cannot tell what came in between: a partition that
- * another worker has moved, rows that were rebuilt, an offset that is missing. Then the rows answer, as if it were not there.
+ * The cache follows the progress that Postgres commits. It returns nothing if it cannot know the changes in between: another worker moved a
+ * partition, rows were rebuilt, or an offset is missing. Then the rows answer.
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type OwnedPartition, type SliceState, sumRebuilds } from '../progress/slice-state.ts';
@@ -13,7 +12,7 @@ import { isCacheable } from './bucket-lines.ts';
 import { CachedUsage, CELLS_MAX, toOpenQueryKey, toQueryKey } from './cached-usage.ts';
 import { LiveUsage } from './live-usage.ts';
 
-/** What a slice is about to add, told before Postgres commits it. */
+/** Rows that a slice is about to add, published before Postgres commits it. */
 export type ComingSlice = {
   readonly owned: OwnedPartition;
   readonly from: bigint;
@@ -23,41 +22,41 @@ export type ComingSlice = {
   getVersion(meter_id: string): number;
 };
 
-/** A rebuild of rows that is about to be committed: what `rebuildsOf` the progress is before and after it, and whose rows it writes. */
+/** A rebuild of rows that is about to be committed; `before` and `after` are values of `sumRebuilds`. */
 export type ComingRebuild = {
   readonly before: bigint;
   readonly after: bigint;
-  /** By meter the customers whose rows are written anew; all of them when null. */
+  /** Customers whose rows are rewritten, by meter; null: all customers. */
   readonly customers: ReadonlyMap<string, ReadonlySet<string> | null>;
 };
 
-/** A partition as far as all that is kept has it, and the slice that may be the next: its rows are held until it is seen to be. */
+/** A partition at the offset of the whole cache, and a possible next slice. Its rows wait until its commit is seen. */
 type PartitionPosition = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
 type FollowedPartition = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
 
-/** Of all that is kept: some fifty megabytes. Of one tenant a part of it, so that it does not take the places of all others. */
+/** Limit of the whole cache, about fifty megabytes. The limit per tenant prevents one tenant from evicting all others. */
 const ALL_CELLS_MAX = 100_000;
 const TENANT_CELLS_MAX = 40_000;
-/** About one customer and meter: each row of theirs is added to all of these. */
+/** Maximum number of entries per customer and meter: each row of theirs is added to all of these. */
 const LINE_MAX = 32;
-/** Told, and not seen to be committed yet. */
+/** Maximum number of rebuilds that are published and not yet seen to be committed. */
 const REBUILDS_MAX = 64;
-/** Nobody asks any more: slices are not listened to until somebody does. */
+/** Without queries for this long, the cache ignores slices until the next query. */
 const IDLE_MS = 60_000;
-/** The same for running periods, which are asked for again and again. */
+/** Idle time for current periods, which are queried often. */
 const RUNNING_IDLE_MS = 3_600_000;
 
 export class UsageCache {
-  /** Of running periods: told of what is committed, and forgotten, as everything here. */
+  /** Live usage of current periods; it is updated and cleared with this cache. */
   readonly running = new LiveUsage();
-  /** What comes is fed by another process (usage-feed.ts): a progress that was not fed yet is no reason to forget. */
+  /** Another process feeds the slices (usage-feed.ts): a progress that was not fed yet does not clear the cache. */
   readonly #isFed: boolean;
   readonly #followed = new Map<number, FollowedPartition>();
   #rebuilds = 0n;
   #rebuilding: ComingRebuild[] = [];
-  /** Those that were asked for last come last. */
+  /** In order of use, most recent last. */
   readonly #cached = new Map<string, CachedUsage>();
-  /** By `openKeyOf`: the key of what a later end may extend. */
+  /** By `toOpenQueryKey`: key of an entry that a later end may extend. */
   readonly #open = new Map<string, string>();
   readonly #byLine = new Map<string, Map<string, Set<CachedUsage>>>();
   #cells = 0;
@@ -68,7 +67,7 @@ export class UsageCache {
     this.#isFed = isFed;
   }
 
-  /** Of which partitions slices are missing up to this progress, and from where on. */
+  /** Partitions that lack slices up to this progress, and the offset from which they lack them. */
   findLag(progress: readonly SliceState[]): { readonly partition: number; readonly at: bigint }[] {
     return progress.flatMap(({ partition, epoch, next_offset }) => {
       const followed = this.#followed.get(partition);
@@ -76,13 +75,13 @@ export class UsageCache {
     });
   }
 
-  /** All was told that anybody tells of what came before this progress. */
+  /** All available slices before this progress were added. */
   fed(progress: readonly SliceState[]): void {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
     this.#followTo(progress);
   }
 
-  /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
+  /** A slice is written and about to be committed; it counts once Postgres shows the commit. */
   coming(slice: ComingSlice): void {
     if (performance.now() > this.#wanted_until) {
       this.#clear();
@@ -92,24 +91,24 @@ export class UsageCache {
     this.#moveTo({ ...slice.owned, next_offset: slice.from }).coming = slice;
   }
 
-  /** Rows are written anew; under the lock on the bucket rows, so that there is one at a time. */
+  /** Rows are being rewritten. The lock on the bucket rows allows one rebuild at a time. */
   comingRebuild(rebuild: ComingRebuild): void {
     this.#rebuilding.push(rebuild);
     if (this.#rebuilding.length > REBUILDS_MAX) this.#rebuilding.shift();
   }
 
-  /** Brings all that is kept to this progress, and keeps it there while nobody asks for a while. */
+  /** Brings the cache to this progress, and updates it further during the idle time. */
   follow(progress: readonly SliceState[]): void {
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
     this.#follow(progress);
   }
 
-  /** Whether all that is kept stands at this progress. */
+  /** Whether the cache is at this progress. */
   isAt(progress: readonly SliceState[]): boolean {
     return this.#follow(progress);
   }
 
-  /** What is asked for as of this progress, or null. */
+  /** Cached cells as of this progress, or null. */
   find(question: BucketQuery, inside: Inside | undefined, progress: readonly SliceState[]): StoredCells | null {
     if (!isCacheable(question)) return null;
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + IDLE_MS);
@@ -123,7 +122,7 @@ export class UsageCache {
     return null;
   }
 
-  /** That of an earlier end, taken from its place: nobody asks until then any more. */
+  /** Extends the entry of an earlier end and removes its old key, because later queries do not use the earlier end. */
   #extended(question: BucketQuery): CachedUsage | undefined {
     const open = toOpenQueryKey(question);
     const key = open === null ? undefined : this.#open.get(open);
@@ -142,7 +141,7 @@ export class UsageCache {
     if (cached.open_key !== null) this.#open.set(cached.open_key, key);
   }
 
-  /** What was read for a question while the progress stood still. */
+  /** Caches the cells that were read while the progress did not move. */
   cache(
     question: BucketQuery,
     { inside, progress, stored }: { inside: Inside | undefined; progress: readonly SliceState[]; stored: StoredCells },
@@ -164,8 +163,7 @@ export class UsageCache {
   }
 
   /**
-   * Rows have answered, and what they said may hold slices that are not committed yet: whoever asks next must not be told of the
-   * moment before them.
+   * The rows have answered and may include slices that are not committed yet. A later query must not get an older result from the cache.
    */
   discard(question: BucketQuery, inside: Inside | undefined): void {
     const open = toOpenQueryKey(question);
@@ -184,7 +182,7 @@ export class UsageCache {
     return this.#cellsByTenant.get(tenant_id) ?? 0;
   }
 
-  /** Those that were asked for longest ago leave: of a tenant with too many its own, else anybody's. */
+  /** Evicts the least recently used entries: the tenant's own if it exceeds its limit, then any tenant's. */
   #makeRoom(tenant_id: string): void {
     for (const cached of this.#countCells(tenant_id) > TENANT_CELLS_MAX ? this.#cached.values() : []) {
       if (cached.tenant_id === tenant_id) this.#drop(cached);
@@ -196,7 +194,7 @@ export class UsageCache {
     }
   }
 
-  /** Whether it is at this progress, or was brought there; false when it is further already, or has to be fed before. */
+  /** Whether the cache is at this progress, or was brought there; false if it is further, or must be fed first. */
   #follow(progress: readonly SliceState[]): boolean {
     if (this.#isFed && this.#isAhead(progress)) return false;
     return this.#followTo(progress);
@@ -210,11 +208,11 @@ export class UsageCache {
     });
   }
 
-  /** Brings all that is kept to this progress; false when it is further already. */
+  /** Brings the cache to this progress; false if it is further. */
   #followTo(progress: readonly SliceState[]): boolean {
     const rebuilds = sumRebuilds(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isLagging(state))) return false;
-    // A partition that was added since.
+    // A partition was added since this progress.
     const known = new Set(progress.map(({ partition }) => partition));
     if ([...this.#followed.keys()].some((partition) => !known.has(partition))) return false;
     if (rebuilds !== this.#rebuilds) this.#rebuilt(rebuilds);
@@ -222,7 +220,7 @@ export class UsageCache {
     return true;
   }
 
-  /** What is kept does not know what came on a partition that has moved by other than the coming slice. */
+  /** Clears the cache if the partition moved by anything other than the coming slice. */
   #moveTo({ partition, epoch, next_offset }: PartitionPosition): FollowedPartition {
     const followed = this.#followed.get(partition);
     if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;
@@ -233,12 +231,12 @@ export class UsageCache {
     return moved;
   }
 
-  /** Of rebuilds that were told only that is forgotten whose rows they have written. */
+  /** Drops only the entries whose rows the published rebuilds rewrote. */
   #rebuilt(rebuilds: bigint): void {
     let reached = this.#rebuilds;
     const touched: ComingRebuild[] = [];
     for (const pending_rebuild of this.#rebuilding) {
-      // One that failed was told again.
+      // A failed rebuild is published again.
       if (
         pending_rebuild.before >= rebuilds ||
         (pending_rebuild.before !== reached && pending_rebuild.before !== touched.at(-1)?.before)
@@ -264,7 +262,7 @@ export class UsageCache {
     );
   }
 
-  /** Whether it is at this offset, where the coming slice has been committed if it ends there. */
+  /** Whether the partition is at this offset. A coming slice that ends there is committed, and is added now. */
   #isAt(followed: FollowedPartition, offset: bigint): boolean {
     const { coming } = followed;
     if (followed.at !== offset && coming?.from === followed.at && coming.to === offset) {

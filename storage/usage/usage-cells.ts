@@ -1,4 +1,4 @@
-/** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
+/** Gathers the cells of a query: merged partials of the pre-aggregated rows, and of the raw rows. */
 import { planRawOnly, type SegmentPlan, type SegmentRange, useEdgeBuckets } from '../../core/analytics/segments.ts';
 import { FarthingError } from '../../core/error.ts';
 import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
@@ -46,20 +46,20 @@ export type UsageReadPlan = {
   stop: ReadonlyMap<number, bigint> | undefined;
   plan: SegmentPlan;
   snapshot: Snapshot;
-  /** That of the snapshot, given only where the meter's version was read at the same moment: memory may answer then. */
+  /** Progress of the snapshot, present only if the meter's version was read at the same moment. The usage cache may answer only then. */
   progress: readonly SliceState[] | undefined;
 };
 
 export type CellsRead = {
   readonly cells: readonly PlacedCell[];
-  /** Whose raw rows were read for them. */
+  /** Ranges whose raw rows were read. */
   readonly raw_ranges: readonly SegmentRange[];
   readonly certainty: Certainty;
-  /** What rows alone have answered: worth keeping if nothing moved meanwhile. */
+  /** Cells from rows alone; they are cached if nothing moved meanwhile. */
   readonly stored?: CachedCellsRead;
-  /** How far the stores were when the rows had been read, where raw rows were read after that. */
+  /** Progress of the stores after the rows were read, if raw rows were read later. */
   readonly progress?: readonly SliceState[];
-  /** Where all events of `raw_ranges` stand in the log, of which those before the snapshot were read, when it is known. */
+  /** Log positions of all events of `raw_ranges`, if known; only those before the snapshot were used. */
   readonly places?: readonly LogPlace[];
 };
 
@@ -69,7 +69,7 @@ type CachedCellsRead = {
   readonly answer: StoredCells;
 };
 
-/** Keeps what was read, as of the progress that stood still meanwhile; where it did not, what was kept before is older. */
+/** Caches the cells as of the given progress. Null: the progress moved during the read, so the older entry is discarded. */
 export function cacheRead(
   { usage_memory }: Stores,
   progress: readonly SliceState[] | null,
@@ -79,13 +79,13 @@ export function cacheRead(
   else usage_memory?.discard(question, inside);
 }
 
-/** Who is counted in a part of the range is read from raw rows, and everybody else as if they were alone. */
+/** Customers that count only in a part of the range are read from raw rows; the others are read as usual. */
 export async function loadUsageCells(reading: UsageReadPlan): Promise<CellsRead> {
   const { query, meter } = reading;
   const { clipped } = query;
   if (!clipped?.size) return loadWholeCells(reading);
   const others = (query.external_customer_ids ?? []).filter((id) => !clipped.has(id));
-  // Values that the engine has counted as distinct cannot be united with those of raw rows of the same time.
+  // Distinct counts of the engine cannot be united with distinct values of raw rows of the same time.
   const isApart = others.length > 0 && !meter.aggregation.fills.includes('uniques');
   const [cells, whole] = await Promise.all([
     clippedCells(isApart ? toClippedReading(reading, clipped) : { ...reading, plan: planRawOnly(reading.plan, query) }),
@@ -106,7 +106,7 @@ function toClippedReading(reading: UsageReadPlan, clipped: ClippedRanges): Usage
   return { ...reading, query: query, plan: planRawOnly(reading.plan, { start_us, end_us }) };
 }
 
-/** Whoever leaves takes their level with them: of a weighted sum it is taken away at the instant at which they leave. */
+/** A customer that leaves removes its level: a weighted sum drops it at the instant of leaving. */
 async function clippedCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
   const { meter, query, plan } = reading;
   if (!meter.aggregation.fills.includes('weighted_sum')) return rawCells(reading);
@@ -141,12 +141,12 @@ async function loadWholeCells(reading: UsageReadPlan): Promise<CellsRead> {
   return { ...left, certainty: is_kept ? 'unless rebuilt' : 'open', ...stored };
 }
 
-/** Rows may answer all of it: nothing is ragged, or only buckets at the ends are. */
+/** Rows may answer the whole range: no edge is unaligned, or edge buckets cover the unaligned edges. */
 function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPlan): boolean {
   return edge_ranges.length > 0 || (raw_ranges.length === 0 && base_ranges.length + day_ranges.length > 0);
 }
 
-/** Events arrive beyond a range that ends now all the time: only what the rows hold is taken away from them. */
+/** Events outside a range that ends now arrive all the time: only those that the rows contain are subtracted. */
 async function withoutOutside(
   reading: UsageReadPlan,
   stored: readonly BucketCell[],
@@ -176,7 +176,7 @@ async function withoutOutside(
   return { cells, raw_ranges: outside, progress, ...(events ? { places: events.map(({ place }) => place) } : {}) };
 }
 
-/** Beyond a range that ends now lies what arrived since; of more time than this it is no longer little. */
+/** Outside a range that ends now are only the newest events; over more time they are no longer few. */
 const SHORT_US = 120 * US_PER_SECOND;
 const BATCHED_CUSTOMERS_MAX = 20;
 
@@ -190,7 +190,7 @@ function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQue
   return ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
 }
 
-/** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
+/** Reads a whole range from pre-aggregated rows, cached or by one statement. Rows at its edges may include events outside the range. */
 async function storedWithEdges(reading: UsageReadPlan): Promise<CachedCellsRead & { readonly is_kept: boolean }> {
   const { plan, query, stores, progress } = reading;
   const question = { ...toBucketQuery(reading), plan: useEdgeBuckets(plan) };
@@ -202,16 +202,16 @@ async function storedWithEdges(reading: UsageReadPlan): Promise<CachedCellsRead 
   return { question, inside, answer, is_kept: false };
 }
 
-/** Whether memory may make the answer of a later end of it: of a range that ended long ago nobody will ask for one. */
+/** Whether the cache may extend the answer to a later end. A range that ended long ago will not be extended. */
 function mayBeExtended({ progress, query: { now_ms } }: UsageReadPlan, question: BucketQuery): boolean {
   if (progress === undefined || !isCacheable(question) || toOpenQueryKey(question) === null) return false;
   return planEnd(question.plan) >= toUs(now_ms ?? Date.now()) - US_PER_DAY;
 }
 
 /**
- * What rows hold beyond the range can be read and taken away again, where what is counted adds up. Of a question until now that is
- * what arrived since it was asked: so few, that who sends much is asked about as cheaply as who sends little. Null where it
- * does not add up, and where less time lies inside of the range than beyond it.
+ * Ranges outside the query whose events must be subtracted from the edge rows; this is possible only for additive fields. For an "until
+ * now" query these are the newest events: so few that busy customers cost as little as quiet ones. Null if a field is not additive, or if
+ * less time lies inside the range than outside.
  */
 function findRangesToSubtract(
   { meter, plan, query }: UsageReadPlan,
@@ -230,7 +230,7 @@ function findRangesToSubtract(
 
 const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
-/** Whoever has no events left in a place has none there. */
+/** A cell without remaining events is dropped. */
 function withoutThem(stored: readonly BucketCell[], taken: readonly PlacedCell[]): PlacedCell[] {
   const cells = new Map<string, PlacedCell>();
   const add = (cell: PlacedCell) => {
@@ -238,7 +238,7 @@ function withoutThem(stored: readonly BucketCell[], taken: readonly PlacedCell[]
     const place = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
     const known = cells.get(place);
     if (known) known.bucket.combine(cell.bucket);
-    // A bucket of its own: what was stored may be remembered as it is.
+    // A copy, because the stored bucket may be cached unchanged.
     else cells.set(place, { ...cell, bucket: UsageBucket.of(cell.bucket) });
   };
   for (const cell of stored) add(placed(cell));
@@ -262,11 +262,11 @@ async function cellsWithRaw(reading: UsageReadPlan): Promise<PlacedCell[]> {
   const question = { ...toBucketQuery(reading), extra_uniques: unite ? fromRaw.map(toExtraUniques) : [] };
   const stored = usesBuckets ? await storedCells(reading.stores, question) : { cells: [] };
   const cells = stored.cells.map(placed);
-  // Where the engine has united the distinct values, the raw cells still carry their count of events.
+  // If the engine united the distinct values, the raw cells still contribute their event counts.
   return unite ? [...cells, ...fromRaw.map((cell) => ({ ...cell, counted_uniques: 0 }))] : [...cells, ...fromRaw];
 }
 
-/** Together with who else asks, or by a statement of its own. */
+/** Uses the shared batch if possible, otherwise a statement of its own. */
 async function storedCells({ clickhouse }: Stores, question: BucketQuery, inside?: Inside): Promise<StoredCells> {
   if (canBatch(question)) return loadLineCells(clickhouse, question, inside);
   if (!(await hasDistinctRows(clickhouse, question))) return NO_CELLS;
@@ -284,7 +284,7 @@ function placed({ customer, ...cell }: BucketCell): PlacedCell {
   return { ...cell, key: customer };
 }
 
-/** The raw rows that the plan leaves to be read one by one. */
+/** Raw rows that the plan reads one by one. */
 export function toRawEventsQuery({ scope, query, meter, plan, snapshot, stop }: UsageReadPlan): RawEventsQuery {
   return {
     ...scope,
@@ -306,7 +306,7 @@ function toExtraUniques(cell: PlacedCell): ExtraUniques {
   };
 }
 
-/** A stopped meter counts nothing behind its last barrier. */
+/** A stopped meter counts nothing after its last barrier. */
 function chooseEarlierOffsets(
   before: ReadonlyMap<number, bigint>,
   stop: ReadonlyMap<number, bigint>,
@@ -348,7 +348,7 @@ async function rawCells(reading: UsageReadPlan): Promise<PlacedCell[]> {
   return gathered(reading, () => streamRawEvents(reading.stores.clickhouse, wanted));
 }
 
-/** As `rawEvents` reads them, by one statement for all who ask; null where they are not few. */
+/** Reads the events that `streamRawEvents` would return, by one statement for all concurrent callers; null if there are too many. */
 async function fewRawEvents(reading: UsageReadPlan): Promise<PlacedRawEvent[] | null> {
   const { external_customer_ids, bounds, only } = reading.query;
   if (external_customer_ids === null || external_customer_ids.length > BATCHED_CUSTOMERS_MAX) return null;
@@ -363,7 +363,7 @@ async function fewRawEvents(reading: UsageReadPlan): Promise<PlacedRawEvent[] | 
   return events && events.filter((event) => isCounted(event) && (only?.sources?.includes(event.source) ?? true));
 }
 
-/** `events` is called anew when the question turns out not to be small. */
+/** `events` is called again if the query is not small. */
 async function gathered(
   reading: UsageReadPlan,
   events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,

@@ -1,7 +1,7 @@
 /**
- * Tells the memory of usage of an interface that is a process of its own what the slices of other processes have added, before anybody there goes by a progress
- * that has them (docs/decisions/0006-usage-reads.md). A slice that nobody has told, because nobody wanted it yet, it was too much, or it was asked
- * for too late, is one of which the memory knows nothing: it forgets all that it keeps, as where a partition was moved by another worker.
+ * For an API process: feeds its usage cache with the slices of other processes, before any reader uses a progress that includes them
+ * (docs/decisions/0006-usage-reads.md). A slice is missing if it was not published (not requested yet, or too large) or was read too late.
+ * The cache then clears itself, as it does when another worker moves a partition.
  */
 
 import { readSliceNotifications, requestSliceNotifications } from '../progress/slice-notifications.ts';
@@ -9,7 +9,7 @@ import type { SliceState } from '../progress/slice-state.ts';
 import type { Database } from '../stores.ts';
 import type { UsageCache } from './usage-cache.ts';
 
-/** Well within the time for which it is believed. */
+/** Well within the validity of a request. */
 const WANT_EVERY_MS = 15_000;
 
 export class UsageFeed {
@@ -23,7 +23,7 @@ export class UsageFeed {
     this.#memory = memory;
   }
 
-  /** One after the other: each goes on from where the one before it came to. */
+  /** One after the other: each call continues at the progress of the previous one. */
   bring(progress: readonly SliceState[]): Promise<void> {
     const own = this.#last.then(() => this.#bring(progress));
     this.#last = own.catch(() => undefined);
@@ -47,7 +47,7 @@ export class UsageFeed {
 
 const feeds = new WeakMap<Database, UsageFeed>();
 
-/** From now on whoever looks at the progress of this pool, or reads usage by it to keep what is made of it, is fed first. */
+/** From now on, this cache is fed before a reader uses the progress of this pool, and before derived values of its usage are cached. */
 export function startUsageFeed(database: Database, memory: UsageCache): void {
   feeds.set(database, new UsageFeed(database, memory));
 }

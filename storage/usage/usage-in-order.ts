@@ -1,6 +1,6 @@
 /**
- * Usage in the order in which it happened, for what is granted bit by bit (docs/rules/entitlements.md, "Grants"): what each
- * instant adds, of a meter that adds events up. Rows say it of hours, so it is read of raw events.
+ * Usage in chronological order, for usage-ordered grants (docs/rules/entitlements.md, "Grants"): the addition of each instant, for a meter
+ * that adds events up. It is read from raw events, because rows are hourly.
  */
 import { Decimal } from '../../core/decimal.ts';
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
@@ -11,7 +11,7 @@ import { type BilledUsage, type BilledUsageQuery, readUsageReport, toUsageQuery 
 
 export type UsageInOrder = Pick<BilledUsage, 'as_of' | 'high_water' | 'meter_version'> & {
   readonly usage: OrderedUsage;
-  /** Of each portion of it. */
+  /** Number of events of each portion. */
   readonly event_counts: readonly number[];
 };
 

@@ -1,4 +1,4 @@
-/** What answers questions about usage, for Prometheus. */
+/** Prometheus metrics: the sources of usage answers. */
 import { Counter, register } from 'prom-client';
 
 const SOURCES = ['memory', 'rows', 'raw'] as const;

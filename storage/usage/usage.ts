@@ -1,8 +1,7 @@
 /**
- * The one door to usage: preview, invoice, usage endpoints, analytics and audits ask here, so that they cannot disagree
- * (docs/rules/usage.md, "One number"). The answer comes from days and base buckets, and of ragged ends from raw rows; while a
- * meter's past is still being counted, from raw rows alone. What fails is thrown
- * (docs/rules/usage.md, "Never a quiet zero").
+ * The only entry to usage: preview, invoice, usage endpoints, analytics and audits read here, so that they cannot disagree
+ * (docs/rules/usage.md, "One number"). The answer is computed from daily and base buckets, and from raw rows at unaligned edges. While a
+ * meter's past is still being counted, it is computed from raw rows alone. Failures are thrown (docs/rules/usage.md, "Never a quiet zero").
  */
 
 import { limitDailyRollups, planRawOnly, planSegments, type SegmentPlan } from '../../core/analytics/segments.ts';
@@ -41,7 +40,7 @@ export type UsageOfKey = {
   /** The customer with by_customer, the key with key_of, '' otherwise. */
   readonly key: string;
   readonly total: WindowAnswer;
-  /** In order of time, only those with events; empty unless windows were asked for. */
+  /** In chronological order, only windows with events; empty unless requested. */
   readonly windows: readonly WindowAnswer[];
 };
 
@@ -49,9 +48,9 @@ export type UsageReport = {
   readonly usage: readonly UsageOfKey[];
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
-  /** Which version of the meter counted; 0 for a definition of the question's own. */
+  /** Version of the meter that counted; 0 for a definition that the query supplies. */
   readonly meter_version: number;
-  /** Whether the answer came from pre-aggregated rows, ragged ends aside. */
+  /** Whether pre-aggregated rows answered, apart from unaligned edges. */
   readonly from: 'buckets' | 'raw';
 };
 
@@ -60,7 +59,7 @@ export async function readUsageReport(stores: Stores, scope: Scope, query: Meter
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
   currentRecorder()?.recordUsageQuery(scope.tenant_id, scope.environment_id, query);
   for (let tries = 0; tries < CHANGES_MAX; tries++) {
-    // Before the progress is read: the answer is then at least as fresh as it says.
+    // Read before the progress: the answer is then at least as fresh as `as_of`.
     const as_of = await loadFreshness(stores, scope, query.now_ms ?? Date.now());
     const report = await countedBy({
       stores,
@@ -73,12 +72,12 @@ export async function readUsageReport(stores: Stores, scope: Scope, query: Meter
   throw unavailable(`usage of meter ${query.meter.id} (it is being changed again and again)`);
 }
 
-/** A meter that changes during the question is asked for anew so many times. */
+/** Maximum number of attempts if the meter changes during the query. */
 const CHANGES_MAX = 20;
 
 type UsageReadContext = { stores: Stores; scope: Scope; query: MeterUsageQuery; began: CountingNow };
 
-/** Null when the meter was changed meanwhile. */
+/** Null if the meter changed meanwhile. */
 async function countedBy(asking: UsageReadContext): Promise<Omit<UsageReport, 'as_of'> | null> {
   const counting = await buildCounting(asking);
   const { parts, wants_raw } = counting;
@@ -87,7 +86,7 @@ async function countedBy(asking: UsageReadContext): Promise<Omit<UsageReport, 'a
   if (answer === null) return null;
   const { value: found, snapshot, stood_still, stands_at } = answer;
   countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
-  // What is kept of it goes on from there.
+  // Cached values that derive from this answer continue at this progress.
   if (stands_at && currentRecorder()) await getUsageFeed(asking.stores.postgres)?.bring(stands_at);
   for (const { stored } of found) if (stored) cacheRead(asking.stores, stood_still, stored);
   recordRead(asking, counting, { cells: found[0]!.cells, progress: stands_at });
@@ -100,7 +99,7 @@ async function countedBy(asking: UsageReadContext): Promise<Omit<UsageReport, 'a
   };
 }
 
-/** For whoever keeps what is made of it (storage/cache). */
+/** Records the read for the caches that derive answers from it (storage/cache). */
 function recordRead(
   { scope, query, began: { counter } }: UsageReadContext,
   { question }: UsageCounting,
@@ -117,11 +116,11 @@ function recordRead(
   });
 }
 
-/** How a question is counted: by what, and cut into which parts. */
+/** Counter of a query, and its parts. */
 type UsageCounting = {
   readonly question: Omit<UsageReadPlan, 'query' | 'plan' | 'snapshot' | 'progress'>;
   readonly parts: readonly UsagePart[];
-  /** There are no rows for it. */
+  /** No rows exist for it. */
   readonly wants_raw: boolean;
 };
 
@@ -144,7 +143,7 @@ function buildSnapshotRead(
     Promise.all(
       parts.map((part) => {
         const plan = isRaw ? planRawOnly(part.plan, query) : limitDailyRollups(part.plan, snapshot.days_before);
-        // Where a stopped meter stopped is not of the moment of the progress.
+        // The stop offsets of a stopped meter are not of the moment of the progress.
         const current_progress = counter.stop === undefined ? progress : undefined;
         return loadUsageCells({ ...question, ...part, plan, snapshot, progress: current_progress });
       }),
@@ -168,7 +167,7 @@ function buildSnapshotRead(
 
 type DoubtedRead = { readonly doubts: readonly Doubt[]; readonly found: readonly CellsRead[] };
 
-/** Whether what is in doubt has events of the question, which may be in what was found, or not, or in part. */
+/** Whether the slices in doubt have events of the query, which may be in the result fully, partly or not at all. */
 async function mayBeTorn(
   query: MeterUsageQuery,
   { question, parts }: UsageCounting,
@@ -176,7 +175,7 @@ async function mayBeTorn(
 ): Promise<boolean> {
   if (doubts.some(({ is_wide }) => is_wide) && spansMonths(query)) return true;
   const [part] = parts;
-  // What is read by one statement is of one moment; a second one must not see more than the first.
+  // One statement reads one moment; a second statement must not see more than the first.
   const { raw_ranges } = parts.length > 1 ? planRawOnly(part!.plan, query) : found[0]!;
   if (raw_ranges.length === 0) return false;
   const { places } = found[0]!;
@@ -201,7 +200,7 @@ type UsagePart = {
   readonly wants: Wants;
 };
 
-/** Distinct values of windows cannot be added up: their total is a second part of the question. */
+/** Distinct values of windows cannot be added: their total is a second part of the query. */
 async function planParts(meter: CompiledMeter, query: MeterUsageQuery): Promise<UsagePart[]> {
   const part = async (of: MeterUsageQuery, wantsTotal: boolean): Promise<UsagePart> => {
     const { start_us, end_us, window_size, windows_from_us, bounds } = of;
@@ -229,7 +228,7 @@ function buildAnswer(
   cells: readonly PlacedCell[],
 ): Promise<UsageByKey> {
   const { start_us, end_us, bounds } = query;
-  // One answer is there also where nothing was counted.
+  // A query without keys has one answer, even if nothing was counted.
   const keys = query.by_customer || query.key_of ? [] : [''];
   return runYielding(usageByKey({ meter, start_us, end_us, plan, cells, keys, wants }), bounds);
 }
@@ -248,7 +247,7 @@ function toGrid({ timezone, billing_anchor_ms }: MeterUsageQuery) {
 const COMPILED_MAX = 1_000;
 const compiledMeters = new Map<string, CompiledMeter>();
 
-/** To parse an expression costs more than to answer a question from rows, and the same meters are asked for again. */
+/** Parsing an expression costs more than answering a query from rows, and the same meters are queried again. */
 function compiled(definition: MeterDefinition): CompiledMeter {
   const key = JSON.stringify(definition);
   const known = compiledMeters.get(key);
@@ -259,7 +258,7 @@ function compiled(definition: MeterDefinition): CompiledMeter {
   return meter;
 }
 
-/** The shape in which billing asks: customers that are one, one range, the buckets for prices that apply per bucket. */
+/** Query of billing: a set of customers that counts as one, one range, and the meter's own buckets for prices that apply per bucket. */
 export type BilledUsageQuery = {
   readonly meter: Pick<Meter, 'id'>;
   readonly external_customer_ids: readonly string[];
@@ -273,22 +272,21 @@ export type BilledUsageQuery = {
 };
 
 export type BilledUsage = {
-  /** The meter's value over the whole range, exact; may be negative (the billed quantity is floored by billing). */
+  /** The meter's value over the whole range, exact. It may be negative; billing floors the billed quantity. */
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly buckets: readonly (readonly Decimal[])[] | null;
-  /** Where these buckets begin. */
+  /** Starts of these buckets. */
   readonly bucket_starts: readonly Milliseconds[] | null;
-  /** Units × microseconds until the end of the range, exact, of a meter that integrates over time. */
+  /** Units × microseconds until the end of the range, exact; only for a meter that integrates over time. */
   readonly integral?: Decimal | undefined;
-  /** Everything that was durable in the log before this instant is in the answer. */
+  /** The answer includes everything that was durable in the log before this instant. */
   readonly as_of: string;
-  /** Per partition, the log offset that the answer includes up to (exclusive). */
+  /** Per partition, the exclusive end offset of the answer in the log. */
   readonly high_water: Readonly<Record<string, string>>;
   readonly meter_version: number;
 };
 
-/** The question to the microsecond. */
 export function toUsageQuery({ start_ms, end_ms, now_ms, ...question }: BilledUsageQuery) {
   const now = now_ms === undefined ? {} : { now_ms };
   return { ...question, start_us: toUs(start_ms), end_us: toUs(end_ms), ...now };
@@ -315,16 +313,16 @@ const LAG = new KeyedBatchLoader<EventLog, void, readonly PartitionLag[]>(async 
   return query.map(() => lag);
 });
 
-/** Whether everything that came in by this instant of the machine's clock is in the stores. */
+/** Whether the stores contain everything that arrived by this instant of the machine's clock. */
 export async function isCountedUntil({ log }: Pick<Stores, 'log'>, at_us: Microseconds): Promise<boolean> {
   const lag = await LAG.load(log);
   return lag.every(({ oldest_unprocessed_at_us: oldest_us }) => oldest_us === null || oldest_us > at_us);
 }
 
 /**
- * The instant before which everything durable in the log is in the stores. Where the environment has a clock of its own, its instants
- * say nothing about when events came in: it is as fresh as its clock once everything is there that came in before the clock was
- * moved, and else as it was before that (docs/rules/clock.md, "Complete").
+ * The instant before which everything durable in the log is in the stores. Times of an environment clock do not show when events arrived.
+ * Such an environment is as fresh as its clock once the stores contain everything that arrived before the clock advanced. Until then, it is
+ * as fresh as its clock was before the advance (docs/rules/clock.md, "Complete").
  */
 export async function loadFreshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
   const [lag, clock] = await Promise.all([LAG.load(stores.log), loadClock(stores.postgres, scope)]);

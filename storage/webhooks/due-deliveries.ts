@@ -1,12 +1,12 @@
 /**
- * Deliveries that are due, across all tenants. Who takes one holds a lease on it while it is sent, for the sending lies outside of
- * any transaction; leases run on the clock of the database, because they guard against processes.
+ * Due deliveries across all tenants. A delivery is leased while it is sent, because sending happens outside any transaction. Leases
+ * use the clock of the database, because they guard against other processes.
  */
 import type { Scope } from '../../core/scope.ts';
 import { ORDERED_FAILURES_MAX } from '../../core/webhook/schedule.ts';
 import type { Database } from '../stores.ts';
 
-/** Longer than a try can take. */
+/** Longer than an attempt can take. */
 const LEASE_SECONDS = 60;
 
 export type DueDelivery = Scope & {
@@ -24,46 +24,46 @@ export type DueDeliveriesQuery = {
   readonly now: Date;
   readonly lease: string;
   readonly limit: number;
-  /** Of one endpoint, which may be slow, so many are in hand at most; of one environment; and of one tenant. */
+  /** Limits of concurrent deliveries: per endpoint, which may be slow, per environment, and per tenant. */
   readonly limit_each: number;
   readonly limit_environment: number;
   readonly limit_tenant: number;
   readonly in_hand: DeliveryCounts;
-  /** Who had fewer in this run comes first. */
+  /** Tenants with fewer deliveries in this run come first. */
   readonly served: DeliveryCounts;
-  /** Without endpoints of ours deliveries are for the managed service, and with them none is. */
+  /** With own endpoints, deliveries for the managed service are excluded; without them, only those are included. */
   readonly has_targets: boolean;
-  /** Those that have not failed, in the order of the events; or those that have, the newest first. */
+  /** `first`: deliveries that have not failed, in the order of the events. `again`: failed ones, newest first. */
   readonly which: 'first' | 'again';
   readonly excluded_tenants?: readonly string[];
   readonly allowed_event_types?: readonly string[];
 };
 
-/** By the keys of a delivery. */
+/** By the keys of `listDeliveryKeys`. */
 export type DeliveryCounts = Readonly<Record<string, number>>;
 
 export function toEnvironmentKey({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
-/** Under which it is counted: its tenant, its environment, and its endpoint. */
+/** Keys of its counters: tenant, environment, and endpoint. */
 export function listDeliveryKeys({ tenant_id, environment_id, endpoint_id }: DueDelivery): string[] {
   const endpoint = endpoint_id === null ? [] : [endpoint_id];
   return [tenant_id, toEnvironmentKey({ tenant_id, environment_id }), ...endpoint];
 }
 
 /**
- * Tenants take turns, and of each its environments, so that nobody waits behind all that somebody else has. One that stands behind another
- * of its record and endpoint waits for it, so that they arrive in order; not for one that fails again and again
+ * Tenants alternate, and within a tenant its environments, so that none waits for all deliveries of another. A delivery waits for
+ * earlier ones of its record and endpoint, so that they arrive in order. It does not wait for one that fails repeatedly
  * (docs/rules/webhooks.md, "Order").
  *
- * Who has something is found by going through an index from one endpoint to the next, and of each are read as many as it may have: how many wait
- * does not matter. A first try is due as soon as it is there, whatever the instant of the run.
+ * The query walks an index from one endpoint to the next and reads at most the allowed number of each. So its cost is independent
+ * of the backlog. A first attempt is due at once, whatever the instant of the run.
  */
 export async function takeDue(database: Database, wanted: DueDeliveriesQuery): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;
   const direction = which === 'first' ? 'asc' : 'desc';
-  // As the indexes have it, which are of these alone.
+  // The condition of the partial indexes.
   const isOne = `delivery_status = 'pending' and ${which === 'first' ? 'failure_count = 0' : 'failure_count > 0'}`;
   const isDue = which === 'first' ? isOne : `${isOne} and next_attempt_at <= :now`;
   const nextAfter = (place: string) =>
@@ -154,8 +154,8 @@ export async function takeDue(database: Database, wanted: DueDeliveriesQuery): P
 export type TooOld = { readonly told_before: Date; readonly has_targets: boolean; readonly now: Date };
 
 /**
- * Gives up what is too old to be told by itself and has failed, or waits for an endpoint that is not told anything; and what
- * was meant for a managed service that there is no more. Answers how many.
+ * Fails deliveries that are too old for automatic retries and have failed, or whose endpoint is disabled. Also fails deliveries for
+ * a managed service that is no longer configured. Returns their number.
  */
 export async function giveUpOld(database: Database, { told_before, has_targets, now }: TooOld): Promise<number> {
   const { rowCount } = await database.raw(
@@ -175,7 +175,7 @@ export async function giveUpOld(database: Database, { told_before, has_targets, 
   return rowCount as number;
 }
 
-/** How many are neither taken nor given up. */
+/** Deliveries that have neither succeeded nor failed for good. */
 export async function countWaitingDeliveries(database: Database): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::integer as count from webhook_deliveries where delivery_status = 'pending'`,

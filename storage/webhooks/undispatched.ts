@@ -1,6 +1,6 @@
 /**
- * What the scheduler looks for across all tenants when it makes deliveries of events: those of which none were made yet, and
- * the endpoints that want them. The events are locked until the transaction ends.
+ * Input of the scheduler for new deliveries, across all tenants: events without deliveries, and the endpoints that want them. The
+ * events are locked until the transaction ends.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventModel } from '../models/system-event.ts';
@@ -9,13 +9,13 @@ import type { Transaction } from '../stores.ts';
 export type UndispatchedEvent = Scope &
   Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & {
     sequence: string;
-    /** Its instant is that of the clock of its environment, and says nothing about when it is told. */
+    /** Its instant is by the environment's test clock, so it does not show when the event is published. */
     has_clock?: boolean;
   };
 
 /**
- * The next environments with such events, in the order of their ids. The index is gone through from one to the next: however many events
- * one has, it costs one step.
+ * The next environments with such events, in the order of ids. The index is walked from one environment to the next, so each costs
+ * one step, for any number of events.
  */
 export async function listWaitingEnvironments(
   transaction: Transaction,
@@ -37,12 +37,12 @@ export async function listWaitingEnvironments(
   return rows;
 }
 
-/** Of one environment so many at most. */
 export type EnvironmentShare = Scope & { readonly limit: number };
 
 /**
- * Locked, in the order in which they happened. One that somebody else has locked is left for later, and with it what happened to its record
- * after that: whoever looks at the same time looks at the same first ones, so nobody makes a delivery before one of an earlier event is there.
+ * Locks and returns the events in the order in which they happened. An event that is locked elsewhere is left for later, and so are
+ * later events of its record. Concurrent callers read the same first events, so no delivery is created before one of an earlier
+ * event.
  */
 export async function takeUndispatched(
   transaction: Transaction,
@@ -86,7 +86,7 @@ export async function markDispatched(transaction: Transaction, ids: readonly str
 
 export type ListeningEndpoint = Scope & { readonly id: string; readonly event_names: readonly string[] };
 
-/** The enabled endpoints of these environments; none of them is deleted or disabled until the transaction ends. */
+/** Enabled endpoints of these environments; locked against deletion and disabling until the transaction ends. */
 export async function listListeningEndpoints(
   transaction: Transaction,
   scopes: readonly Scope[],

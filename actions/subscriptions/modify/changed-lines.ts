@@ -1,4 +1,4 @@
-/** A modification that ends and begins lines, or changes what stands beside them, as it is previewed and done. */
+/** The preview and the writing of a modification that ends and begins lines, or changes records beside them. */
 import {
   type ChangedInvoice,
   type ChangedResources,
@@ -15,13 +15,13 @@ import type { PlannedModification } from './modification.ts';
 export function planLineModification(stores: Stores, plan: LineChangePlan): PlannedModification {
   return {
     preview: buildLinesPreview(plan),
-    // The version of a subscription counts what becomes of its lines, too.
+    // A change of lines raises the version of the subscription, too.
     changes: plan.ends.length + plan.begins.length > 0 ? { version: plan.subscription.version + 1 } : {},
     apply: async (transaction) => showLineChanges(await applyLineChange(stores, transaction, plan)),
   };
 }
 
-/** A modification of what stands beside the lines: the subscription has another version. */
+/** A modification of records beside the lines raises the version of the subscription. */
 export function planOtherModification(
   subscription: SubscriptionModel,
   write: (transaction: Transaction) => Promise<void>,

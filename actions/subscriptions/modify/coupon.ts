@@ -1,7 +1,4 @@
-/**
- * Redeems a coupon for a subscription, or for one of its lines, or ends what was redeemed (docs/rules/coupons.md,
- * "Associations").
- */
+/** Redeems a coupon for a subscription or for one of its lines, or ends a redemption (docs/rules/coupons.md, "Associations"). */
 import { type CouponAssociation, checkDiscountable, checkRedeemedOnce } from '../../../core/coupon/association.ts';
 import { findCouponRefusal } from '../../../core/coupon/record.ts';
 import { invalid, notAllowed, prefixField } from '../../../core/error.ts';
@@ -78,7 +75,7 @@ async function planRedemption(input: CouponModificationInput): Promise<PlannedMo
   });
 }
 
-/** The coupon is held, so that two who redeem it at once are counted as two. */
+/** The coupon is locked, so that two concurrent redemptions are counted as two. */
 async function lockCoupon(scope: Scope, code: string, database: Database): Promise<CouponModel> {
   const coupon = await CouponModel.fetchByCode(scope, code, database);
   return database.isTransaction ? CouponModel.fetch(scope, coupon.id, { database, lock: true }) : coupon;

@@ -1,6 +1,6 @@
 /**
- * Subscriptions join the invoice of a parent or leave it (docs/rules/subscriptions.md, "Families"). The parent is the one that
- * is modified, or the one that the request of a child names.
+ * Adds subscriptions to the invoice of a parent, or removes them (docs/rules/subscriptions.md, "Families"). The parent is the modified
+ * subscription, or the one that the request of a child names.
  */
 import { invalid } from '../../../core/error.ts';
 import { toChangedSubscriptions } from '../../../core/subscription/changed-resources.ts';
@@ -31,7 +31,7 @@ export async function planGroupedInvoicing(input: GroupModificationInput): Promi
   }
 }
 
-/** A parent names children; a child names its parent, and is the only one. */
+/** A parent names children; a child names its parent and is the only child. */
 async function loadGroupParts({ stores, database, subscription, params }: GroupModificationInput): Promise<GroupParts> {
   const scope = toScope(subscription);
   const { parent_subscription_id, child_subscription_ids } = params;
@@ -73,7 +73,7 @@ function planGroupRemoval(
   for (const child of children) {
     if (child.subscription_type !== 'grouped_invoicing' || child.parent_subscription_id !== parent.id)
       throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
-    // Nobody would invoice it any more.
+    // No invoice would charge it any more.
     if (child.subscription_status === 'cancelled')
       throw invalid(
         CHILDREN,

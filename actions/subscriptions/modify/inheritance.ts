@@ -1,6 +1,6 @@
 /**
- * Customers join a subscription or leave it, at the instant of the request (docs/rules/subscriptions.md, "Families"). Who
- * leaves has a subscription no longer: what they used until then is counted.
+ * Customers join a subscription or leave it, at the instant of the request (docs/rules/subscriptions.md, "Families"). The inherited
+ * subscription of a leaving customer is cancelled; usage until then is counted.
  */
 import { invalid } from '../../../core/error.ts';
 import { type ChangedResources, toChangedSubscriptions } from '../../../core/subscription/changed-resources.ts';
@@ -22,7 +22,7 @@ const ADDED = 'external_customer_ids_to_inherit_subscription';
 const REMOVED = 'external_customer_ids_to_remove';
 const toParamsField = (name: string) => `inheritance_params.${name}`;
 
-/** Both may be asked for at once where no action says otherwise. */
+/** A request without an action may add and remove at once. */
 export async function planInheritance(input: ModifyInput<'inheritance'>): Promise<PlannedModification> {
   const { subscription, params } = input;
   const added = params[ADDED] ?? [];
@@ -79,7 +79,7 @@ function joinCustomers(
   return createInheritedSubscriptions(toScope(parent), joining, transaction);
 }
 
-/** Now, or with the parent where that begins later. */
+/** Now, or the start of the parent if it begins later. */
 function deriveJoinDate({ subscription, author }: ModifyInput<'inheritance'>): string {
   return formatMs(Math.max(author.now.getTime(), toInstant(subscription.start_date)));
 }
@@ -132,7 +132,7 @@ async function leave(
   const by = input.author;
   const gone: SubscriptionModel[] = [];
   for (const inherited of leaving) {
-    // One who was to join later has never been there.
+    // A customer with a later start never joined.
     const end_date = formatMs(Math.max(by.now.getTime(), toInstant(inherited.start_date)));
     const record = await SubscriptionModel.change(
       inherited,

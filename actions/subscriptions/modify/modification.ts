@@ -1,6 +1,6 @@
 /**
- * What a type of modification is: it gathers and decides, says what would change, and can do it. A preview stops there, so
- * that it says what is then done (docs/rules/subscriptions.md, "Modifications").
+ * Contract of a modification type: it gathers and decides, describes the changes, and can apply them. A preview stops before `apply`, so
+ * that it shows the same result (docs/rules/subscriptions.md, "Modifications").
  */
 import type { Author } from '../../../core/stamp.ts';
 import type { ChangedResources } from '../../../core/subscription/changed-resources.ts';
@@ -11,7 +11,7 @@ import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
 
 export type ModifyInput<Type extends ModifyType = ModifyType> = {
   readonly stores: Stores;
-  /** The transaction that holds the subscription's row, or the pool for a preview. */
+  /** The transaction that holds the lock on the subscription's row, or the pool for a preview. */
   readonly database: Database;
   readonly subscription: SubscriptionModel;
   readonly params: Extract<Modification, { type: Type }>['params'];
@@ -19,11 +19,11 @@ export type ModifyInput<Type extends ModifyType = ModifyType> = {
 };
 
 export type PlannedModification = {
-  /** With empty ids for what is not there yet. */
+  /** New records have empty ids. */
   readonly preview: ChangedResources;
-  /** What changes on the subscription itself; it is written, and told, by who calls. */
+  /** Changes of the subscription itself; the caller writes them and emits their event. */
   readonly changes: Partial<Subscription>;
-  /** Everything else. */
+  /** Writes everything else. */
   apply(transaction: Transaction): Promise<ChangedResources>;
 };
 

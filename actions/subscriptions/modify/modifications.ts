@@ -1,4 +1,4 @@
-/** The table of contents of modifications. */
+/** Registry of the modification types. */
 import type { ModifyType } from '../../../core/subscription/modification.ts';
 import { planAddonChange } from './addon.ts';
 import { planCouponChange } from './coupon.ts';

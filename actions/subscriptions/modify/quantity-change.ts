@@ -1,6 +1,6 @@
 /**
- * Changes how many units of fixed lines are paid for: the line ends at the date, and one with the new quantity begins there,
- * in the same periods (docs/rules/subscriptions.md, "Modifications").
+ * Changes the paid quantity of fixed lines (docs/rules/subscriptions.md, "Modifications"). The line ends at the date, and one with the new
+ * quantity begins there, in the same periods.
  */
 
 import { checkModifiable, planQuantityChanges } from '../../../core/subscription/quantity.ts';

@@ -1,4 +1,4 @@
-/** Attaches a tax rate to a subscription, or ends what is attached (docs/rules/taxes.md, "Associations"). */
+/** Attaches a tax rate to a subscription, or ends an attachment (docs/rules/taxes.md, "Associations"). */
 import { alreadyExists, invalid, notAllowed, prefixField } from '../../../core/error.ts';
 import { createdBy } from '../../../core/stamp.ts';
 import { checkLinesChange, planAddedInterval } from '../../../core/subscription/line-changes.ts';
@@ -36,7 +36,7 @@ async function planTaxAttachment({
   author,
 }: TaxModificationInput): Promise<PlannedModification> {
   const scope = toScope(subscription);
-  // Held, so that the rate is not archived meanwhile, nor attached twice.
+  // The lock prevents archival and a second attachment of the rate meanwhile.
   const lock = database.isTransaction;
   const rate = await TaxRateModel.fetchPublished(scope, params.tax_rate_id!, { database, lock });
   if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_id', `tax rate ${rate.code} is not ACTIVE`);
@@ -84,7 +84,7 @@ async function planTaxRemoval({
   const at = params.effective_date ? toInstant(params.effective_date) : now;
   if (at < now || at > end) throw invalid('effective_date', 'must lie between now and the end that it has');
   const ended = { end_date: formatMs(Math.max(at, toInstant(association.start_date))) };
-  // What is over is archived, so that the rate can be attached again.
+  // An ended association is archived, so that the rate can be attached again.
   const changes = at <= now ? { ...ended, status: 'archived' as const } : ended;
   return planOtherModification(subscription, async (transaction) => {
     await TaxAssociationModel.change(association, changes, { by: author, database: transaction });

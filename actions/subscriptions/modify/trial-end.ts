@@ -1,6 +1,6 @@
 /**
- * Ends a trial at once, with the first invoice that is to be paid, or moves its end to a later or an earlier instant that is
- * still to come (docs/rules/subscriptions.md, "Modifications").
+ * Ends a trial at once, with the first invoice that must be paid, or moves its end to another future instant (docs/rules/subscriptions.md,
+ * "Modifications").
  */
 import { duePeriod } from '../../../core/billing/due.ts';
 import type { InvoiceWithLines } from '../../../core/invoice/record.ts';

@@ -1,4 +1,4 @@
-/** The add-ons of a subscription that gets another plan: those that it keeps, and those that the change detaches. */
+/** Add-ons of a subscription in a plan change: those that continue, and those that the change detaches. */
 
 import { checkResets } from '../../../core/addon/attachment.ts';
 import {
@@ -14,7 +14,7 @@ import { EntitlementModel } from '../../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Database } from '../../../storage/stores.ts';
 
-/** The other plan counts the features that the add-ons grant, too, as it had to when these were attached. */
+/** Reset periods of features that the target plan and the continuing add-ons limit must agree, as at the attachment. */
 export async function checkCarried(
   database: Database,
   {
@@ -49,7 +49,7 @@ export type AddonsOfChange = {
   readonly dropped: readonly AddonAssociationModel[];
 };
 
-/** Of those that have not ended when the plan changes. One that was detached since a change was scheduled is no fault of it. */
+/** Only add-ons that have not ended when the plan changes. An add-on detached after a change was scheduled does not fail that change. */
 export async function gatherAddons(
   database: Database,
   { subscription, policy, at, isScheduled }: GatherAddonsInput,
@@ -66,11 +66,11 @@ type GatherAddonsInput = {
   subscription: SubscriptionModel;
   policy: AddonPolicy | null | undefined;
   at: Milliseconds;
-  /** Whether it was scheduled before, and is done now. */
+  /** True if the change was scheduled earlier and is executed now. */
   isScheduled: boolean;
 };
 
-/** Their lines end with the lines of the plan. One that was to begin later has never been there. */
+/** The lines of these add-ons end with the lines of the plan. An add-on with a later start is never attached. */
 export async function detachDropped(
   database: Database,
   { dropped, at, author }: Pick<AddonsOfChange, 'dropped'> & { at: Milliseconds; author: Author },

@@ -1,4 +1,4 @@
-/** The plan that a subscription is to get, with the prices that it takes over, as at the start of a subscription. */
+/** The target plan of a change, with the prices that the subscription copies, as for a new subscription. */
 import { priceReset } from '../../../core/metering/price-reset.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Price } from '../../../core/price/record.ts';
@@ -19,7 +19,7 @@ export type TargetPlan = {
   readonly synced_price_sequence: number;
 };
 
-/** The row of the plan is held with others, so that it is not archived meanwhile. */
+/** A shared lock on the plan's row prevents its archival meanwhile. */
 export async function gatherTarget(
   database: Database,
   { subscription, plan_id, at }: { subscription: SubscriptionModel; plan_id: string; at: Milliseconds },

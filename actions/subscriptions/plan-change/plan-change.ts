@@ -1,7 +1,7 @@
 /**
- * Gives a subscription another plan in its place: the lines of its plan end and those of the other begin, at one instant
- * (docs/rules/subscriptions.md, "Plan changes"). `planPlanChange` gathers and decides, and is all of a preview. Where its
- * periods change as well, a new one begins at that instant: every line ends there, and what stays begins anew.
+ * Replaces the plan of a subscription: its plan lines end and those of the target plan begin, at one instant (docs/rules/subscriptions.md,
+ * "Plan changes"). `planPlanChange` gathers and decides, and is all of a preview. If the periods change as well, a new period begins at
+ * that instant: every line ends there, and continuing lines begin again.
  */
 
 import type { AddonPolicy } from '../../../core/addon/policy.ts';
@@ -52,11 +52,10 @@ export type PlanChangePlan = {
   readonly to: Plan;
   readonly change_type: ChangeType;
   readonly lines: LineChangePlan;
-  /** What changes on the subscription. */
   readonly changes: Partial<SubscriptionModel>;
-  /** Where a new period begins with the change: the subscription as it was in the one that this cuts. */
+  /** If a new period begins with the change: the subscription in the period that the change cuts. */
   readonly closing: SubscriptionModel | null;
-  /** Lines of the subscription's own, which it keeps. */
+  /** The subscription's own lines, which continue. */
   readonly carried: readonly BillableItem[];
   readonly addons: AddonsOfChange;
 };
@@ -108,7 +107,7 @@ export async function planPlanChange(database: Database, input: PlanChangeInput)
   };
 }
 
-/** With those that end here. */
+/** Includes the periods that end here. */
 function earlierPeriods(subscription: SubscriptionModel, at: Milliseconds): EarlierPeriods[] {
   const { billing_anchor, billing_period, billing_period_count, earlier_periods } = subscription;
   return [...(earlier_periods ?? []), { until: formatMs(at), billing_anchor, billing_period, billing_period_count }];
@@ -125,12 +124,12 @@ type LeavingLines = {
 
 type ChangingLines = LeavingLines & {
   target: TargetPlan;
-  /** Of the periods after the change. */
+  /** Length of the periods after the change. */
   length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
   standing: HaltedUntilByMeter;
 };
 
-/** The lines of its plan, also those whose price it overrides. */
+/** Lines of the plan, including those with an overridden price. */
 function isOfPlan({ record }: BillableItem, { plan_id }: SubscriptionModel): boolean {
   return record.entity_type === 'plan' && record.entity_id === plan_id;
 }
@@ -143,12 +142,12 @@ function hasBegun({ record }: BillableItem, at: Milliseconds): boolean {
   return toInstant(record.start_date) <= at;
 }
 
-/** What is charged once was charged, or will be with the arrears of the period in which it began. */
+/** A one-time charge was invoiced, or will be with the arrears of the period in which it began. */
 function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): boolean {
   return billing_period === 'ONETIME' && start_ms <= at;
 }
 
-/** What is to begin later never does. */
+/** A line with a later start never begins. */
 function planLineEnds(changing: ChangingLines): LineChangeEnd[] {
   const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
@@ -158,7 +157,7 @@ function planLineEnds(changing: ChangingLines): LineChangeEnd[] {
   });
 }
 
-/** What a meter that never resets has counted is charged once per period: its price changes with the period. */
+/** The value of a meter that never resets is charged once per period, because its price changes with the period. */
 function computeLineEnd(item: BillableItem, { subscription, at, restarts, standing }: ChangingLines): Milliseconds {
   if (restarts || !isOfWholePeriods(item) || !hasBegun(item, at)) return at;
   const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
@@ -172,9 +171,9 @@ function isOfWholePeriods({ meter }: BillableItem): boolean {
 type HaltedUntilByMeter = ReadonlyMap<string | null, Milliseconds>;
 
 /**
- * Until when what a meter that never resets has counted is paid for by lines of this plan, and of plans before it that stand still: by meter,
- * until the end of the period of the one that ends last. The lines that leave go on until then, each in whole periods, and those that come
- * begin behind them. Where periods begin anew none stands.
+ * Per meter that never resets: the instant up to which lines of this plan, and halted lines of earlier plans, pay for its value. That is
+ * the end of the period of the last such line. Leaving lines continue until then in whole periods, and new lines begin after them. No line
+ * is halted if new periods begin.
  */
 function computeHaltedUntil({ subscription, items, at, leaves, restarts }: LeavingLines): HaltedUntilByMeter {
   const billed = billedSubscription(subscription);
@@ -192,7 +191,7 @@ function isOfAPlan({ record }: BillableItem): boolean {
   return record.entity_type === 'plan';
 }
 
-/** By meter the end of the last of the lines that stand, also where their periods do not end together. */
+/** Per meter, the end of the last halted line, also if their periods end at different times. */
 function computeHaltedEnds(changing: ChangingLines): HaltedUntilByMeter {
   const { standing } = changing;
   const behind = new Map(standing);
@@ -225,7 +224,7 @@ function planLineStarts(changing: ChangingLines): LineStart[] {
   });
 }
 
-/** What does not end with the plan goes on in the new periods. */
+/** Lines that do not end with the plan continue in the new periods. */
 function planStayingLines({ subscription, items, at, leaves }: ChangingLines): LineStart[] {
   const billed = billedSubscription(subscription);
   const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));

@@ -1,7 +1,7 @@
 /**
- * Does at the end of a period the plan change that was scheduled for it, before the period is invoiced
- * (docs/rules/subscriptions.md, "Plan changes"). What has become impossible since is noted in the schedule, and the
- * subscription goes on as it is: nobody is there to be refused. What breaks otherwise undoes all, and whoever bills notes the try.
+ * Executes a scheduled plan change at the end of its period, before the period is invoiced (docs/rules/subscriptions.md, "Plan changes"). A
+ * change that has become impossible is recorded as failed in the schedule. The subscription then continues unchanged, because no caller can
+ * get the refusal. Any other error rolls everything back, and the billing run records the attempt.
  */
 import { FarthingError } from '../../../core/error.ts';
 import { type Milliseconds, toInstant } from '../../../core/time/instant.ts';
@@ -17,11 +17,11 @@ import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './p
 
 type DuePlanChange = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
 
-/** The subscription as it is then, and what was settled at once of the change. */
+/** The subscription after the change, and the amounts settled at once. */
 type ExecutedPlanChange = { readonly subscription: SubscriptionModel; readonly settled: SettledChangeLines | null };
 export type SettledChangeLines = Pick<Settlement, 'lines'> & Pick<SettledChange, 'invoice'>;
 
-/** `transaction` holds the row of the subscription. */
+/** `transaction` holds the lock on the subscription's row. */
 export async function changePlanIfDue(
   stores: Stores,
   transaction: Transaction,
@@ -54,7 +54,7 @@ async function applyScheduledChange(
   const by = { by: { now }, database: transaction };
   const { settled } = await applyLineChange(stores, transaction, plan.lines);
   await detachDropped(transaction, { ...plan.addons, at, author: { user_id: schedule.created_by, now } });
-  // The period that ends is still the running one: whoever closes it moves on.
+  // The ending period is still the current one; the caller that closes it moves to the next.
   const { current_period_start: _start, current_period_end: _end, ...terms } = plan.changes;
   const changed = await SubscriptionModel.change(subscription, terms, by);
   await beginPlanGrants(transaction, { subscription: changed, at, by: { now } });
@@ -70,7 +70,7 @@ async function planScheduledChange(
   { subscription, at, now }: DuePlanChange,
 ): Promise<PlanChangePlan | FarthingError> {
   const author = { user_id: schedule.created_by, now };
-  // As it was written when the change was scheduled.
+  // Stored in this form when the change was scheduled.
   const request = schedule.configuration as unknown as PlanChangeRequest;
   try {
     return await planPlanChange(transaction, { subscription, request, at, schedule_id: schedule.id, author });

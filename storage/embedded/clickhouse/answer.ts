@@ -32,7 +32,7 @@ export async function answerRequest(request: Request, response: ServerResponse, 
   return answerStream(cut.request, response, { ...served, format, ending });
 }
 
-/** What this format writes at the end of an answer: each piece would end with it, so we write it, and once. */
+/** The ending of this format would be repeated in each piece, so we write it ourselves, once. */
 const CUSTOM = 'CustomSeparated';
 const ENDING = 'format_custom_result_after_delimiter';
 const BETWEEN_PIECES = ['format_custom_result_before_delimiter', 'format_custom_row_between_delimiter'];
@@ -49,7 +49,7 @@ function withoutEnding(request: Request, format: string): { request: Request; en
   return { request: { ...request, surroundings: { ...request.surroundings, settings: others } }, ending };
 }
 
-/** The engine writes these formats piece by piece without a beginning or an end, so pieces make up one answer. */
+/** The engine writes these formats without a beginning or an end, so pieces can be concatenated. */
 const CUTTABLE = new Set([
   'JSONEachRow',
   'JSONStringsEachRow',
@@ -74,7 +74,7 @@ async function answerInsert(
   const write = (sql: string, of = surroundings) => engine.with(of, (connection) => connection.write(sql));
   if (statement.data_start === undefined) return finishInsert(response, await write(statement.text));
   const format = statement.format ?? '';
-  // Without this the engine guesses the columns from the data and not from the table.
+  // Without this the engine infers the columns from the data and not from the table.
   const settings: [string, string][] = [
     ['use_structure_from_insertion_table_in_table_functions', '1'],
     ...surroundings.settings,
@@ -115,17 +115,17 @@ interface ReadOptions extends AnswerContext {
 }
 
 interface PiecesOptions extends ReadOptions {
-  /** What stands behind the last row. */
+  /** Text after the last row. */
   ending: string;
 }
 
 /**
- * Most answers are short: these are read in memory in one step, off this process's event loop, which planning a statement
- * would stop for as long as it takes. False when the answer is longer; nothing has gone out then, and it is read again.
+ * Most answers are short: they are read into memory in one step, on a thread, because planning a statement would block the event
+ * loop. False if the answer is longer; nothing has been sent then, and the statement is run again.
  */
 async function answerShort(request: Request, response: ServerResponse, { engine, format }: ReadOptions) {
   const { statement, surroundings } = request;
-  // A stream is what tells these apart from statements that change something.
+  // `streams` is false for statements that change data; those must not run twice.
   if (!statement.streams) return false;
   const requested_bytes = Number(surroundings.settings.find(([name]) => name === 'max_result_bytes')?.[1] ?? 0);
   const bytes_max = requested_bytes > 0 ? Math.min(requested_bytes, BUFFERED_BYTES_MAX) : BUFFERED_BYTES_MAX;
@@ -148,7 +148,7 @@ async function answerShort(request: Request, response: ServerResponse, { engine,
 
 const TOO_MANY_ROWS_OR_BYTES = 396;
 
-/** The whole result is on the disk before the first byte goes out, so a failure is still told by the status. */
+/** The whole result is on the disk before the first byte is sent, so a failure can still change the status. */
 async function answerFromFile(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
   const { engine, spool, format } = options;
   const path = spool.resultPath();
@@ -168,7 +168,7 @@ async function answerFromFile(request: Request, response: ServerResponse, option
   }
 }
 
-/** As much of an answer as is kept in memory until the statement has ended; what is longer goes to the disk. */
+/** Maximum size of an answer in memory until the statement ends; a longer answer goes to the disk. */
 const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
 
 async function answerBuffered(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
@@ -198,14 +198,14 @@ async function answerBuffered(request: Request, response: ServerResponse, option
   }
 }
 
-/** Nobody else opens it, so its name can go at once and the file goes with us. */
+/** The name is removed at once, so that the file disappears with its descriptor. */
 async function openUnnamed(path: string): Promise<FileHandle> {
   const file = await open(path, 'wx+', 0o600);
   await rm(path);
   return file;
 }
 
-/** The answer goes out while the statement runs, as fast as the reader takes it. */
+/** Sends the answer while the statement runs, at the reader's pace. */
 async function answerStream(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
   const { engine, format, ending } = options;
   const tag = randomBytes(8).toString('hex');
@@ -225,19 +225,20 @@ async function answerStream(request: Request, response: ServerResponse, options:
     });
     (out ?? begin()).end(ending);
   } catch (error) {
-    // Nothing is out yet: the status tells. Else the end of the body does, in the form that clients look for.
+    // If nothing has been sent, the status reports the failure. Otherwise the end of the body does, in the form that clients
+    // expect.
     if (!out) throw error;
     breakOff(out, response, exceptionAtTheEnd(exceptionText(asStatementError(error), engine.version), tag));
   }
 }
 
-/** The connection ends without the mark of a complete body, so that nobody can take the rows so far for all of them. */
+/** Closes the connection without the end mark of a complete body, so that no client takes the rows so far for all rows. */
 function breakOff(out: Writable, response: ServerResponse, error_text: string): void {
   const hangUp = () => response.write('', () => response.socket?.destroySoon());
   out.write(error_text, () => (out instanceof Gzip ? out.flush(hangUp) : hangUp()));
 }
 
-/** Waits until the reader has taken what was written, or has gone. */
+/** Waits until the reader has taken the written data, or has disconnected. */
 function roomIn(out: Writable, response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -251,7 +252,7 @@ function roomIn(out: Writable, response: ServerResponse): Promise<void> {
   });
 }
 
-/** When the caller goes away nobody wants the result of a read. */
+/** Aborts a read when its caller disconnects. */
 function abortWhenClosed({ surroundings }: Request, response: ServerResponse): Surroundings {
   const closed = new AbortController();
   response.on('close', () => closed.abort());
@@ -320,7 +321,7 @@ function exceptionAtTheEnd(text: string, tag: string): string {
   return `\r\n__exception__\r\n${tag}\r\n${text}${Buffer.byteLength(text)} ${tag}\r\n__exception__\r\n`;
 }
 
-/** As the server maps its codes; what is not listed is 500. */
+/** HTTP statuses of a server's error codes; all others are 500. */
 const STATUS_BY_CODE = new Map<number, number>([
   ...[6, 26, 27, 32, 36, 38, 41, 42, 43, 44, 53, 62, 69, 70, 72, 115, 117, 131, 321, 354, 386, 456, 457].map(
     (code): [number, number] => [code, 400],

@@ -1,7 +1,7 @@
 /**
- * The program that owns a ClickHouse directory: the engine in this process, ClickHouse's HTTP interface on loopback in front
- * of it. It is started by `startClickHouse` and told its options by the first line of its input; when the input ends its
- * parent is gone, and so it goes too.
+ * The process that owns a ClickHouse directory: the engine, with ClickHouse's HTTP interface on loopback in front of it.
+ * `startClickHouse` starts it and writes the options to the first line of its input. When the input ends, the parent is gone, and
+ * the process ends, too.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -13,7 +13,7 @@ import { openSpool } from './spool.ts';
 
 export interface EmbeddedClickHouseOptions extends EngineOptions, Credentials {}
 
-/** How long statements may still run after the parent has gone. */
+/** Time for running statements after the parent has gone. */
 const LAST_STATEMENTS_MS = 5_000;
 
 createInterface({ input: process.stdin }).once('line', (line) => {
@@ -23,7 +23,7 @@ createInterface({ input: process.stdin }).once('line', (line) => {
     process.stdout.write(`failed ${(error as Error).message}\n`, () => process.exit(1));
   }
 });
-process.stdout.on('error', () => {}); // Nobody reads any more: the end of the input says the same.
+process.stdout.on('error', () => {}); // The reader has gone; the end of the input ends the process.
 process.stderr.on('error', () => {});
 
 function serve(options: EmbeddedClickHouseOptions): void {
@@ -43,7 +43,7 @@ function serve(options: EmbeddedClickHouseOptions): void {
   });
   const finish = callOnce(() => {
     server.close();
-    // What the engine has not written by then it recovers from, as after a crash.
+    // The engine recovers the rest at the next start, as after a crash.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_STATEMENTS_MS).unref();
     void engine.close().then(() => {
       served.spool.close();

@@ -5,22 +5,22 @@ import type { EmbeddedClickHouseOptions } from './clickhouse-server.ts';
 import { type Child, type ChildServer, type PartOptions, startChild } from './part.ts';
 
 export interface ClickHouseServerOptions extends PartOptions {
-  /** Statements that run at the same time. */
+  /** Number of concurrent statements. */
   connections?: number;
-  /** How long a statement waits for its turn before it is told to come back. */
+  /** How long a statement waits for a slot before it is rejected. */
   queue_ms?: number;
-  /** What the engine may hold in memory before statements fail. */
+  /** Memory of the engine before statements fail. */
   memory_bytes?: number;
 }
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
-/** The engine locks its directory itself: a server of a version whose owner left no lock behind ends within this time. */
+/** The engine locks its directory itself. A server of an earlier version, whose owner left no lock, ends within this time. */
 const TAKEOVER_MS = 8_000;
 
 /**
- * Starts the real ClickHouse engine as a process of its own, because one process alone may own the directory. It speaks
- * ClickHouse's HTTP interface on loopback, so product code uses the standard client and cannot tell it from a server.
+ * Starts the real ClickHouse engine as a separate process, because only one process may own the directory. It serves ClickHouse's
+ * HTTP interface on loopback, so product code uses the standard client as with a server.
  */
 export async function startClickHouse(options: ClickHouseServerOptions): Promise<ChildServer> {
   mkdirSync(options.dir, { recursive: true, mode: 0o700 });
@@ -78,10 +78,10 @@ const SERVER = [
   fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url)),
 ];
 
-/** Statements occupy threads of Node's pool: with the default of 4 the server could not read a file meanwhile. */
+/** Statements occupy threads of Node's pool: with the default of 4 the server could not read files meanwhile. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREADPOOL_SIZE: '16' };
 
-/** The end of its input asks the server to finish its statements and to close the directory. */
+/** Ending its input makes the server finish its statements and close the directory. */
 async function endProcess(child: Child): Promise<void> {
   child.expectExit();
   child.process.stdin?.end();

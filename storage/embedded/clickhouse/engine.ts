@@ -7,29 +7,29 @@ import { StatementError } from '../../clickhouse/tokens.ts';
 
 export interface EngineOptions {
   dir: string;
-  /** Statements that run at the same time; the others wait. */
+  /** Number of concurrent statements; the others wait. */
   connections: number;
   queue_ms: number;
   memory_bytes: number;
 }
 
-/** What holds for one statement and for no other. */
+/** Settings of a single statement. */
 export interface Surroundings {
-  /** Our own mark on the statement, by which it can be ended. */
+  /** Our id of the statement, by which it can be killed. */
   id: string;
   database?: string;
   settings: [name: string, value: string][];
   params: [name: string, value: string][];
-  /** Ends the statement, or keeps it from being started. */
+  /** Kills the statement, or prevents its start. */
   signal?: AbortSignal;
 }
 
 export interface EngineConnection {
   /** Runs a statement with a small answer. */
   run(sql: string, format: string): Promise<Uint8Array>;
-  /** Runs an insert and tells what it wrote. */
+  /** Runs an insert and returns the numbers of written rows and bytes. */
   write(sql: string): Promise<WriteCounts>;
-  /** Runs a read; the answer comes in pieces. Breaking off ends the statement. */
+  /** Runs a read and streams the answer in pieces. Ending the iteration ends the statement. */
   stream(sql: string, format: string): AsyncGenerator<Uint8Array>;
 }
 
@@ -44,7 +44,7 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** The directory is opened once and kept open; every statement gets a connection of its own, which costs 0.1 ms. */
+/** The directory is opened once and stays open; every statement gets a connection of its own, which costs 0.1 ms. */
 export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineOptions): Engine {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const data = join(dir, 'data');
@@ -72,8 +72,8 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
 }
 
 /**
- * A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed makes the
- * next insert vanish. So the connection ends with the statement.
+ * A leftover setting or parameter would silently change the next statement: a leftover insert token makes the next insert vanish.
+ * So the connection ends with the statement.
  */
 async function inSession<Result>(
   data: string,
@@ -96,7 +96,7 @@ async function inSession<Result>(
   }
 }
 
-/** A statement that has just been sent may not be known yet when it is to end, so it is asked until it has ended. */
+/** A statement that was just sent may not be known to the engine yet, so the kill is repeated until it has ended. */
 function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
   let timer: NodeJS.Timeout | undefined;
   const kill = () => {
@@ -114,12 +114,12 @@ function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
 }
 
 /**
- * A mutation makes one part anew after the other, and between two of them the engine sleeps for up to a second unless it is
- * told otherwise: a correction of a month of ten parts took ten seconds, and takes half of one. Nor does it begin one while two
- * merges run, as long as it is to leave twenty places free in a pool of four.
+ * A mutation rewrites one part after another, and by default the engine sleeps up to a second between two of them: a correction of
+ * a month of ten parts took ten seconds, and takes half a second now. By default it also starts no mutation while two merges run,
+ * because it reserves twenty free slots in a pool of four.
  *
- * What merges and mutations write is brought to the disk before the parts that it replaces are removed: this build removes them
- * at once, where a server keeps them for eight minutes, and a power loss took both.
+ * Results of merges and mutations are synced to the disk before the replaced parts are removed. This build removes those at once,
+ * while a server retains them for eight minutes; without the sync a power loss destroyed both.
  */
 function serverConfig(memory_bytes: number): string {
   return `<clickhouse>
@@ -143,16 +143,16 @@ function openSession(data: string, args: string[]): Session {
   return asking(() => new Session(data, { connectionArgs: args }));
 }
 
-/** What a new connection is set to: to set it again would cost a tenth of a small statement. */
+/** Default settings of a new connection: setting them again would cost a tenth of a small statement. */
 function readSettings(keeper: Session): ReadonlyMap<string, string> {
   const rows = asking(() => keeper.query('SELECT name, value FROM system.settings', 'TabSeparated')).split('\n');
   return new Map(rows.map((row) => row.split('\t') as [string, string]));
 }
 
 /**
- * A connection with the settings in which the embedded engine differs from a server, then with what the request asks for, and
- * what must be said to it first. Settings are arguments of the connection, which it reads in a tenth of the time of a SET; but
- * it passes over names that it does not know, and does not say which value was wrong: those are for a SET to refuse.
+ * A connection with the settings in which the embedded engine differs from a server, then those of the request, and the statements
+ * to run first. Settings are connection arguments, which take a tenth of the time of a SET. But the connection ignores unknown
+ * names and does not report which value is wrong: those go into a SET, which rejects them.
  */
 function prepared(data: string, surroundings: Surroundings, already: ReadonlyMap<string, string>): PreparedStatements {
   const { database, settings, params } = surroundings;
@@ -185,7 +185,7 @@ const OWN_SETTINGS: readonly (readonly [string, string])[] = [
   ['async_insert', '0'],
 ];
 
-/** A connection begins in this database. */
+/** Initial database of a connection. */
 const INITIAL_DATABASE = 'default';
 
 function assignment(values: readonly (readonly [string, string])[]): string[] {
@@ -217,8 +217,8 @@ function toConnection(session: Session): EngineConnection {
 }
 
 /**
- * How many rows a statement wrote is told by the package's call for raw inserts only. It runs a beginning and a payload as
- * one text: the whole statement is the beginning, and a line end is the payload.
+ * Only the package's call for raw inserts returns the number of written rows. It concatenates a beginning and a payload: the
+ * statement is the beginning, and a line end is the payload.
  */
 async function countingWrite(session: Session, sql: string): Promise<WriteCounts> {
   const connection = (session as unknown as { connection: unknown }).connection;
@@ -259,7 +259,7 @@ async function awaiting<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** "Code: 60. DB::Exception: Unknown table … (UNKNOWN_TABLE)" taken apart. */
+/** Parses "Code: 60. DB::Exception: Unknown table … (UNKNOWN_TABLE)". */
 function asStatementError(error: unknown): StatementError {
   if (error instanceof StatementError) return error;
   const message = error instanceof Error ? error.message : String(error);
@@ -271,7 +271,7 @@ function asStatementError(error: unknown): StatementError {
   return new StatementError(code === undefined ? 1002 : Number(code), types.at(-1)?.[1] ?? 'UNKNOWN_EXCEPTION', text);
 }
 
-/** For so many at a time; who waits longer than `queue_ms` is told to come back. */
+/** At most `width` at a time; a statement that waits longer than `queue_ms` is rejected. */
 function createSlots(width: number, queue_ms: number) {
   const waiting: (() => void)[] = [];
   const drained: (() => void)[] = [];

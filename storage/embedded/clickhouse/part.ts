@@ -2,24 +2,24 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'n
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** Where a part writes what its server says: one call per line, without the line ending. */
+/** Receives the output of a part's server: one call per line, without the line ending. */
 export type Log = (line: string) => void;
 
 export interface PartExit {
-  /** True when `stop()` asked for it. */
+  /** True if `stop()` requested it. */
   expected: boolean;
-  /** One line for a human: how it ended and the last thing it said. */
+  /** One line for people: how it ended, and its last output. */
   detail: string;
 }
 
 export interface PartOptions {
   dir: string;
   log: Log;
-  /** The lock of the stores (stores-lock.ts), which the server and its children hold with us. */
+  /** The lock of the stores (stores-lock.ts), which the server and its children inherit. */
   lock_fd?: number | undefined;
 }
 
-/** A server that we started as a child process and that product code reaches by its URL only. */
+/** A child process that serves a store; product code reaches it by its URL only. */
 export interface ChildServer {
   url: string;
   pid: number;
@@ -34,15 +34,15 @@ export interface Child {
   process: ChildProcess;
   pid: number;
   hasExited(): boolean;
-  /** What it said last, on both of its outputs. */
+  /** Its latest lines, from both outputs. */
   lastLines(): readonly string[];
-  /** Tells that the coming end is wanted. */
+  /** Marks the coming exit as expected. */
   expectExit(): void;
   onExit(listener: (exit: PartExit) => void): void;
   unref(): void;
   /** Resolves when the process has ended; rejects after `timeout_ms`. */
   waitForExit(timeout_ms: number): Promise<void>;
-  /** Resolves with the first line that matches; rejects with the last lines when the process ends or time runs out. */
+  /** Resolves with the first matching line; rejects with the last lines if the process ends or the time runs out. */
   waitForLine(pattern: RegExp, timeout_ms: number): Promise<string>;
 }
 
@@ -54,7 +54,7 @@ export interface ChildOptions {
   log: Log;
   uid?: number;
   gid?: number;
-  /** A descriptor that the process gets as its fourth. */
+  /** A descriptor that the process inherits as its fourth. */
   lock_fd?: number | undefined;
 }
 
@@ -66,8 +66,8 @@ export function buildStdio(lock_fd: number | undefined): ('pipe' | number)[] {
 const RETAINED_LINES = 20;
 
 /**
- * Starts a server process in a process group of its own, so that Ctrl-C in the terminal reaches only us and we can
- * drain before the stores go away.
+ * Starts a server process in its own process group, so that Ctrl-C in the terminal reaches only us and we can drain before the
+ * stores stop.
  */
 export function startChild({ name, command, args, env, log, lock_fd, ...user }: ChildOptions): Child {
   const stdio = buildStdio(lock_fd);
@@ -91,7 +91,7 @@ export function startChild({ name, command, args, env, log, lock_fd, ...user }: 
   };
   child.on('error', (error) => ended(`could not be started: ${error.message}`));
   child.on('close', (code, signal) => ended(signal ? `was ended by ${signal}` : `ended with code ${code}`));
-  child.stdin.on('error', () => {}); // The process may end before it has read all that we write; 'close' reports it.
+  child.stdin.on('error', () => {}); // The process may end before it has read all of our input; 'close' reports it.
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       lines.push(line);
@@ -118,7 +118,7 @@ export function startChild({ name, command, args, env, log, lock_fd, ...user }: 
 
   return {
     process: child,
-    // A process that could not be started has none, and every number would be somebody else's.
+    // A process that failed to start has no pid, and any number could be that of another process.
     get pid(): number {
       if (child.pid === undefined) throw new Error(`${name} could not be started`);
       return child.pid;

@@ -9,11 +9,11 @@ export interface Request {
   query_id: string;
   surroundings: Surroundings;
   statement: ParsedStatement;
-  /** The data of an insert: what stands in the text behind FORMAT, then the body. */
+  /** Data of an insert: the text after FORMAT, then the body. */
   data: AsyncIterable<Buffer>;
-  /** FORMAT of the answer when the statement names none. */
+  /** Format of the answer if the statement names none. */
   default_format: string;
-  /** The answer begins only when the statement has ended. */
+  /** The answer begins only after the statement has ended. */
   waits_for_end: boolean;
   wants_gzip: boolean;
 }
@@ -41,7 +41,6 @@ const INTERFACE_PARAMETERS = new Set([
 const UNSUPPORTED = ['session_id', 'role', 'compress', 'decompress'];
 const TEXT_BYTES_MAX = 256 * 1024 * 1024;
 
-/** Reads a request of ClickHouse's HTTP interface. */
 export async function readRequest(incoming: IncomingMessage): Promise<Request> {
   const parameters = new URL(incoming.url ?? '/', 'http://localhost').searchParams;
   const body = decoded(incoming);
@@ -69,7 +68,7 @@ export async function readRequest(incoming: IncomingMessage): Promise<Request> {
   };
 }
 
-/** True when the request names the one user and the right password, by any of the three ways a server accepts. */
+/** True if the request has the user's name and password, in any of the three ways that a server accepts. */
 export function isAuthorised(incoming: IncomingMessage, { username, password }: Credentials): boolean {
   const basic = /^Basic (.+)$/i.exec(header(incoming, 'authorization') ?? '')?.[1];
   const parameters = new URL(incoming.url ?? '/', 'http://localhost').searchParams;
@@ -88,7 +87,7 @@ function parseSurroundings(parameters: URLSearchParams, incoming: IncomingMessag
     name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [],
   );
   const database = parameters.get('database') ?? header(incoming, 'x-clickhouse-database');
-  // A mark of the client's own stays on the statement; it is different for each, as ours are.
+  // A mark that the client set stays on the statement; it is unique, as ours are.
   const id = parameters.get('log_comment') || randomUUID();
   return { id, settings, params, ...(database ? { database } : {}) };
 }
@@ -102,8 +101,8 @@ function refuse(parameters: URLSearchParams): void {
 }
 
 /**
- * The text of a statement is the parameter followed by the body. Behind the FORMAT of an insert begin its data, which are
- * never read as text: they go on as bytes.
+ * The text of a statement is the parameter followed by the body. After the FORMAT of an insert its data begin, which are passed on
+ * as bytes and never decoded.
  */
 async function readStatement(query: string, body: AsyncIterable<Buffer>) {
   const parameter = Buffer.from(query, 'utf8');
@@ -116,7 +115,7 @@ async function readStatement(query: string, body: AsyncIterable<Buffer>) {
   return { statement: inUtf8(statement), data: chained(text.subarray(statement.data_start ?? text.length), nothing()) };
 }
 
-/** One character per byte: positions are then byte offsets, whatever the data behind the statement are. */
+/** One character per byte, so that positions are byte offsets for any data after the statement. */
 function parseBytes(bytes: Buffer): ParsedStatement {
   return parseStatement(bytes.toString('latin1'));
 }

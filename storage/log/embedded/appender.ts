@@ -1,14 +1,13 @@
 /**
- * Appends groups of entries to the embedded log, each of them whole or not at all. Where the log has files, the bytes go there first and
- * their rows after them; the few bytes of a small group stay in the rows, because a second wait for the disk would cost a
- * single event more than they do.
+ * Appends groups of entries to the embedded log, each group atomically. If the log has files, the bytes are written there first and the
+ * rows after them. The bytes of a small group remain in the rows, because a second wait for the disk would delay a single event more.
  */
 import type { Knex } from 'knex';
 import type { LogEntry, LogRecord } from '../log.ts';
 import { loadRecordRows } from '../stored-records.ts';
 import type { SegmentFiles, SegmentPlace } from './segment-files.ts';
 
-/** Measured: below this a group is durable sooner, and at no more cost, with its bytes in Postgres. */
+/** Measured: a smaller group is durable sooner, at no higher cost, with its bytes in Postgres. */
 const INLINE_BYTES_MAX = 32 * 1024;
 
 export class EmbeddedAppender {
@@ -22,7 +21,7 @@ export class EmbeddedAppender {
     this.#inlineBytesMax = options.inline_bytes_max ?? INLINE_BYTES_MAX;
   }
 
-  /** One group after the other. */
+  /** Callers append one group at a time. */
   async append(entries: readonly LogEntry[]): Promise<LogRecord[]> {
     const segments = this.#segments;
     const bodies = entries.map((entry) => entry.body);
@@ -35,11 +34,11 @@ export class EmbeddedAppender {
 type AppendRows = {
   entries: readonly LogEntry[];
   places: readonly SegmentPlace[] | null;
-  /** Parsed and planned once per connection. Not through a pooler, which would lend the connection to others meanwhile. */
+  /** Named, so that each connection parses and plans it once. Not with a pooler, which lends the connection to other clients. */
   is_named: boolean;
 };
 
-/** Offsets are taken under the row locks of their partitions, in the order of the partitions. */
+/** Offsets are assigned under the row locks of their partitions, in partition order. */
 async function insertRows(postgres: Knex, { entries, places, is_named }: AppendRows): Promise<LogRecord[]> {
   const ordinals = computeOrdinals(entries);
   const values = [
@@ -61,13 +60,13 @@ async function insertRows(postgres: Knex, { entries, places, is_named }: AppendR
   return entries.map((entry, index) => ({ ...entry, offset: firsts.get(entry.partition)! + BigInt(ordinals[index]!) }));
 }
 
-/** None at all where nothing is traced: a list that ends early is filled up with nulls. */
+/** Null if no entry is traced; `unnest` fills a missing list with nulls. */
 function listTraceparents(entries: readonly LogEntry[]): (string | null)[] | null {
   const isTraced = entries.some((entry) => entry.traceparent !== undefined);
   return isTraced ? entries.map((entry) => entry.traceparent ?? null) : null;
 }
 
-/** The how manieth of its partition each entry is. */
+/** Position of each entry among the entries of its partition. */
 function computeOrdinals(entries: readonly LogEntry[]): number[] {
   const counts = new Map<number, number>();
   return entries.map(({ partition }) => {
@@ -87,7 +86,7 @@ function placed(places: readonly SegmentPlace[]): unknown[] {
   ];
 }
 
-/** The bodies travel as one value, and each row takes its own part: an array of them would be written as text. */
+/** All bodies are one parameter, and each row takes its own part: an array of bodies would be sent as text. */
 function inRows(entries: readonly LogEntry[]): unknown[] {
   let at = 0;
   const positions = entries.map(({ body }) => {

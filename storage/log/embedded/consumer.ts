@@ -1,6 +1,6 @@
 /**
- * A consumer of the embedded log: holds leases on a fair share of the partitions (leases.ts), reads each in order,
- * hands the records to its handler, and commits what the stores have of them.
+ * A consumer of the embedded log: leases a fair share of the partitions (leases.ts), reads each in order, passes the records to its
+ * handler, and commits the offsets that the stores have reached.
  */
 import { BATCH_RECORDS_MAX } from '../batch-limits.ts';
 import { PartitionStopped, pauseAfter } from '../continuity.ts';
@@ -23,14 +23,14 @@ type AssignedPartition = {
   committed: bigint;
   lost: boolean;
   readonly recent: RecentRecords;
-  /** Small batches follow one another, with nothing to wait for in between. */
+  /** The previous batch was small. */
   trickles: boolean;
 };
 
-/** Fewer than these in a batch are a trickle. */
+/** A batch with fewer events is small. */
 const TRICKLE_EVENTS = 1_000;
 const IDLE_WAIT_MS = 250;
-/** Records behind the committed offset that stay for a look back; the archive is the raw events in ClickHouse. */
+/** Number of records before the committed offset that remain for inspection; the archive is the raw events in ClickHouse. */
 const RETAINED_RECORDS = 1_000;
 
 export class EmbeddedConsumer {
@@ -39,9 +39,9 @@ export class EmbeddedConsumer {
   readonly #options: EmbeddedConsumerOptions;
   readonly #leases: EmbeddedLeases;
   readonly #assigned = new Map<number, AssignedPartition>();
-  /** The loop of each partition: a new one begins when the old one has ended. */
+  /** The loop of each partition; a new loop begins after the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
-  /** Who waits for records, and who waits for time to pass: only the end wakes those. */
+  /** Loops that wait for records, and loops that wait for time to pass; only the end of the consumer wakes the latter. */
   readonly #waiting = new Set<() => void>();
   readonly #pausing = new Set<() => void>();
   #stopping = false;
@@ -60,7 +60,7 @@ export class EmbeddedConsumer {
     this.#keeper = this.#renewShare();
   }
 
-  /** These were just made durable by our own process: whoever waits for them goes on, and need not read them back. */
+  /** Records that this process has just made durable. Waiting loops are woken and need not read them from Postgres. */
   appended(records: readonly LogRecord[]): void {
     for (const record of records) this.#assigned.get(record.partition)?.recent.add(record);
     wake(this.#waiting);
@@ -83,12 +83,12 @@ export class EmbeddedConsumer {
       try {
         await this.#shareOut();
       } catch {
-        // Postgres is away: leases run out by themselves, and the next round tries again.
+        // Postgres is unavailable: leases expire, and the next round tries again.
       }
     }
   }
 
-  /** One round: drop what ran out, give back above the fair share, take what is free below it. */
+  /** One round: drops expired partitions, releases those above the fair share, and leases free ones below it. */
   async #shareOut(): Promise<void> {
     for (const held of [...this.#assigned.values()]) if (!this.#leases.holds(held.partition)) this.#lose(held);
     await this.#leases.tend();
@@ -122,13 +122,13 @@ export class EmbeddedConsumer {
     return !held.lost && this.#leases.holds(held.partition);
   }
 
-  /** The life of one partition with us: assigned, batches, revoked. After a failure it begins again where the stores are. */
+  /** Runs one partition while it is leased: assigned, batches, revoked. After a failure it restarts at the offset of the stores. */
   async #run(held: AssignedPartition): Promise<void> {
     let assigned = false;
     let failures = 0;
     while (!this.#stopping && !held.lost) {
       if (!this.#owns(held)) {
-        await sleep(IDLE_WAIT_MS, this.#pausing); // Its lease is over: to go on now would throw out who may have it.
+        await sleep(IDLE_WAIT_MS, this.#pausing); // Its lease has expired: continuing could fence off a new owner.
         continue;
       }
       try {
@@ -138,7 +138,7 @@ export class EmbeddedConsumer {
         failures = 0;
       } catch (error) {
         assigned = false;
-        // Who takes a partition over takes records away that we have not read: only the owner can say that one is missing.
+        // A new owner deletes records that this process has not read. Only the owner can report a missing record.
         if (error instanceof PartitionStopped && !this.#owns(held)) continue;
         this.#handler.failed?.(held.partition, error);
         await sleep(pauseAfter(error, ++failures), this.#pausing);
@@ -151,7 +151,7 @@ export class EmbeddedConsumer {
     const place = await this.#handler.assigned(held.partition);
     await checkPlace(this.#source, held.partition, place);
     held.read_from = place.next_offset;
-    // Whoever had it before may have lost it between its last slice and its commit: nothing is left to read that would tell others so.
+    // A previous owner may have stopped between its last slice and its commit. Without this commit, that slice would remain uncommitted.
     if (place.next_offset > held.committed) await this.#commit(held, place.next_offset);
   }
 
@@ -177,8 +177,8 @@ export class EmbeddedConsumer {
   }
 
   /**
-   * Small batches cost as much as large ones: a trickle is gathered for a moment, one that does not end for twice as long, and a
-   * full batch is followed at once.
+   * A small batch costs as much as a large one. After a small batch, the next one is gathered for the linger time; after two small batches,
+   * for twice as long. After a large batch, the next one is read at once.
    */
   async #linger(held: AssignedPartition, records: readonly LogRecord[], began: number): Promise<void> {
     const events = records.reduce((total, record) => total + record.event_count, 0);
@@ -200,7 +200,7 @@ export class EmbeddedConsumer {
     if (stored_until > held.committed) await this.#commit(held, stored_until);
   }
 
-  /** What is only read, and held back by the handler, stays: a crash would find it nowhere else. */
+  /** Records that were read but not stored remain in the log: after a crash they are nowhere else. */
   async #commit(held: AssignedPartition, stored_until: bigint): Promise<void> {
     const { postgres, segments } = this.#source;
     await postgres.raw(`update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`, [
@@ -221,7 +221,7 @@ function wake(sleepers: ReadonlySet<() => void>): void {
   for (const done of [...sleepers]) done();
 }
 
-/** Until the time is over, or somebody wakes those who sleep there. */
+/** Resolves when the time is over or the sleeper is woken. */
 function sleep(ms: number, sleepers: Set<() => void>): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,8 +1,7 @@
 /**
- * The embedded event log: a table in Postgres, one row per batch, whose bytes stand in the row, or in files where the log
- * has a directory (docs/decisions/0005-embedded-stores.md). Appends are made durable in groups: while one is on its way to
- * the disk the next gathers what came meanwhile. The row lock on a partition makes offsets visible in the order in which they
- * were given, so a reader never meets a gap.
+ * The embedded event log: a table in Postgres with one row per batch. The bytes are in the row, or in files if the log has a directory
+ * (docs/decisions/0005-embedded-stores.md). Appends become durable in groups: while one group is being written, the next one gathers. The
+ * row lock of a partition makes offsets visible in the order of their assignment, so a reader never sees a gap.
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
@@ -18,21 +17,21 @@ import { openSegmentFiles, type SegmentFiles } from './segment-files.ts';
 export type EmbeddedLogOptions = {
   partition_count: number;
   append_timeout_ms: number;
-  /** Where the bytes of the records are kept; in Postgres when absent. Every process that opens the log must see it. */
+  /** Directory of the records' bytes; absent: Postgres stores them. Every process that opens the log must have access to it. */
   directory?: string;
-  /** A file is followed by another one when it has so many bytes. */
+  /** A new file is begun above this size. */
   segment_bytes_max?: number;
-  /** A group of no more bytes stays in Postgres. */
+  /** A group up to this size remains in Postgres. */
   inline_bytes_max?: number;
-  /** We are alone on this database: what an earlier process leased is free at once. */
+  /** This process is alone on the database: leases of earlier processes are released at once. */
   sole_owner?: boolean;
   lease_ms?: number;
-  /** A consumer whose event loop has shown no life for so long loses its leases. */
+  /** A consumer whose event loop is unresponsive for this long loses its leases. */
   alive_ms?: number;
   batch_events_max?: number;
-  /** Appends that wait hold so much at most; what comes then is refused at once. */
+  /** Maximum size of waiting appends; further appends are rejected at once. */
   queued_bytes_max?: number;
-  /** A trickle of records is gathered this long before it is handed on. */
+  /** After a small batch, records are gathered for this long. */
   linger_ms?: number;
 };
 
@@ -49,7 +48,7 @@ type QueuedAppend = {
   done: boolean;
 };
 
-/** Opens the log and makes its partitions on first use. The number of partitions is fixed when the log is made. */
+/** Opens the log and creates its partitions on first use. The number of partitions is fixed at creation. */
 export async function openEmbeddedLog(postgres: Knex, options: EmbeddedLogOptions): Promise<EmbeddedLog> {
   await postgres.raw(
     `insert into log_partitions (partition) select generate_series(0, ? - 1)
@@ -95,7 +94,7 @@ export class EmbeddedLog implements EventLog {
       this.#queue.push(waiting);
       this.#queuedBytes += bytes;
       this.#giveUpLater(waiting);
-      // It takes what others have left, too, and wakes the pipeline.
+      // It also writes appends of other callers and wakes the pipeline.
       this.#flushing ??= runAsSystem(() => this.#flush());
     });
   }
@@ -137,7 +136,7 @@ export class EmbeddedLog implements EventLog {
     }));
   }
 
-  /** Records of one tenant and environment that may hold the text, in order: those whose bytes are in files were not looked into. */
+  /** Records of one tenant and environment that may contain the text, in order. Records whose bytes are in files are returned unchecked. */
   async records({ partition, from, limit, containing, ...scope }: RecordsQuery): Promise<LogRecord[]> {
     const text = `select ${RECORD_COLUMNS} from log_records
        where partition = $1 and "offset" >= $2 and kind = 'events' and tenant_id = $3 and environment_id = $4
@@ -197,7 +196,7 @@ export class EmbeddedLog implements EventLog {
     answer();
   }
 
-  /** After the bound the caller hears 503; what is not yet on its way is taken out of the queue. */
+  /** After the timeout the caller gets 503; an append that is still in the queue is removed. */
   #giveUpLater(waiting: QueuedAppend): void {
     const timer = setTimeout(() => {
       if (waiting.done) return;

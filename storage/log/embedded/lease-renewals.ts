@@ -1,7 +1,7 @@
 /**
- * The thread that renews the leases of every consumer of this process (lease-thread.mjs), each over a connection of its own. One
- * for all of them: to start one, and to load the driver in it, costs more than an hour of renewing. It begins with the first
- * consumer and stays for the next. When it dies, whoever tends its leases first starts another, which renews for all.
+ * One thread renews the leases of all consumers of this process (lease-thread.mjs), each over its own connection. A single thread suffices:
+ * starting one and loading the driver costs more than an hour of renewals. It starts with the first consumer and remains for later ones. If
+ * it dies, the first consumer that tends its leases starts another, which renews for all.
  */
 import { Worker } from 'node:worker_threads';
 
@@ -10,25 +10,25 @@ export type Holder = {
   readonly id: string;
   readonly lease_ms: number;
   readonly alive_ms: number;
-  /** Memory that both sides see (leases.ts). */
+  /** Memory that both threads access (leases.ts). */
   readonly shared: BigInt64Array;
 };
 
-/** What the thread says of a holder: its leases were renewed for the first time, or they are renewed no more, and why. */
+/** Message of the thread about a holder: its leases were renewed for the first time, or renewal ended, with the failure. */
 type LeaseThreadMessage = {
   readonly key: number;
   readonly ended: boolean;
   readonly failure?: { readonly message: string };
 };
 
-/** A connection that answers nothing is broken off by the thread after so long; a thread that says nothing itself is ended. */
+/** The thread closes an unresponsive connection after this time; an unresponsive thread is terminated. */
 const STOPPED_WITHIN_MS = 2_000;
 const ENDED_AFTER_MS = STOPPED_WITHIN_MS + 500;
 
 const holders = new Set<Holder>();
 let current: LeaseThread | null = null;
 
-/** Resolves when they were renewed for the first time. Whoever could not start is not renewed for later either. */
+/** Resolves after the first renewal. A holder whose start failed is not renewed later. */
 export async function startRenewing(holder: Holder): Promise<void> {
   await continueRenewing(holder).catch((error) => {
     holders.delete(holder);
@@ -36,23 +36,23 @@ export async function startRenewing(holder: Holder): Promise<void> {
   });
 }
 
-/** While they are renewed there is nothing to do. */
+/** Has no effect while the leases are renewed. */
 export async function continueRenewing(holder: Holder): Promise<void> {
   holders.add(holder);
   if (current?.ending) await current.ending;
-  if (!holders.has(holder)) return; // It was stopped meanwhile.
+  if (!holders.has(holder)) return; // The holder was stopped meanwhile.
   current ??= new LeaseThread();
   await current.renew(holder);
 }
 
-/** Resolves when the thread has nothing to do with them any more. */
+/** Resolves when the thread has finished with the holder. */
 export async function stopRenewing(holder: Holder): Promise<void> {
   holders.delete(holder);
   await current?.stop(holder);
 }
 
 class LeaseThread {
-  /** Set when it did not do as it was told. */
+  /** Set while an unresponsive thread is being terminated. */
   ending: Promise<unknown> | null = null;
   readonly #worker: Worker;
   readonly #renewals = new Map<Holder, PendingRenewal>();
@@ -62,7 +62,7 @@ class LeaseThread {
   constructor() {
     this.#worker = new Worker(new URL('./lease-thread.mjs', import.meta.url), {
       workerData: { stopped_within_ms: STOPPED_WITHIN_MS },
-      // It is plain JavaScript and needs little: neither the compiler of ours nor our large young generation.
+      // The thread is plain JavaScript and small: it needs neither our compiler nor our large young generation.
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
@@ -83,7 +83,7 @@ class LeaseThread {
   async stop(holder: Holder): Promise<void> {
     const renewal = this.#renewals.get(holder);
     if (!renewal) return;
-    // A main loop that was busy hears first what the thread has said meanwhile.
+    // After a busy period, the main loop first receives pending messages of the thread.
     const late = setTimeout(() => setImmediate(() => this.#renewals.has(holder) && this.#giveUp()), ENDED_AFTER_MS);
     this.#worker.postMessage({ key: renewal.key });
     await this.#wait(renewal.over);
@@ -113,7 +113,7 @@ class LeaseThread {
     this.ending ??= this.#worker.terminate();
   }
 
-  /** The process stays for who waits for the thread, and not for the thread. */
+  /** The process stays alive for callers that wait for the thread, not for the thread itself. */
   async #wait(what: Promise<unknown>): Promise<void> {
     if (this.#waiting++ === 0) this.#worker.ref();
     try {
@@ -138,6 +138,6 @@ class PendingRenewal {
       this.begin = resolve;
       void this.over.then(reject);
     });
-    this.first.catch(() => {}); // Where another has begun it, nobody waits; its own consumer asks again.
+    this.first.catch(() => {}); // If another consumer began it, no caller awaits it; its own consumer tries again.
   }
 }

@@ -1,12 +1,11 @@
 /**
- * Who holds which partition of the embedded log. A partition is leased in its row of `log_partitions`; a lease that runs out
- * (its holder died, or was frozen) is taken by another.
+ * Ownership of the partitions of the embedded log. A partition is leased in its row of `log_partitions`. An expired lease (its holder died
+ * or was frozen) is taken by another consumer.
  *
- * Leases are renewed by a thread beside us with a connection of its own (lease-renewals.ts): work that keeps the event loop busy
- * for long must not cost the partition. What the thread last renewed stands in memory that both see, and decides whether a
- * partition is ours, so that no late timer can say otherwise. The thread renews while this side has shown life within
- * `alive_ms`: a loop that never comes back loses its partitions all the same. A process that is stopped stops with both, and
- * its leases are over when it goes on.
+ * A separate thread with its own connection renews the leases (lease-renewals.ts), so that work that blocks the event loop does not cost
+ * the partition. Shared memory contains the end of each lease and decides ownership, so a late timer cannot affect it. The thread renews
+ * while the main loop has updated its heartbeat within `alive_ms`: a loop that never recovers loses its partitions. If the process is
+ * suspended, both stop, and its leases have expired when it resumes.
  */
 import type { Knex } from 'knex';
 import { readUrl } from '../../postgres/postgres.ts';
@@ -16,14 +15,14 @@ export type LeaseOptions = {
   readonly id: string;
   readonly lease_ms: number;
   readonly partition_count: number;
-  /** Longer than any work may take at a stretch. */
+  /** Longer than the longest uninterrupted work. */
   readonly alive_ms?: number;
 };
 
 const ALIVE_MS = 60_000;
 const BEAT_MS = 1_000;
 
-/** In the shared memory, in nanoseconds of the monotonic clock: when we last showed life, and behind it the end of each lease. */
+/** Layout of the shared memory, in nanoseconds of the monotonic clock: the last heartbeat, then the end of each lease. */
 const BEAT = 0;
 const toLeaseKey = (partition: number) => partition + 1;
 
@@ -42,7 +41,7 @@ export class EmbeddedLeases {
     this.#holder = { url: readUrl(postgres), id, lease_ms, alive_ms, shared: this.#shared };
   }
 
-  /** Resolves when the thread has renewed for the first time, and others count us among the consumers. */
+  /** Resolves after the first renewal, when other consumers count this one. */
   async start(): Promise<void> {
     this.#beat();
     this.#beating ??= setInterval(() => this.#beat(), BEAT_MS).unref();
@@ -53,7 +52,7 @@ export class EmbeddedLeases {
     return process.hrtime.bigint() < Atomics.load(this.#shared, toLeaseKey(partition));
   }
 
-  /** What this side has to do now and then; leases are renewed without it. */
+  /** Periodic upkeep; leases are renewed without it. */
   async tend(): Promise<void> {
     await continueRenewing(this.#holder);
     await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);
@@ -68,8 +67,8 @@ export class EmbeddedLeases {
   }
 
   /**
-   * Takes so many at most of those that nobody holds. One that has our name is among them: by our own clock, which is the more
-   * cautious, its lease was over a moment before the thread renewed it.
+   * Leases up to `most` free partitions. Partitions with our own id are included: the local clock is more cautious, so a lease may expire
+   * here just before the thread renews it.
    */
   async takeFree(most: number, except: readonly number[]): Promise<number[]> {
     if (most <= 0) return [];
@@ -97,14 +96,14 @@ export class EmbeddedLeases {
     );
   }
 
-  /** Gives everything back. */
+  /** Releases all leases. */
   async stop(): Promise<void> {
     if (this.#beating) clearInterval(this.#beating);
     this.#beating = null;
     await stopRenewing(this.#holder);
     const { id } = this.#options;
     await this.#postgres.raw(
-      // In the order in which appends take the rows: in another, each could wait for the other.
+      // Rows are locked in the order of appends; another order could deadlock.
       `with ours as (select partition from log_partitions where owner = ? order by partition for update)
        update log_partitions p set owner = null, lease_until = null from ours where p.partition = ours.partition`,
       [id],

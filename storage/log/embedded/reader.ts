@@ -1,6 +1,6 @@
 /**
- * Reads a partition of the embedded log in batches. The row lock of an append makes offsets visible in the order in which they
- * were given, so a record that is not there although the log goes on behind it is lost, and is never stepped over.
+ * Reads a partition of the embedded log in batches. The row lock of an append makes offsets visible in the order of their assignment. A
+ * missing record before the end of the log is therefore lost, and is never skipped.
  */
 import type { Knex } from 'knex';
 import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from '../batch-limits.ts';
@@ -18,7 +18,7 @@ import { SegmentDamaged, type SegmentFiles } from './segment-files.ts';
 
 export type LogSource = { readonly postgres: Knex; readonly segments: SegmentFiles | null };
 
-/** Whether this log goes on where the stores are; throws when it does not. */
+/** Checks that this log continues at the offset of the stores; throws otherwise. */
 export async function checkPlace({ postgres }: LogSource, partition: number, place: StoredPlace): Promise<void> {
   const text = `select p.next_offset, r.body, r.crc32, r.partition is not null
                   from log_partitions p
@@ -28,11 +28,11 @@ export async function checkPlace({ postgres }: LogSource, partition: number, pla
   if (!row) throw new PartitionStopped(partition, 'the event log does not have it');
   const [end, body, crc, is_there] = row as [string, Buffer | null, string | null, boolean];
   checkBounds(partition, place, { low: 0n, end: BigInt(end) });
-  // Of bytes in a file the row knows the checksum: they are done with, and need not be readable any more.
+  // For bytes in a file, the row has the checksum. The bytes themselves are processed and need not be readable any more.
   if (is_there) checkSameLog(partition, place, body === null ? Number(crc) : recordCrc({ body }));
 }
 
-/** The next records, as many as hold about so many events; none at the end of the log. */
+/** The next records with about `events_max` events; none at the end of the log. */
 export async function readBatch(
   { postgres, segments }: LogSource,
   { partition, from, events_max }: { partition: number; from: bigint; events_max: number },
@@ -60,10 +60,13 @@ function checkAtEnd(partition: number, from: bigint, end: bigint): void {
   throw new PartitionStopped(partition, `expected the record at offset ${from}: ${lost}`);
 }
 
-/** How many `recordsOf` wants; the end of the log stands behind them. */
+/** Number of `RECORD_COLUMNS`; the end of the log is the column after them. */
 const COLUMNS = 13;
 
-/** One row at least, in one snapshot with the end of the log: nothing found is not yet nothing there. */
+/**
+ * Always returns a row with the end of the log, in the same snapshot: an empty result alone does not prove that the log has no more
+ * records.
+ */
 const NEXT_RECORDS = `
   select found.*, p.next_offset
     from log_partitions p

@@ -1,10 +1,10 @@
 /**
- * Bytes of the embedded log in files below one directory. Postgres keeps their order: a record's row says where its bytes
- * stand, and is written when they are on the disk. So a crash leaves at most bytes at the end of a file that no row names.
+ * Bytes of the embedded log, in files below one directory. Postgres has their order: the row of a record has the position of its bytes, and
+ * is written after they are on the disk. So a crash leaves at most unreferenced bytes at the end of a file.
  *
- * A file belongs to the process that made it, and is only appended to. After a failure nobody knows what of it is on the
- * disk: it is left as it is, and another one is begun. The table `log_segments` says which files there are. A file is made
- * after its row, and removed after its row, which Postgres lets go only when no record refers to it.
+ * A file belongs to the process that created it, and is only appended to. After a failure its state on the disk is unknown: it is left
+ * unchanged, and a new file is begun. The table `log_segments` lists the files. A file is created after its row and removed after its row.
+ * Postgres deletes the row only if no record refers to it.
  */
 
 import { constants, type FileHandle, mkdir, open, readdir, unlink } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { crc32 } from 'node:zlib';
 import type { Knex } from 'knex';
 import { syncDirectory } from '../../sync-directory.ts';
 
-/** Where the bytes of a record stand, and their checksum. */
+/** Position and checksum of a record's bytes. */
 export type SegmentPlace = {
   readonly segment: string;
   readonly position: number;
@@ -23,7 +23,7 @@ export type SegmentPlace = {
 
 export type SegmentOptions = {
   directory: string;
-  /** Nobody else uses the directory: files that no record refers to are taken away. */
+  /** No other process uses the directory, so unreferenced files are removed. */
   sole_owner?: boolean;
   segment_bytes_max?: number;
 };
@@ -32,7 +32,7 @@ const SEGMENT_BYTES_MAX = 64 * 1024 * 1024;
 const REMOVED_EVERY_MS = 5_000;
 const SUFFIX = '.segment';
 
-/** Bytes of the log that are not as they were written, or not there: only a person can bring them back. */
+/** Bytes of the log are missing or damaged; only an operator can restore them. */
 export class SegmentDamaged extends Error {}
 
 type Current = { segment: string; file: FileHandle; position: number };
@@ -50,7 +50,7 @@ export class SegmentFiles {
   readonly #directory: string;
   readonly #bytesMax: number;
   #current: Current | null = null;
-  /** Nothing is appended to these any more. */
+  /** Closed segments, which get no more appends. */
   readonly #closed = new Set<string>();
   #removedAt = Number.NEGATIVE_INFINITY;
 
@@ -60,7 +60,7 @@ export class SegmentFiles {
     this.#bytesMax = segment_bytes_max ?? SEGMENT_BYTES_MAX;
   }
 
-  /** What earlier processes left: their files are complete, and one without a row is removed. */
+  /** Takes over the files of earlier processes: they are complete, and a file without a row is removed. */
   async takeOver(): Promise<void> {
     const { rows } = await this.#postgres.raw('select segment from log_segments');
     for (const { segment } of rows as { segment: string }[]) this.#closed.add(segment);
@@ -71,7 +71,7 @@ export class SegmentFiles {
     await this.removeUnreferenced();
   }
 
-  /** Resolves when the bytes are on the disk. One call after the other, never two at once. */
+  /** Resolves when the bytes are on the disk. Calls must not overlap. */
   async write(bodies: readonly Buffer[]): Promise<SegmentPlace[]> {
     const bytes = bodies.reduce((total, body) => total + body.length, 0);
     const current = await this.#withRoomFor(bytes);
@@ -87,7 +87,7 @@ export class SegmentFiles {
     return places;
   }
 
-  /** The bytes at these places in their order; throws when one of them is not as it was written. */
+  /** Bytes at these places, in order; throws if any of them are damaged. */
   async read(places: readonly SegmentPlace[]): Promise<Buffer[]> {
     const open_files = new Map<string, FileHandle>();
     const bodies: Buffer[] = [];
@@ -103,7 +103,7 @@ export class SegmentFiles {
     }
   }
 
-  /** Takes away the files whose records are all gone; asked often, it looks now and then. */
+  /** Removes the files without remaining records, at most once per interval. */
   async removeSometimes(): Promise<void> {
     if (this.#closed.size === 0 || performance.now() - this.#removedAt < REMOVED_EVERY_MS) return;
     await this.removeUnreferenced();
@@ -147,7 +147,7 @@ export class SegmentFiles {
   async #leave(current: Current): Promise<void> {
     this.#current = null;
     this.#closed.add(current.segment);
-    // What was acknowledged is on the disk: closing has nothing left to do that could fail it.
+    // Acknowledged bytes are on the disk, so a failed close loses nothing.
     await current.file.close().catch(() => undefined);
   }
 
@@ -171,7 +171,7 @@ function computePlaces(bodies: readonly Buffer[], { segment, position }: Current
   });
 }
 
-/** The system takes so many buffers in one call. */
+/** Maximum number of buffers that the system accepts in one call. */
 const BUFFERS_PER_CALL = 1024;
 
 async function writeAll({ file, position }: Current, bodies: readonly Buffer[]): Promise<void> {
@@ -180,7 +180,7 @@ async function writeAll({ file, position }: Current, bodies: readonly Buffer[]):
     const some = bodies.slice(from, from + BUFFERS_PER_CALL);
     const wanted = some.reduce((total, body) => total + body.length, 0);
     const { bytesWritten } = await file.writev(some, at);
-    // A full disk takes a part of it without a fault.
+    // A full disk accepts a part without an error.
     if (bytesWritten !== wanted) throw new Error(`only ${bytesWritten} of ${wanted} bytes could be written`);
     at += wanted;
   }

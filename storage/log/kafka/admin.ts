@@ -1,4 +1,4 @@
-/** What the log asks the Kafka cluster besides records: that its topic exists, where each partition begins and ends, and how far the group is. */
+/** Administrative requests to the Kafka cluster: the topic's existence, the bounds of each partition, and the group's offsets. */
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { type FarthingError, notAllowed, unavailable } from '../../../core/error.ts';
 import { toUs } from '../../../core/time/instant.ts';
@@ -13,7 +13,7 @@ export type TopicWanted = {
 
 export type PartitionBounds = { readonly partition: number; readonly low: bigint; readonly end: bigint };
 
-/** Room for a message of 8 MiB and what Kafka puts around it. */
+/** Fits a message of 8 MiB with the overhead of Kafka. */
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 const CONNECT_WITHIN_MS = 2_500;
 
@@ -26,7 +26,7 @@ export class KafkaAdmin {
     this.#client = client;
   }
 
-  /** Makes the topic if it is not there; answers how many partitions it has. */
+  /** Creates the topic if it is missing; returns its number of partitions. */
   async prepareTopic(wanted: TopicWanted): Promise<number> {
     const { topic } = wanted;
     return this.#run(async (admin) => {
@@ -51,13 +51,13 @@ export class KafkaAdmin {
     topic: string,
     { groupId, partition_count }: { groupId: string; partition_count: number },
   ): Promise<PartitionLag[]> {
-    // The commits first: what is committed meanwhile makes the distance look longer than it is, never shorter.
+    // The commits are read first: a later commit makes the lag seem longer than it is, never shorter.
     const [group] = await this.#run((admin) => admin.fetchOffsets({ groupId, topics: [topic] }));
     const committed = new Map(group!.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
     const bounds = (await this.bounds(topic)).filter(({ partition }) => partition < partition_count);
     const distances = bounds.map(({ partition, low, end }) => {
       const offset = committed.get(partition);
-      // Kafka tells a negative one of a partition without a commit.
+      // Kafka returns a negative offset for a partition without a commit.
       const isCommitted = offset !== undefined && offset >= 0n;
       return { partition, end_offset: end, committed_offset: isCommitted ? offset : low };
     });
@@ -70,13 +70,13 @@ export class KafkaAdmin {
     }));
   }
 
-  /** How many consumers the group has. */
+  /** Number of consumers in the group. */
   async members(groupId: string): Promise<number> {
     const { groups } = await this.#run((admin) => admin.describeGroups([groupId]));
     return groups.reduce((sum, { members }) => sum + members.length, 0);
   }
 
-  /** An earlier try may have made them. */
+  /** An earlier attempt may have created the partitions. */
   async addPartitions(topic: string, count: number): Promise<void> {
     const made = await this.#loadPartitions(topic);
     if (made > count) throw notAllowed(`the topic ${topic} has ${made} partitions already`);
@@ -101,9 +101,9 @@ export class KafkaAdmin {
   }
 
   /**
-   * Since when the first unprocessed record of each partition has been in the log. Kafka tells the first offset behind an
-   * instant, so we ask for older and older instants, and then a little closer: never later than the truth, and before it
-   * by an eighth of the age at most.
+   * Time since which the first unprocessed record of each partition has been in the log. Kafka returns the first offset after an instant,
+   * so the search doubles the age and then bisects it. The result is never later than the true time, and earlier by at most an eighth of
+   * the age.
    */
   async #oldest(
     topic: string,
@@ -132,14 +132,14 @@ export class KafkaAdmin {
     return since;
   }
 
-  /** An admin client that has failed is thrown away: its view of the cluster may be beyond repair. */
+  /** An admin client that failed is discarded: its view of the cluster may be unusable. */
   async #run<Answer>(question: (admin: Admin) => Promise<Answer>): Promise<Answer> {
     if (this.#closed) throw unavailable('the event log (it is closed)');
     const connecting = (this.#admin ??= this.#connect());
     try {
       return await question(await connecting);
     } catch (error) {
-      // Left by the first of those who asked it: each call would wait for its open requests with a listener of its own.
+      // Only the first failing caller disconnects it: each call would wait for its open requests with a listener of its own.
       if (this.#admin === connecting) {
         this.#admin = null;
         connecting.then((admin) => admin.disconnect()).catch(() => {});
@@ -166,7 +166,7 @@ export class KafkaAdmin {
   }
 }
 
-/** A topic with more partitions than are in use takes no events, so that none goes where it is not looked for (grow.ts). */
+/** A topic with more partitions than are in use accepts no events, because no worker reads the additional partitions (grow.ts). */
 export function toPartitionCountFailure(used: number, made: number): FarthingError {
   return unavailable(
     `the event log (its topic has ${made} partitions, ${used} are in use: finish with npm run partitions)`,
@@ -185,7 +185,7 @@ function topicConfig({ topic, partition_count, replication, retention_hours }: T
       { name: 'retention.bytes', value: '-1' },
       { name: 'cleanup.policy', value: 'delete' },
       { name: 'max.message.bytes', value: String(BATCH_BYTES_MAX) },
-      // The broker's clock: retention must not depend on the clock of whoever accepts events.
+      // The broker's clock: retention must not depend on the clock of the accepting process.
       { name: 'message.timestamp.type', value: 'LogAppendTime' },
       { name: 'unclean.leader.election.enable', value: 'false' },
     ],

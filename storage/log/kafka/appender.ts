@@ -1,11 +1,11 @@
 /**
- * The producing side of the log on Kafka. What comes while sends are on their way is gathered and goes out together, one
- * request per broker; memory is bounded; an append that is not durable within its bound is refused with 503.
+ * The producer of the log on Kafka. Appends that arrive while sends are in flight are gathered and sent together, one request per broker.
+ * Memory is bounded. An append that is not durable within its timeout is rejected with 503.
  *
- * Two rules keep acknowledged records from being lost with kafkajs 2.2.4. No idempotent producer: with several sends in
- * flight it drops messages while every promise resolves. And an answer counts for the partitions that it names only: after
- * a change of leaders kafkajs can resolve a send of which a part never left, because the new leader had already answered
- * for other partitions. Sending again makes doubles, which the identity of events removes.
+ * Two rules prevent the loss of acknowledged records with kafkajs 2.2.4. The producer is not idempotent: with several sends in flight, an
+ * idempotent one drops messages although every promise resolves. And an answer counts only for the partitions that it names: after a change
+ * of leaders, kafkajs can resolve a send of which a part never left, because the new leader had already answered for other partitions.
+ * Repeated sends create duplicates, which event identity removes.
  */
 import type { IHeaders, Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
 import { FarthingError, unavailable } from '../../../core/error.ts';
@@ -17,29 +17,29 @@ export type AppenderOptions = {
   readonly partition_count: number;
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
-  /** The topic has another number of partitions than we spread ids over. */
+  /** The number of partitions of the topic differs from `partition_count`. */
   otherCountSeen(): void;
-  /** A client whose requests are given up after this bound. */
+  /** Creates a client whose requests time out after this bound. */
   client(request_timeout_ms: number): Kafka;
 };
 
-/** Under the broker's limit of 16 MiB for what one partition gets in one request. */
+/** Below the broker's limit of 16 MiB per partition and request. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
-/** kafkajs copies the messages of a partition for each that it adds: a thousand cost nothing, a hundred thousand minutes. */
+/** kafkajs copies the messages of a partition for each that it adds: a thousand cost nothing, a hundred thousand cost minutes. */
 const GROUP_MESSAGES_MAX = 2_000;
 const SENDS_IN_FLIGHT = 4;
-/** A send is preceded by a look at the topic that is not older than this. */
+/** Maximum age of the topic metadata at a send. */
 export const COUNT_SEEN_WITHIN_MS = 3_000;
-/** So many failures in a row, and the client starts anew: its view of the cluster may be beyond repair. */
+/** After so many consecutive failures the client is replaced: its view of the cluster may be unusable. */
 const FAILURES_BEFORE_RENEWAL = 5;
 
 type Append = {
   readonly bytes: number;
-  /** Entries that are not durable yet. */
+  /** Number of entries that are not durable yet. */
   missing: number;
-  /** Of those that are, in the order of the entries. */
+  /** Offsets of the durable entries, in the order of the entries. */
   readonly offsets: bigint[];
   settled: boolean;
   settle(error?: unknown): void;
@@ -58,7 +58,7 @@ export class KafkaAppender {
     this.#options = options;
   }
 
-  /** Bytes that wait or are on their way. */
+  /** Size of waiting and in-flight appends. */
   get queued_bytes(): number {
     return this.#queuedBytes;
   }
@@ -84,7 +84,7 @@ export class KafkaAppender {
     });
   }
 
-  /** Waits for what is on its way; nothing new is taken. */
+  /** Waits for sends in flight; starts no new ones. */
   async close(): Promise<void> {
     while (this.#sending.size > 0) await Promise.allSettled(this.#sending);
     const producer = this.#producer;
@@ -123,7 +123,7 @@ export class KafkaAppender {
     return append;
   }
 
-  /** What nobody waits for any more and was not sent is not sent. */
+  /** Removes an unsent append after its caller has given up. */
   #dropFromQueue(append: Append): void {
     const at = this.#queue.findIndex((items) => items[0]!.append === append);
     if (at < 0) return;
@@ -166,18 +166,18 @@ export class KafkaAppender {
     }
   }
 
-  /** Sends until every entry is durable or nobody waits for it. */
+  /** Sends until every entry is durable or its caller has given up. */
   async #sendGroup(items: AppendItem[]): Promise<void> {
     let left = items;
     for (let tries = 0; left.length > 0; tries++) {
       if (tries > 0) await pause(Math.min(1_000, 50 * 2 ** Math.min(tries, 5)));
       left = left.filter(({ append }) => !append.settled);
-      // An append alone may be too large for one request: its partitions then go one after the other.
+      // A single append may be too large for one request; its partitions are then sent one after the other.
       for (const part of splitIntoRequests(left)) left = without(left, await this.#trySend(part));
     }
   }
 
-  /** One try; answers what has become durable. */
+  /** One attempt; returns the entries that became durable. */
   async #trySend(items: readonly AppendItem[]): Promise<ReadonlySet<AppendItem>> {
     const durable = new Set<AppendItem>();
     try {
@@ -199,7 +199,7 @@ export class KafkaAppender {
       this.#failures = 0;
     } catch (error) {
       if (error instanceof FarthingError) this.#refuse(items, error);
-      // Tried again until the callers have gone; kafkajs has told the logger why.
+      // Retried until the callers give up; kafkajs has already logged the cause.
       else if (++this.#failures >= FAILURES_BEFORE_RENEWAL) this.#renew();
     }
     for (const { append } of durable) if (--append.missing === 0) append.settle();
@@ -242,7 +242,7 @@ export class KafkaAppender {
     old?.then((producer) => producer.disconnect()).catch(() => {});
   }
 
-  /** Nothing of these was sent, and nothing will be. */
+  /** These entries were not sent and never will be. */
   #refuse(items: readonly AppendItem[], error: FarthingError): void {
     for (const { append } of items) append.settle(error);
     this.#options.otherCountSeen();
@@ -257,7 +257,7 @@ function isAcknowledged({ errorCode }: RecordMetadata): boolean {
   return errorCode === 0;
 }
 
-/** Of the messages of one partition in a request, which stand in its log as they were sent. */
+/** First offset of the messages of one partition in a request; they are consecutive in the log, in the order of sending. */
 function firstOffset({ baseOffset, offset }: RecordMetadata): bigint {
   return BigInt(baseOffset ?? offset!);
 }
@@ -281,7 +281,7 @@ function without(items: readonly AppendItem[], gone: ReadonlySet<AppendItem>): A
   return gone.size === 0 ? [...items] : items.filter((item) => !gone.has(item));
 }
 
-/** One message per entry: the bytes as they came are the value, the rest stands in headers. */
+/** One message per entry: the value is the received bytes, and headers have the rest. */
 function toMessage(entry: LogEntry, partition_count: number): Message {
   const headers: IHeaders = {
     kind: entry.kind,

@@ -1,11 +1,12 @@
 /**
- * Who of the group reads which partition: fair shares, and whoever has a partition keeps it if the shares allow. Taking a
- * partition over means rebuilding what is kept in memory for it, so kafkajs' own round robin, which moves most partitions
- * whenever a worker comes or goes, would cost a pause each time.
+ * Assigns partitions to the members of the group: fair shares, and a member retains its partitions if the shares allow. A takeover rebuilds
+ * the state of a partition in memory. kafkajs' own round robin would move most partitions, with a pause, whenever a worker joins or leaves.
  */
 import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
 
-/** `held` answers what this member reads now: it tells the leader of the group when it joins. `count` are in use (grow.ts). */
+/**
+ * `assigned` returns the partitions of this member, which the group leader receives at the join. `count` partitions are in use (grow.ts).
+ */
 export function buildStickyAssigner(assigned: () => readonly number[], count: number): PartitionAssigner {
   return ({ cluster }) => ({
     name: 'FarthingKeepingAssigner',
@@ -31,7 +32,7 @@ export function buildStickyAssigner(assigned: () => readonly number[], count: nu
   });
 }
 
-/** Shares differ by one at most; a partition that two claim goes to the first by name. */
+/** Shares differ by at most one; a partition that two members claim goes to the first by name. */
 export function computeShares(
   partitions: readonly number[],
   claims: ReadonlyMap<string, readonly number[]>,

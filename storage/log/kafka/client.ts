@@ -1,8 +1,7 @@
 /**
- * How we speak to Kafka: addresses, security, time limits, and three things that kafkajs 2.2.4 needs from us. Its idle
- * connections wake a thousand times a second, which `guardIdleConnections` stops; it leaves listeners on sockets that are
- * gone, which `openSocket` prevents; and its own retries hide what they do, so they are short here, and whoever sends or
- * reads decides itself what to do next.
+ * Kafka client: addresses, security, time limits, and three fixes for kafkajs 2.2.4. Its idle connections wake a thousand times a second,
+ * which `guardIdleConnections` stops. It leaves listeners on closed sockets, which `openSocket` prevents. Its own retries hide failures, so
+ * they are short here, and the producer or consumer decides what to do next.
  */
 import { createRequire } from 'node:module';
 import net from 'node:net';
@@ -40,7 +39,7 @@ export function createKafkaClient(connection: KafkaConnection, options: Partial<
     socketFactory: openSocket,
     connectionTimeout: 3_000,
     authenticationTimeout: 5_000,
-    // Left to itself kafkajs waits up to half a minute before it looks again whether a broker is back.
+    // By default, kafkajs waits up to half a minute before it retries a broker.
     retry: { retries: 3, initialRetryTime: 100, maxRetryTime: 500 },
     logLevel: logger ? logLevel.INFO : logLevel.NOTHING,
     logCreator: () => (line) => logger && logKafkaLine(logger, line),
@@ -49,11 +48,11 @@ export function createKafkaClient(connection: KafkaConnection, options: Partial<
 }
 
 /**
- * While a broker is away kafkajs closes the same dead connection again and again, and each time takes the reference from
- * its socket. Node remembers that for the moment at which the socket connects, which never comes: one listener each.
+ * While a broker is unavailable, kafkajs closes the same dead connection repeatedly and calls `unref` on its socket each time. Node defers
+ * each call to the connect event, which never occurs, so each call leaks one listener.
  */
 export const openSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
-  // The name by which a certificate is asked for; an address is none.
+  // Server name for the certificate; an IP address is none.
   const servername = net.isIP(host) ? {} : { servername: host };
   const socket = ssl
     ? tls.connect({ host, port, ...servername, ...ssl }, onConnect)
@@ -63,7 +62,7 @@ export const openSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
   return socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
 };
 
-/** kafkajs cries "error" at every retry; what is really lost is thrown, so its words are one step quieter here. */
+/** kafkajs logs "error" at every retry. Real losses are thrown, so its lines are logged one level lower. */
 function logKafkaLine(
   logger: Logger,
   { level, namespace, log: { message, timestamp: _, ...facts } }: KafkaLogLine,
@@ -81,8 +80,8 @@ type RequestQueue = {
 };
 
 /**
- * After every answer kafkajs plans to look at its queue again, also when the queue is empty and nothing is throttled: a
- * timer of 1 ms that plans itself for ever. Measured on six idle connections: 5,250 wake-ups a second, 3 with this guard.
+ * After every answer kafkajs schedules a check of its queue, even if the queue is empty and nothing is throttled: a timer of 1 ms that
+ * reschedules itself for ever. Measured on six idle connections: 5,250 wake-ups a second, 3 with this guard.
  */
 export function guardIdleConnections(): void {
   if (queue.scheduleCheckPendingRequests === guarded) return;

@@ -1,11 +1,11 @@
-/** Tells the group how far the stores are. They know better themselves; others see by it how far we are. */
+/** Commits the offsets of the stores to the group. The stores have the authoritative offsets; the commits only show progress to others. */
 import type { Consumer } from 'kafkajs';
 import type { Logger } from 'pino';
 
 type KafkaCommitsOptions = {
   readonly topic: string;
   readonly logger: Logger | undefined;
-  /** The one of this moment. */
+  /** The current consumer. */
   consumer(): Consumer | null;
   isStopping(): boolean;
   pause(ms: number): Promise<void>;
@@ -14,7 +14,7 @@ type KafkaCommitsOptions = {
 export class KafkaCommits {
   readonly #options: KafkaCommitsOptions;
   readonly #uncommitted = new Map<number, bigint>();
-  /** Whose commits count no more are not in it. */
+  /** Excludes partitions whose commits no longer count. */
   readonly #own = new Set<number>();
   #committing: Promise<void> | null = null;
 
@@ -35,15 +35,15 @@ export class KafkaCommits {
     this.#uncommitted.delete(partition);
   }
 
-  /** Resolves when nothing is on its way. */
+  /** Resolves when no commit is in flight. */
   async waitForCommits(): Promise<void> {
     await this.#committing;
   }
 
-  /** Several partitions in one request. */
+  /** One request commits several partitions. */
   async #commit(): Promise<void> {
     const { topic, logger } = this.#options;
-    await Promise.resolve(); // What the other loops have done in the same moment goes along.
+    await Promise.resolve(); // Includes the offsets that other loops commit in the same tick.
     while (this.#uncommitted.size > 0) {
       const taken = [...this.#uncommitted];
       this.#uncommitted.clear();

@@ -1,9 +1,9 @@
 /**
- * Consumes the log on Kafka. kafkajs fetches and stays in the group; each partition has a loop that takes one batch at a time and pauses the
- * partition meanwhile, so neither heartbeats nor other partitions wait. The stores decide where to read; commits only report progress.
- * If the topic may be a new one (after a join, a failed fetch or a long pause), the next fetch begins one record earlier: that record must
- * be the last processed one (continuity.ts). A partition is lost to another member, with a new member id, or after unanswered heartbeats
- * for the session timeout; the epoch in Postgres refuses later writes.
+ * Consumes the log on Kafka. kafkajs fetches and heartbeats; each partition has a loop that takes one batch at a time and pauses the
+ * partition meanwhile, so neither heartbeats nor other partitions wait. The stores decide where to read; commits only report progress. If
+ * the topic may be a new one (after a join, a failed fetch or a long pause), the next fetch begins one record earlier: that record must be
+ * the last processed one (continuity.ts). A partition is lost to another member, with a new member id, or after unanswered heartbeats for
+ * the session timeout; the epoch in Postgres rejects later writes.
  */
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { Logger } from 'pino';
@@ -20,15 +20,15 @@ export type KafkaConsumerOptions = {
   readonly partition_count: number;
   readonly group_id: string;
   readonly session_timeout_ms: number;
-  /** A trickle of records is gathered this long before it is handed on. */
+  /** After a small batch, records are gathered for this long. */
   readonly linger_ms: number;
   readonly batch_bytes_max: number;
   readonly logger: Logger | undefined;
   client(): Kafka;
   bounds(): Promise<readonly PartitionBounds[]>;
-  /** Rejects when partitions were added since this process began. */
+  /** Rejects if partitions were added after this process started. */
   checkLayout(): Promise<void>;
-  /** The consumer has failed again and again: a new process may do better. */
+  /** The consumer has failed repeatedly; a new process may succeed. */
   onFatal(error: Error): void;
 };
 
@@ -36,11 +36,11 @@ type KafkaAssignedPartition = {
   readonly partition: number;
   stored_until: bigint;
   read_from: bigint;
-  /** `recordCrc` of the record before `read_from`, where we know it. */
+  /** `recordCrc` of the record before `read_from`, if known. */
   before: number | null;
-  /** The next fetch begins with that record, to be compared. */
+  /** The next fetch begins with that record, to compare it. */
   check: boolean;
-  /** Fetches in a row that brought nothing from `read_from` on. */
+  /** Consecutive fetches without a record from `read_from` on. */
   stale: number;
   lost: boolean;
   /** Set while the loop waits for records. */
@@ -48,24 +48,24 @@ type KafkaAssignedPartition = {
   fail: ((error: Error) => void) | null;
 };
 
-/** A fetch is answered when so much is there, or when the linger is over. */
+/** A fetch is answered when this much is available, or after the linger time. */
 const FETCH_BYTES_MIN = 8 * 1024 * 1024;
 const CRASHES_BEFORE_EXIT = 8;
-/** One may have been on its way when we asked for another place; more of them, and the topic is not what it was. */
+/** One stale fetch may have been in flight during a seek. More of them mean that the topic has changed. */
 const STALE_FETCHES_MAX = 5;
-/** Nobody can delete a topic, make it again and fill it in less; checked after every batch it would be fetched twice. */
+/** A topic cannot be deleted, created and filled again in less time. A check after every batch would fetch it twice. */
 const UNWATCHED_MS_MAX = 2_000;
 
 export class KafkaConsumer {
   readonly #handler: PartitionHandler;
   readonly #options: KafkaConsumerOptions;
   readonly #assigned = new Map<number, KafkaAssignedPartition>();
-  /** The loop of each partition: a new one begins when the old one has ended. */
+  /** The loop of each partition; a new loop begins after the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
   readonly #commits: KafkaCommits;
   readonly #ends: KafkaEnds;
   readonly #sleepers = new Set<() => void>();
-  /** The brokers that were asked and have not answered. */
+  /** Brokers with a fetch in flight. */
   readonly #fetching = new Set<number>();
   #consumer: Consumer | null = null;
   #memberId = '';
@@ -103,7 +103,7 @@ export class KafkaConsumer {
       maxBytesPerPartition: batch_bytes_max,
       maxBytes: 4 * batch_bytes_max,
       metadataMaxAge: 60_000,
-      // Longer than the cluster needs to give the partitions of a dead broker to another, about 10 s: a crash would cost us ours.
+      // Longer than the cluster needs to reassign the partitions of a dead broker, about 10 s. A crash would lose our partitions.
       retry: { retries: 40, initialRetryTime: 100, maxRetryTime: 500 },
     });
     try {
@@ -116,13 +116,13 @@ export class KafkaConsumer {
     if (this.#stopping) return void consumer.disconnect().catch(() => {});
     this.#consumer = consumer;
     this.#listen(consumer);
-    // Not awaited: joining takes as long as the group takes to notice who has died, and what fails is a crash like others.
+    // Not awaited: joining takes until the group has noticed dead members, and a failure is handled as a crash.
     consumer
       .run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async (of) => this.#arrived(of) })
       .catch((error: Error) => this.#crashed(consumer, error, false));
   }
 
-  /** Finishes what is in hand, tells how far we are, leaves the group. */
+  /** Finishes the current batches, commits, and leaves the group. */
   async stop(): Promise<void> {
     if (this.#stopping) return;
     this.#stopping = true;
@@ -154,11 +154,11 @@ export class KafkaConsumer {
   }
 
   #alive(): void {
-    // The group counts from when it has the heartbeat, which is before we have the answer: we must not think us alive longer.
+    // The group counts from its receipt of the heartbeat, which precedes our answer: we must not assume a longer session.
     this.#aliveUntil = performance.now() + (this.#options.session_timeout_ms * 5) / 6;
   }
 
-  /** Runs within the join, before anything is fetched: what is not waiting for records is paused. */
+  /** Runs within the join, before any fetch: partitions that do not wait for records are paused. */
   #joined(memberId: string, assigned: readonly number[]): void {
     if (memberId !== this.#memberId) this.#loseAll();
     this.#memberId = memberId;
@@ -172,7 +172,7 @@ export class KafkaConsumer {
     this.#doubt();
   }
 
-  /** What we read next may be of another topic, or of one that ends before it, and never says so. */
+  /** The next records may be of another topic, or of a shorter one, and Kafka does not report either. */
   #doubt(): void {
     for (const held of this.#assigned.values()) {
       held.check = held.before !== null;
@@ -206,7 +206,7 @@ export class KafkaConsumer {
     for (const held of [...this.#assigned.values()]) this.#lose(held);
   }
 
-  /** kafkajs starts anew by itself after what may pass, and ends after the rest: then we make a new consumer. */
+  /** kafkajs restarts after transient errors and ends after others; then a new consumer is created. */
   #crashed(consumer: Consumer, error: Error, restarts: boolean): void {
     if (consumer !== this.#consumer) return;
     this.#options.logger?.warn({ err: error, restarts }, 'the consumer of the event log failed');
@@ -237,7 +237,7 @@ export class KafkaConsumer {
     return !held.lost && performance.now() < this.#aliveUntil;
   }
 
-  /** The life of one partition with us: assigned, batches, revoked. A failed batch is tried again from where the stores are. */
+  /** Runs one partition while it is assigned: assigned, batches, revoked. After a failure it restarts at the offset of the stores. */
   async #run(held: KafkaAssignedPartition): Promise<void> {
     let assigned = false;
     let failures = 0;
@@ -245,7 +245,7 @@ export class KafkaConsumer {
       try {
         if (!assigned) {
           if (!this.#owns(held)) {
-            await this.#sleep(200); // Not heard of for too long: taking over now would throw out the true owner.
+            await this.#sleep(200); // Heartbeats are overdue: taking over now could fence off the true owner.
             continue;
           }
           await this.#startWhereTheStoresAre(held);
@@ -270,7 +270,7 @@ export class KafkaConsumer {
   async #startWhereTheStoresAre(held: KafkaAssignedPartition): Promise<void> {
     const { partition } = held;
     const place = await this.#handler.assigned(partition);
-    // Behind it: who adds partitions keeps others from taking one before it looks whether somebody has (grow.ts).
+    // After `assigned`: growth blocks new takeovers before it checks for existing ones (grow.ts).
     await this.#options.checkLayout();
     const bounds = (await this.#options.bounds()).find((each) => each.partition === partition);
     if (!bounds) throw new PartitionStopped(partition, 'the event log does not have it any more');
@@ -313,7 +313,7 @@ export class KafkaConsumer {
     this.#withConsumer((consumer) => consumer.pause([{ topic: this.#options.topic, partitions: [partition] }]));
   }
 
-  /** A consumer that is just starting anew listens to nobody; when it has joined it hears everything again. */
+  /** A restarting consumer accepts no calls; after the join it receives all of them again. */
   #withConsumer(what: (consumer: Consumer) => void): void {
     try {
       if (this.#consumer) what(this.#consumer);
@@ -322,7 +322,7 @@ export class KafkaConsumer {
     }
   }
 
-  /** Called by kafkajs with what it has fetched: handed to the loop of the partition if it waits for exactly that. */
+  /** Called by kafkajs with a fetched batch; passes it to the loop of the partition if it waits for exactly these records. */
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const held = this.#assigned.get(batch.partition);
     if (!held?.take || !isRunning()) return;
@@ -337,14 +337,14 @@ export class KafkaConsumer {
     }
   }
 
-  /** What the loop waits for of a fetch; nothing of one that was on its way to another place. */
+  /** Records that the loop waits for; none if the fetch was for another offset. */
   #recordsFor(
     held: KafkaAssignedPartition,
     { partition, messages, highWatermark }: EachBatchPayload['batch'],
   ): LogRecord[] {
     const { read_from, before, check } = held;
     const from = check ? read_from - 1n : read_from;
-    // Fetched before we wanted to see the record before.
+    // Fetched before the check needed the preceding record.
     const isStale = check && !messages.some(({ offset }) => BigInt(offset) === from);
     const { partition_count } = this.#options;
     const found = isStale
@@ -370,7 +370,7 @@ export class KafkaConsumer {
       partition: held.partition,
       records,
       isOwner: () => this.#owns(held),
-      heartbeat: async () => {}, // kafkajs goes on fetching other partitions, or waiting, and with that its heartbeats.
+      heartbeat: async () => {}, // kafkajs continues to fetch other partitions or to wait, and sends heartbeats meanwhile.
     });
     const last = records.at(-1)!;
     held.before = last.offset + 1n === read_from ? recordCrc(last) : null;

@@ -1,6 +1,6 @@
 /**
- * The dead letters on Kafka: a topic beside that of the events, one message for each, its value the bytes as they came. They are
- * rows in the stores too, which is where they are listed and replayed from; the topic is for whoever wants to be told.
+ * Publishes dead letters to a Kafka topic of their own, one message each, whose value is the received bytes. The stores also have them as
+ * rows, from which they are listed and replayed; the topic is for external consumers.
  */
 import type { Kafka, Message, Producer } from 'kafkajs';
 import { unavailable } from '../../../core/error.ts';
@@ -12,7 +12,7 @@ export type DeadLetterOptions = {
   client(): Kafka;
 };
 
-/** Of what goes in one request; the broker takes 16 MiB, and one letter has 8 at most. */
+/** Limits of one request; the broker accepts 16 MiB, and one letter has at most 8. */
 const REQUEST_BYTES_MAX = 8 * 1024 * 1024;
 const REQUEST_LETTERS_MAX = 1_000;
 
@@ -24,7 +24,7 @@ export class KafkaDeadLetters {
     this.#options = options;
   }
 
-  /** Resolves when all are durable; called again after a failure it sends all again. */
+  /** Resolves when all are durable; a retry after a failure sends all of them again. */
   async send(letters: readonly LogDeadLetter[]): Promise<void> {
     for (const messages of splitDeadLetters(letters)) await this.#sendSome(messages);
   }
@@ -56,7 +56,7 @@ export class KafkaDeadLetters {
     const producer = this.#options.client().producer({
       idempotent: false,
       allowAutoTopicCreation: false,
-      // Letters of one partition of the log stay together, and in order.
+      // Letters of one log partition stay in one partition, in order.
       createPartitioner: () => (choice) => Number(choice.message.headers!.partition) % choice.partitionMetadata.length,
     });
     await producer.connect();
@@ -64,7 +64,7 @@ export class KafkaDeadLetters {
   }
 }
 
-/** The letters of one request come from one partition, so that one answer speaks for all of them. */
+/** The letters of one request come from one partition, so that one answer covers all of them. */
 function splitDeadLetters(letters: readonly LogDeadLetter[]): Message[][] {
   const requests: Message[][] = [];
   let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Whether a topic ends before what was read of it. A consumer that asks for a record behind the end is told nothing, so after
- * anything that may have been a topic made anew, somebody has to look.
+ * Detects a topic that ends before the offset that was read. Kafka returns nothing for an offset after the end. So after any event that may
+ * have replaced the topic, the ends must be checked.
  */
 import { checkBounds } from '../continuity.ts';
 import type { PartitionBounds } from './admin.ts';
@@ -15,7 +15,7 @@ export type WaitingPartition = {
 
 type KafkaEndsOptions = {
   bounds(): Promise<readonly PartitionBounds[]>;
-  /** Those who wait now; null when the consumer is stopping. */
+  /** Partitions that wait now; null if the consumer is stopping. */
   waiting(): readonly WaitingPartition[] | null;
 };
 
@@ -39,7 +39,7 @@ export class KafkaEnds {
     });
   }
 
-  /** Twice: a new leader may for a moment not know how far its records are acknowledged. */
+  /** Checks twice: a new leader may briefly not know how far its records are acknowledged. */
   async #check(): Promise<void> {
     const before = await this.#tooShort();
     if (before.length === 0) return;
@@ -52,13 +52,13 @@ export class KafkaEnds {
     for (;;) {
       const waiting = this.#options.waiting();
       if (!waiting) return [];
-      // Before the ends are asked for: what is read meanwhile is behind none of them.
+      // Read before the ends are requested: records that are read meanwhile are not after any of them.
       const places = waiting.map((of) => ({ of, read_from: of.read_from, stored_until: of.stored_until }));
       try {
         const ends = new Map((await this.#options.bounds()).map((each) => [each.partition, each]));
         return places.flatMap((place) => tooShort(place, ends.get(place.of.partition)));
       } catch {
-        await pause(); // Kafka is away, or the topic is: then the look is still to come.
+        await pause(); // Kafka or the topic is unavailable: the check is repeated.
       }
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The event log on Apache Kafka: one topic, made by us, one message per record, acknowledged by all in-sync replicas. The
- * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
+ * The event log on Apache Kafka: one topic, created by Farthing, one message per record, acknowledged by all in-sync replicas. The stores
+ * decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
  */
 import { notAllowed, unavailable } from '../../../core/error.ts';
 import type {
@@ -22,7 +22,7 @@ import { KafkaSystemEvents } from './system-events.ts';
 
 export type KafkaLogOptions = KafkaConnection & {
   readonly topic_prefix: string;
-  /** Of a topic that is made now; one that is there keeps what it has. */
+  /** For a new topic; an existing topic retains its number. */
   readonly partition_count: number;
   readonly replication: number;
   readonly retention_hours: number;
@@ -35,18 +35,18 @@ export type KafkaLogOptions = KafkaConnection & {
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
   readonly linger_ms?: number;
-  /** What one batch of a partition holds, about. */
+  /** Approximate size of a batch of one partition. */
   readonly batch_bytes_max?: number;
-  /** A worker that is silent for so long has lost its partitions. */
+  /** A worker that is silent for this long has lost its partitions. */
   readonly session_timeout_ms?: number;
-  /** How long the first start waits for Kafka. */
+  /** Maximum wait for Kafka at the first start. */
   readonly open_timeout_ms?: number;
-  /** Says how many partitions of the topic are in use; all of them when absent. */
+  /** Number of partitions of the topic in use; all of them when absent. */
   readonly layout?: LogLayout;
   readonly onFatal?: (error: Error) => void;
 };
 
-/** A worker that dies is taken over within 15 s: this, a heartbeat of the others, and the reading of what it knew. */
+/** A dead worker is replaced within 15 s: this timeout, a heartbeat of the other members, and the reload of its state. */
 const SESSION_TIMEOUT_MS = 9_000;
 const OPEN_TIMEOUT_MS = 60_000;
 const READ_TIMEOUT_MS = 10_000;
@@ -86,7 +86,7 @@ function buildTopicName({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>)
   return `${topic_prefix}.events`;
 }
 
-/** As many partitions as the log when it is made, so that neither has to wait for the other. */
+/** Created with as many partitions as the log, so that neither waits for the other. */
 function buildDeadLetterTopic(options: KafkaLogOptions): { topic: string; retention_hours: number } {
   return {
     topic: options.dead_letter_topic ?? `${options.topic_prefix}.dead-letters`,
@@ -145,7 +145,7 @@ export class KafkaLog implements EventLog {
     this.#ping = shareInFlight(() => admin.ping(this.#topic, options.partition_count));
   }
 
-  /** Bytes of appends that are not durable yet. */
+  /** Size of appends that are not durable yet. */
   get queued_bytes(): number {
     return this.#appender.queued_bytes;
   }
@@ -206,9 +206,8 @@ export class KafkaLog implements EventLog {
   }
 
   /**
-   * The part of a drained hand-over that only Kafka can do (grow.ts); this handle keeps the count that it was opened with.
-   * Resolves when nobody appends any more who began with the old count: its producer has seen the new one, and refuses, and
-   * what it had on its way has arrived or was given up.
+   * The Kafka part of growing a drained log (grow.ts); this instance retains its original count. Resolves when no producer with the old
+   * count appends any more: each has seen the new count and rejects appends, and its sends in flight have arrived or timed out.
    */
   async addPartitions(to: number): Promise<void> {
     await this.checkNobodyReads();
@@ -221,7 +220,7 @@ export class KafkaLog implements EventLog {
     if (members > 0) throw notAllowed(`${members} workers still run: stop every API and pipeline process first`);
   }
 
-  /** Partitions were added while we ran: what we would append or read belongs elsewhere now, so the process ends. */
+  /** If partitions were added since the start, appends and reads of this process belong to other partitions, so it ends. */
   async #checkLayout(): Promise<void> {
     const used = (await this.#options.layout?.read()) ?? this.partition_count;
     if (used === this.partition_count) return;
@@ -242,8 +241,8 @@ export class KafkaLog implements EventLog {
 }
 
 /**
- * Any number of askers cost one question at a time: who comes while one is asked waits for the next, so that no answer is
- * older than its asking.
+ * Any number of callers cost one query at a time. A call during a running query waits for the next one, so that no answer is older than its
+ * call.
  */
 export function shareInFlight<Answer>(query: () => Promise<Answer>): () => Promise<Answer> {
   let asking: Promise<unknown> = Promise.resolve();
@@ -261,7 +260,7 @@ export function shareInFlight<Answer>(query: () => Promise<Answer>): () => Promi
   };
 }
 
-/** A cluster that starts when we do, or changes its leaders just then, is waited for. */
+/** Retries while the cluster starts or changes its leaders. */
 async function untilAnswered<Answer>(query: () => Promise<Answer>, patience_ms = OPEN_TIMEOUT_MS): Promise<Answer> {
   const until = performance.now() + patience_ms;
   for (;;) {
@@ -274,7 +273,7 @@ async function untilAnswered<Answer>(query: () => Promise<Answer>, patience_ms =
   }
 }
 
-/** Nobody handles it: the process ends with its stack, and whoever watches over it starts another. */
+/** Not handled: the process ends with its stack, and its supervisor starts another. */
 function endProcess(error: Error): void {
   setImmediate(() => {
     throw error;

@@ -1,11 +1,11 @@
 /**
- * Table `log_layout`: one row, how many partitions of the topic are in use. It decides, and not the topic, whose number is
- * changed first when partitions are added (grow.ts): whoever starts between the two goes on with the old number.
+ * Table `log_layout`: one row with the number of partitions in use. It takes precedence over the topic, whose number changes first when
+ * partitions are added (grow.ts): a process that starts between the two uses the old number.
  */
 import type { Database } from '../../stores.ts';
 
 export type LogLayout = {
-  /** The number in use; the given one when it is asked for the first time. */
+  /** The number in use; the first call stores the given number. */
   claim(partitionCount: number): Promise<number>;
   read(): Promise<number>;
 };

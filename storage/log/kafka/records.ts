@@ -1,4 +1,4 @@
-/** Messages of Kafka as records: what was fetched from a place on, in order and without a gap. */
+/** Converts Kafka messages to records: a fetch from an offset on, in order and without a gap. */
 import type { KafkaMessage } from 'kafkajs';
 import { checkContinues, takeUntilHole } from '../continuity.ts';
 import type { LogRecord } from '../log.ts';
@@ -7,11 +7,11 @@ export type FetchedRange = {
   readonly partition: number;
   readonly partition_count: number;
   readonly from: bigint;
-  /** What stands before it is looked at and not processed: it may be of a time with fewer partitions. */
+  /** Records before it are checked and not processed: they may date from a time with fewer partitions. */
   readonly processed_from: bigint;
 };
 
-/** Up to the first hole; none when the fetch was about an earlier place. Throws when the record at `from` is missing. */
+/** Returns the records up to the first gap; none if the fetch was for an earlier offset. Throws if the record at `from` is missing. */
 export function parseRecords(
   messages: readonly KafkaMessage[],
   { partition, partition_count, from, processed_from }: FetchedRange,
@@ -26,7 +26,7 @@ export function parseRecords(
   return takeUntilHole(records);
 }
 
-/** Spread over another number of partitions, an id would be looked for on the wrong one, and could count twice. */
+/** With another number of partitions, an id would be checked on the wrong partition, and could count twice. */
 function hasSamePartitionCount({ headers }: KafkaMessage, partition_count: number): boolean {
   const count = headers?.partitions?.toString();
   return count === undefined || Number(count) === partition_count;

@@ -1,6 +1,6 @@
 /**
- * The system events on Kafka: a topic of their own for whoever wants to consume them (docs/rules/webhooks.md, "On Kafka"). The
- * key of a message is the record to which it happened, so that those of one record stay in order.
+ * Publishes system events to a Kafka topic of their own, for external consumers (docs/rules/webhooks.md, "On Kafka"). The key of a message
+ * is the id of the affected record, so that the events of one record stay in order.
  */
 import type { Kafka, Message, Producer } from 'kafkajs';
 import { unavailable } from '../../../core/error.ts';
@@ -21,14 +21,14 @@ export class KafkaSystemEvents {
     this.#options = options;
   }
 
-  /** Resolves when all are durable; called again after a failure it sends all again. */
+  /** Resolves when all are durable; a retry after a failure sends all of them again. */
   async send(events: readonly PublishedSystemEvent[]): Promise<void> {
     const { topic, timeout_ms: timeout } = this.#options;
     const connecting = (this.#producer ??= this.#connect());
     try {
       const producer = await connecting;
-      // One request after the other, and each of one record: kafkajs may resolve although a part never left (appender.ts), and
-      // one answer then speaks for all that was sent.
+      // One request at a time, each for one record: kafkajs may resolve although a part never left (appender.ts), and one answer then
+      // covers the whole request.
       for (const messages of groupSystemEvents(events)) {
         const answers = await producer.send({ topic, messages, acks: -1, timeout });
         if (answers.length === 0 || answers.some(({ errorCode }) => errorCode !== 0))
@@ -56,7 +56,7 @@ export class KafkaSystemEvents {
   }
 }
 
-/** The events of each record together. */
+/** Groups events by record. */
 function groupSystemEvents(events: readonly PublishedSystemEvent[]): Message[][] {
   return [...groupBy(events, ({ entity_id }) => entity_id).values()].map((group) => group.map(toSystemEventMessage));
 }

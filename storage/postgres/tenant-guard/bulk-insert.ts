@@ -1,6 +1,6 @@
 /**
- * An insert of many rows as knex writes it, `insert into "t" ("a", "b") values ($1, $2), ($3, DEFAULT) returning *`: read without
- * the parser, which would take longer than the insert. Undefined for everything that is not written exactly so.
+ * Checks a bulk insert in the form that knex writes, `insert into "t" ("a", "b") values ($1, $2), ($3, DEFAULT) returning *`,
+ * without the parser, which would take longer than the insert. Undefined for any other form.
  */
 import type { Demand, StatementVerdict } from './check-statement.ts';
 import { listScopeColumns } from './tables.ts';

@@ -1,7 +1,7 @@
 /**
- * Whether a statement carries the scope of every row that it reads or writes, and which of its values say so. It is read by
- * Postgres' own parser, so what stands in a text, a comment or a subquery is what Postgres takes it for. What cannot be
- * proved is refused: a condition under OR or NOT proves nothing.
+ * Checks whether a statement contains the scope of every row that it reads or writes, and which of its values give it. Postgres'
+ * own parser reads it, so texts, comments and subqueries are read exactly as Postgres reads them. Anything that cannot be proved is
+ * rejected: a condition under OR or NOT proves nothing.
  */
 import { type Node, parseStatements } from '../parser.ts';
 import { type BoundColumns, follow, listFacts, type Value } from './facts.ts';
@@ -9,17 +9,17 @@ import { findNestedSelects, parseLevel, parseTable, type QueryLevel } from './le
 import { listScopeColumns, type ScopeColumn, type ScopeColumnOfTable } from './tables.ts';
 import { deriveWrittenRows } from './written.ts';
 
-/** The value at this place must be that part of the caller's scope; `many` is a list of them. */
+/** The value at this position must be that part of the caller's scope; `many` is a list of them. */
 export type Demand = Value & { readonly scope_column: ScopeColumn; readonly table: string };
 export type StatementVerdict = { readonly demands: readonly Demand[] } | { readonly rejected: string };
 
-/** Names that stand for a query of the same statement. */
+/** `ctes`: names that stand for a query of the statement. */
 type StatementContext = { readonly ctes: ReadonlySet<string>; readonly bound: BoundColumns };
 const NOTHING: StatementContext = { ctes: new Set(), bound: new Map() };
 
-/** These say nothing about rows. */
+/** These statements touch no rows. */
 const HARMLESS = new Set(['TransactionStmt', 'VariableSetStmt', 'VariableShowStmt', 'ListenStmt', 'NotifyStmt']);
-/** They take SQL as a text, or read what is no table of ours. */
+/** These functions take SQL as text, or read outside our tables. */
 const ROUNDABOUT = /^(?:dblink.*|(?:query|table|cursor|schema|database)_to_xml.*|pg_read_.*|lo_.*)$/;
 
 export function checkStatement(sql: string): StatementVerdict {
@@ -61,14 +61,14 @@ function change(body: Node, outer: StatementContext): Demand[] {
   return [...demands, ...listLevelDemands(body, level, seen)];
 }
 
-/** The tables of one level, and the queries inside it, which may go by what is known here. */
+/** The tables of one level, and the queries inside it, which may use the facts known here. */
 function listLevelDemands(body: Node, level: QueryLevel, seen: StatementContext): Demand[] {
   const names = { own: level.tables.map(({ alias }) => alias) };
   const facts = [
     ...listFacts(body.whereClause, names),
     ...level.joins.flatMap(({ condition, rules }) => listFacts(condition, names, rules)),
   ];
-  // A name of this level hides the same name further out.
+  // A name of this level hides an equal name further out.
   const outside = new Map([...seen.bound].filter(([key]) => !level.names.has(key.slice(0, key.indexOf('.')))));
   const bound = follow(facts, outside);
   const own = level.tables.flatMap(({ alias, table }) =>
@@ -96,7 +96,7 @@ function insert(body: Node, outer: StatementContext): Demand[] {
   return [...demands, ...own, ...overwritten(body, { table, rows, seen }), ...inside(body, seen)];
 }
 
-/** `on conflict do update` writes to a row that is there: it must be one of the same scope. */
+/** `on conflict do update` writes to an existing row, which must have the same scope. */
 function overwritten(
   body: Node,
   { table, rows, seen }: { table: ReturnType<typeof parseTable>; rows: BoundColumns; seen: StatementContext },
@@ -111,7 +111,7 @@ function overwritten(
   return listTableDemands(table, (column) => (named.includes(column) ? [] : bound.get(`${table.alias}.${column}`)));
 }
 
-/** What stands before the statement: each query may be named by those behind it. */
+/** The WITH clause: each query may be named by later ones. */
 function withQueries(body: Node, outer: StatementContext): { demands: Demand[]; seen: StatementContext } {
   const clause = body.withClause as { ctes: Node[]; recursive?: boolean } | undefined;
   const queries = (clause?.ctes ?? []).map(
@@ -132,7 +132,7 @@ function inside(body: Node, seen: StatementContext): Demand[] {
   return selects.flatMap((query) => listDemands(query, seen));
 }
 
-/** What is known of the columns of a query whose rows are inserted. */
+/** Known columns of a query whose rows are inserted. */
 function deriveBoundColumns(body: Node, seen: StatementContext): { bound: BoundColumns; own: readonly string[] } {
   const level = parseLevel((body.fromClause ?? []) as Node[], seen.ctes);
   const own = level.tables.map(({ alias }) => alias);

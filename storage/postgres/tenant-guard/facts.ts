@@ -1,21 +1,21 @@
 /**
- * What the conditions of one level of a query say about its columns: that one equals a value, or another column. Only
- * what must hold for every row counts: conditions that are joined by AND, and those of a join for the side that they rule.
+ * Facts from the conditions of one level of a query: a column equals a value, or another column. Only conditions that hold for
+ * every row count: those joined by AND, and those of a join for the side that they constrain.
  */
 import type { Node } from '../parser.ts';
 
-/** `alias.column`, or a value that came with the statement. */
+/** `alias.column`, or a parameter of the statement. */
 export type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };
-/** Both are equal. `rules` says whose columns are held by it; all, when absent. */
+/** Both are equal. `rules` names the tables whose columns the fact constrains; all if absent. */
 export type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly rules?: ReadonlySet<string> };
-/** Which values the columns are known to equal. */
+/** Values that the columns are known to equal. */
 export type BoundColumns = ReadonlyMap<string, readonly Value[]>;
 export type Value = { readonly parameter: number; readonly many: boolean };
 
-/** A column without a table is one of the level's own: Postgres refuses it where two have it. */
+/** A column without a table belongs to this level: Postgres rejects an ambiguous name. */
 export type LevelNames = { readonly own: readonly string[] };
 
-/** The conditions that all must hold. */
+/** The conditions that must all hold. */
 export function listConjuncts(condition: unknown): Node[] {
   if (!isNode(condition)) return [];
   const { BoolExpr } = condition as { BoolExpr?: { boolop: string; args: Node[] } };
@@ -34,7 +34,7 @@ export function listFacts(condition: unknown, names: LevelNames, rules?: Readonl
     });
 }
 
-/** Everything that follows from the facts, beginning with what is known outside. */
+/** Everything that follows from the facts, starting with the known columns of the outer query. */
 export function follow(facts: readonly ScopeFact[], known: BoundColumns): BoundColumns {
   const bound = new Map(known);
   for (let grows = true; grows; ) {
@@ -77,7 +77,7 @@ function listRowValues(node: Node): unknown[] {
   return (node as { RowExpr?: { args: unknown[] } }).RowExpr?.args ?? [node];
 }
 
-/** None for what is neither a column nor a value that came with the statement. */
+/** Empty for anything but a column or a parameter. */
 export function listTerms(node: unknown, { own }: LevelNames, many: boolean): ScopeTerm[] {
   const plain = withoutCast(node);
   const parameter = (plain as { ParamRef?: { number?: number } }).ParamRef?.number;
@@ -90,7 +90,7 @@ export function listTerms(node: unknown, { own }: LevelNames, many: boolean): Sc
   return column === undefined ? own.map((alias) => ({ key: `${alias}.${table}` })) : [{ key: `${table}.${column}` }];
 }
 
-/** Only to text: any other cast might make another value of it. */
+/** Only casts to text are removed: any other cast might change the value. */
 function withoutCast(node: unknown): Node {
   const { TypeCast } = node as { TypeCast?: { arg: Node; typeName: { names: Node[] } } };
   if (!TypeCast) return isNode(node) ? node : {};

@@ -1,16 +1,16 @@
-/** The tables of one level of a query, how they are joined, and which queries stand inside it. */
+/** The tables of one level of a query, their joins, and the queries nested inside it. */
 import type { Node } from '../parser.ts';
 import { isNode } from './facts.ts';
 
 export type LevelTable = { readonly name: string; readonly schema?: string | undefined; readonly alias: string };
-/** A condition between tables; `rules` names those that it holds for, where it is not for all. */
+/** A join condition; `rules` names the tables that it constrains, if not all. */
 type Join = { readonly condition: unknown; readonly rules?: ReadonlySet<string> };
 
 export type QueryLevel = {
-  /** Tables, and not what is the name of a query. */
+  /** Tables, without names of CTEs. */
   readonly tables: readonly { readonly alias: string; readonly table: LevelTable }[];
   readonly joins: readonly Join[];
-  /** Everything that can be named. */
+  /** All names of the level. */
   readonly names: ReadonlySet<string>;
 };
 
@@ -30,7 +30,7 @@ function parseLevelItem(item: Node, ctes: ReadonlySet<string>): QueryLevel {
   return { ...EMPTY, tables: isQuery ? [] : [{ alias: table.alias, table }], names: new Set([table.alias]) };
 }
 
-/** An outer join keeps rows of one side without a match: its condition rules the other side alone. */
+/** An outer join preserves rows of one side without a match: its condition constrains only the other side. */
 function parseLevelJoin(body: Node, ctes: ReadonlySet<string>): QueryLevel {
   const left = parseLevelItem(body.larg as Node, ctes);
   const right = parseLevelItem(body.rarg as Node, ctes);
@@ -54,7 +54,7 @@ function merged(one: QueryLevel, other: QueryLevel): QueryLevel {
 
 export function parseTable(range: Node): LevelTable {
   const { relname, schemaname } = range as { relname: string; schemaname?: string };
-  // `public` is where ours are; another schema is said.
+  // Our tables are in `public`; any other schema is named.
   const schema = schemaname === 'public' ? undefined : schemaname;
   return { name: relname, schema, alias: parseAlias(range)[0] ?? relname };
 }
@@ -65,10 +65,10 @@ function parseAlias(range: Node): string[] {
 }
 
 const STATEMENTS = new Set(['SelectStmt', 'InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt']);
-/** Read by who calls: the queries before the statement, and the two sides of a union. */
+/** The caller reads these: the queries before the statement, and the two sides of a union. */
 const ELSEWHERE = new Set(['withClause', 'larg', 'rarg']);
 
-/** Queries inside this level, at any depth of its expressions, and the functions that are called. */
+/** Queries inside this level, at any depth of its expressions, and the called functions. */
 export function findNestedSelects(level: Node): { selects: Node[]; functions: string[] } {
   const found = { selects: [] as Node[], functions: [] as string[] };
   for (const [key, value] of Object.entries(level)) if (!ELSEWHERE.has(key)) collect(value, found);

@@ -1,11 +1,11 @@
 /**
- * By which columns a row of a table belongs to somebody. A table that is not named here belongs to a tenant and an
- * environment: a new one stands behind the wall from its first day. test/storage/postgres/tenant-guard.test.ts holds this list against
- * the catalogue of Postgres.
+ * The scope columns of each table. A table that is not named here belongs to a tenant and an environment, so the tenant guard
+ * covers a new table from its first day. test/storage/postgres/tenant-guard.test.ts compares this list with the catalogue of
+ * Postgres.
  */
 export type ScopeColumn = 'tenant_id' | 'environment_id';
 
-/** A column of the table, and which part of the scope it holds. */
+/** A column of the table, and the part of the scope that it holds. */
 export type ScopeColumnOfTable = { readonly column: string; readonly scope_column: ScopeColumn };
 
 const BOTH: readonly ScopeColumnOfTable[] = [
@@ -14,18 +14,18 @@ const BOTH: readonly ScopeColumnOfTable[] = [
 ];
 const TENANT: readonly ScopeColumnOfTable[] = [{ column: 'tenant_id', scope_column: 'tenant_id' }];
 
-/** Above the environments. */
+/** Tables above the environments. */
 const TENANT_WIDE: Readonly<Record<string, readonly ScopeColumnOfTable[]>> = {
   tenants: [{ column: 'id', scope_column: 'tenant_id' }],
   environments: TENANT,
   tenant_settings: TENANT,
   users: TENANT,
   user_passwords: TENANT,
-  // A key may be for all environments.
+  // A key may be valid for all environments.
   secrets: TENANT,
 };
 
-/** What the installation keeps for itself: no row of these belongs to a tenant. */
+/** Tables of the installation: none of their rows belongs to a tenant. */
 export const UNSCOPED_TABLES: ReadonlySet<string> = new Set([
   'installation',
   'job_ticks',
@@ -49,10 +49,10 @@ export const UNSCOPED_TABLES: ReadonlySet<string> = new Set([
   'told_slices_wanted',
 ]);
 
-/** Schemas whose tables are another's affair: the job queue, and Postgres itself. */
+/** Schemas that are not ours: the job queue, and Postgres itself. */
 const OTHER_SCHEMAS: ReadonlySet<string> = new Set(['graphile_worker', 'pg_catalog', 'information_schema']);
 
-/** Empty where a row belongs to nobody. */
+/** Empty if the rows belong to no tenant. */
 export function listScopeColumns(table: {
   readonly schema?: string | undefined;
   readonly name: string;

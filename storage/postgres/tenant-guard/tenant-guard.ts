@@ -1,8 +1,7 @@
 /**
- * The second wall between tenants: a statement that is sent on behalf of a caller must carry the caller's scope for every
- * table that it touches, or it is not sent. The models add the scope (models/model.ts); whoever forgets it, or writes that of
- * another, fails here and loudly (docs/decisions/0022-tenant-isolation.md). What is read of a statement is kept by its text, so that
- * each is read once.
+ * The second barrier between tenants: a statement on behalf of a caller must contain the caller's scope for every table that it
+ * touches, or it is not sent. The models add the scope (models/model.ts); a missing or foreign scope fails here with an error
+ * (docs/decisions/0022-tenant-isolation.md). Verdicts are cached by text, so that each statement is parsed once.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
@@ -14,7 +13,7 @@ import { checkStatement, type Demand, type StatementVerdict } from './check-stat
 type GuardedCallback = (error: Error | null, result: unknown) => void;
 type GuardedQuery = (statement: unknown, answered?: GuardedCallback) => unknown;
 
-/** A longer text is an insert of many rows, which hardly comes twice. */
+/** A longer text is an insert of many rows, which is hardly ever repeated. */
 const CACHED_LENGTH_MAX = 10_000;
 const verdicts = new LRUCache<string, StatementVerdict>({ max: 2000 });
 
@@ -22,7 +21,7 @@ export class MissingTenantScope extends Error {
   override readonly name = 'ForgottenScope';
 }
 
-/** Behind it the connection sends nothing that the caller may not send. The parser is there. */
+/** After this, the connection sends only statements that the caller may send. The parser must be loaded. */
 export function installTenantGuard(connection: pg.Client): void {
   const query: GuardedQuery = connection.query.bind(connection);
   const guardedQuery: GuardedQuery = (statement, answered) => {
@@ -64,7 +63,7 @@ function mismatch(demands: readonly Demand[], values: readonly unknown[], scope:
   return wrong && `it is about the ${wrong.scope_column} of another in ${wrong.table}`;
 }
 
-/** What belongs to the tenant as a whole has no environment. */
+/** A row that belongs to the whole tenant has an empty environment. */
 function fits(
   value: unknown,
   { many, own, holds }: { many: boolean; own: string; holds: Demand['scope_column'] },

@@ -1,11 +1,11 @@
-/** Which values an INSERT gives to the columns that say whose the rows are. */
+/** Values that an INSERT gives to the scope columns of its rows. */
 import type { Node } from '../parser.ts';
 import { type BoundColumns, isNode, listTerms, type Value } from './facts.ts';
 import { listScopeColumns } from './tables.ts';
 
 type AnalyzeQuery = (body: Node) => { bound: BoundColumns; own: readonly string[] };
 
-/** Of each column all values, of all rows; a column is absent when one row has none that came with the statement. */
+/** All values of each column, over all rows; a column is absent if a row has no parameter for it. */
 export function deriveWrittenRows(
   body: Node,
   table: { name: string; schema?: string | undefined },
@@ -33,7 +33,7 @@ function valuesAt(query: Node, at: number, analyzeQuery: AnalyzeQuery): Value[] 
   return deriveValue(target?.ResTarget?.val, bound, own);
 }
 
-/** A value that came with the statement, or a column that is known to equal one. */
+/** A parameter of the statement, or the values of a column that is known to equal one. */
 function deriveValue(node: unknown, bound: BoundColumns = new Map(), own: readonly string[] = []): Value[] | undefined {
   if (!isNode(node)) return undefined;
   const values = listTerms(node, { own }, false).map((term) =>
