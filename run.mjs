@@ -50,6 +50,7 @@ const SCRIPTS = {
   },
   chaos: { file: 'test/chaos/main.ts', stores: true, dev: true },
   bench: { file: 'bench/main.ts', stores: true, dev: true },
+  house: { file: 'test/support/house.ts', dev: true },
 };
 
 // The tests against a real Kafka need Java and Maven, and those with a spreadsheet LibreOffice, so they are asked for by name.

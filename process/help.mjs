@@ -78,6 +78,14 @@ export const HELP = {
       ['--<flag>=<value>', 'for the measurement, as its file in bench/ says'],
     ],
   },
+  house: {
+    does: 'measures names, comments, rooms and lines of the code; test/house.json holds what may only shrink',
+    options: [
+      ['--root <dir>', 'another checkout'],
+      ['--list <figure>', 'lists the places that a figure counts'],
+      ['--write', 'records smaller numbers in test/house.json'],
+    ],
+  },
 };
 
 export function formatHelp(name) {

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { expect } from 'chai';
 import { readConfig } from '../config.ts';
+import { measureHouse, RATCHET } from './support/house.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const OWN = 'test/tidy.test.ts';
@@ -305,6 +306,26 @@ describe('the house is tidy', () => {
         expect(found, `${name}, which ${owner} may need on another platform`).to.not.equal(undefined);
         if (/darwin|linux|win32/.test(name)) expect(found?.os, `${name} says where it is for`).to.not.equal(undefined);
       }
+  });
+});
+
+describe('the language of the house', () => {
+  const figures = measureHouse(ROOT);
+  const allowed: Record<string, number> = JSON.parse(read('test/house.json'));
+
+  for (const name of RATCHET) {
+    it(`has no more ${name.replaceAll('_', ' ')} than before`, () => {
+      const why = `\`npm run house -- --list ${name}\` lists them; \`npm run house -- --write\` records a smaller number`;
+      expect(figures[name], why).to.equal(allowed[name]);
+    });
+  }
+
+  it('begins three of four functions with a verb', () => {
+    expect(figures.verb_first_percent).to.be.at.least(75);
+  });
+
+  it('uses a type name once', () => {
+    expect(figures.type_names_used_twice / figures.type_names).to.be.at.most(0.05);
   });
 });
 

@@ -1,0 +1,286 @@
+/**
+ * Measures how readable and how ordered the code is: names, comments, rooms and weight. `npm run house` prints the figures,
+ * also of another checkout; test/tidy.test.ts holds them against test/house.json, whose numbers may only fall.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** Words that have a standard term of the field instead; banned in identifiers and in comments. */
+const BANNED = [
+  ...['kept', 'look', 'looks', 'looked', 'told', 'tell', 'tells', 'asked', 'said', 'stated', 'desk', 'desks', 'wall'],
+  ...['heir', 'heirs', 'stretch', 'stretches', 'ragged', 'anew', 'whoever', 'pursue', 'pursued', 'noting'],
+];
+const BANNED_PHRASES = ['stands still', 'stand still', 'goes on', 'side by side'];
+
+/** A function begins with one of these, or is a noun that names its value. */
+const VERBS = new Set(
+  `accept acknowledge act attempt audit backfill bootstrap break buy catch contribute correct dedupe edit intern listen mail promote reach relay requeue
+  retax silence spend tax tokenize top view acquire activate add adjust advance aggregate align allocate allow amend analyze announce answer append apply
+  archive arrange ask assemble assert assign attach authenticate authorize await balance begin bill bind book bound build bump cache calculate call can
+  cancel cap capture carry change charge check choose claim clamp classify clean clear clip clone close collapse collect combine commit compact
+  compare compile complete compose compress compute confirm connect consume contain continue convert copy count cover create credit cut debit
+  decide declare decode decompress decrypt deduct defer define delay delete deliver derive describe destroy detach detect determine diff digest
+  disable discard dispatch distribute divide download draft drain draw drop dump emit enable encode encrypt end enqueue enrich ensure enter enumerate
+  escape establish estimate evaluate exclude execute expand expect expire explain export expose express extend extract fail fetch fill filter
+  finalize find finish fit fix flatten flush fold follow forget format forward free from gather generate get give grant group guard halt handle has hash
+  hide import include increment index infer inherit init initialize insert inspect install interpret intersect invalidate invert invite invoice
+  invoke is issue iterate join keep lay limit link list load locate lock log lookup make map mark mask match measure merge migrate mirror modify
+  mount move multiply narrow negate normalize note notify number observe offer offset omit open order override pack pad page parse partition pass
+  patch pause pay peek perform permit persist pick place plan poll pop post prefer prepare preview price print process produce project prompt
+  propagate propose prorate prove provide prune publish pull purge push put query quote raise rank rate read rebuild recalculate receive recompute
+  reconcile reconnect record recount recover redact redeem reduce refill refresh refund refuse register reject release reload remove rename render
+  renew reopen repair repeat replace replay reply report request require reschedule resend reserve reset resize resolve respond restart restore
+  restrict resume retain retire retry return reuse reverse revert review revoke rewind rewrite roll rotate round route run sample save scale scan schedule
+  scope seal search secure seed select send separate serialize serve set settle shift should show shrink shut sign simplify skip sleep slice sort spawn
+  spell split spread stage stamp start stop store stream strip submit subscribe substitute subtract suggest sum summarize suspend swap switch sync
+  take terminate test throttle throw time to toggle total touch trace track transfer transform translate traverse trim truncate try unarchive undo unescape
+  unite unlink unlock unpack unseal unsubscribe unwrap update upgrade upload upsert use validate value verify visit void wait wake walk warn watch
+  weigh will with withdraw wrap write yield`.split(/\s+/),
+);
+
+const PRODUCT = [
+  'api',
+  'actions',
+  'commands',
+  'core',
+  'integrations',
+  'pipeline',
+  'process',
+  'scheduler',
+  'storage',
+  'tracing',
+];
+const LAYERS = ['core', 'actions', 'storage', 'api', 'pipeline'];
+const ELLIPTIC = /^(?:what|who|whoever|whatever|however|of|behind|those|that of|the same)\b/i;
+
+export type House = {
+  /** Identifiers with a banned word, each counted once in each file that has it. */
+  banned_identifiers: number;
+  /** Banned words and phrases in comments. */
+  banned_in_comments: number;
+  /** Functions that are named `…Of`. */
+  named_of: number;
+  /** Exported functions whose first word is no verb. */
+  exports_without_verb: number;
+  /** Share of functions whose first word is a verb, in percent. */
+  verb_first_percent: number;
+  /** Type names that are declared more than once. */
+  type_names_used_twice: number;
+  type_names: number;
+  /** Comments that begin with What, Who, Of, Those, The same and the like. */
+  elliptic_comments: number;
+  comments: number;
+  rooms: Record<string, { rooms: number; arrows: number; in_knots: number }>;
+  lines: { product: number; tests: number; prose_words: number };
+};
+
+/** The numbers that may only fall. */
+export const RATCHET = [
+  'banned_identifiers',
+  'banned_in_comments',
+  'named_of',
+  'exports_without_verb',
+  'type_names_used_twice',
+  'elliptic_comments',
+] as const;
+
+export function measureHouse(root: string): House {
+  const files = listFiles(root);
+  const sources = files.filter((file) => /\.ts$/.test(file) && isProduct(file));
+  const parsed = sources.map((file) => ({ file, ...parseSource(readFileSync(join(root, file), 'utf8')) }));
+  const functions = parsed.flatMap(({ code }) => listFunctions(code));
+  const types = countNames(parsed.flatMap(({ code }) => listTypes(code)));
+  const comments = parsed.flatMap((source) => source.comments);
+  const isVerbFirst = (name: string) => VERBS.has(splitWords(name)[0]!);
+  const verbFirst = functions.filter(({ name }) => isVerbFirst(name)).length;
+  return {
+    banned_identifiers: parsed.reduce((sum, { code }) => sum + listBannedIdentifiers(code).length, 0),
+    banned_in_comments: comments.reduce((sum, comment) => sum + countBanned(comment), 0),
+    named_of: functions.filter(({ name }) => /[a-z]Of$/.test(name)).length,
+    exports_without_verb: functions.filter(({ name, isExported }) => isExported && !isVerbFirst(name)).length,
+    verb_first_percent: Math.round((100 * verbFirst) / functions.length),
+    type_names_used_twice: [...types.values()].filter((times) => times > 1).length,
+    type_names: types.size,
+    elliptic_comments: comments.filter((comment) => ELLIPTIC.test(comment)).length,
+    comments: comments.length,
+    rooms: Object.fromEntries(LAYERS.map((layer) => [layer, measureRooms(root, layer, sources)])),
+    lines: {
+      product: countLines(
+        root,
+        files.filter((file) => /\.(ts|mjs|sql)$/.test(file) && isProduct(file)),
+      ),
+      tests: countLines(
+        root,
+        files.filter((file) => /^test\/.*\.(ts|mjs)$/.test(file)),
+      ),
+      prose_words: countWords(
+        root,
+        files.filter((file) => file.endsWith('.md')),
+      ),
+    },
+  };
+}
+
+/** Each place that a number of the ratchet counts, as `file: what`, for one who wants to lower it. */
+export function listPlaces(root: string, figure: (typeof RATCHET)[number]): string[] {
+  return listFiles(root)
+    .filter((file) => /\.ts$/.test(file) && isProduct(file))
+    .flatMap((file) => {
+      const { code, comments } = parseSource(readFileSync(join(root, file), 'utf8'));
+      const functions = listFunctions(code);
+      const found = {
+        banned_identifiers: () => listBannedIdentifiers(code),
+        banned_in_comments: () => comments.filter((comment) => countBanned(comment) > 0),
+        named_of: () => functions.filter(({ name }) => /[a-z]Of$/.test(name)).map(({ name }) => name),
+        exports_without_verb: () =>
+          functions
+            .filter(({ name, isExported }) => isExported && !VERBS.has(splitWords(name)[0]!))
+            .map(({ name }) => name),
+        type_names_used_twice: () => listTypes(code),
+        elliptic_comments: () => comments.filter((comment) => ELLIPTIC.test(comment)),
+      }[figure]();
+      return found.map((what) => `${file}: ${what}`);
+    });
+}
+
+function isProduct(file: string): boolean {
+  return PRODUCT.includes(file.split('/')[0]!) || /^(?:sql\/|[a-z]+\.ts$)/.test(file);
+}
+
+type ParsedSource = { code: string; comments: string[] };
+
+/** Code without comments and the contents of strings, and each comment as one line of text. */
+function parseSource(text: string): ParsedSource {
+  const comments: { text: string; isLine: boolean; end: number }[] = [];
+  const token =
+    /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`|\/(?![*/\s])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[dgimsuvy]*(?=[\s).,;:\]])/g;
+  const code = text.replace(token, (found, offset: number) => {
+    if (!/^\/[/*]/.test(found)) return '""';
+    const isLine = found.startsWith('//');
+    const before = comments.at(-1);
+    const words = found
+      .replace(/^\/[/*]+|\*+\/$/g, '')
+      .replace(/^\s*\* ?/gm, '')
+      .replace(/\s+/g, ' ')
+      .trim();
+    // Lines of // that follow one another are one comment.
+    if (isLine && before?.isLine && /^\s*$/.test(text.slice(before.end, offset))) {
+      before.text += ` ${words}`;
+      before.end = offset + found.length;
+    } else if (words && !/^(?:biome|oxlint|eslint|v8|c8)-?/.test(words))
+      comments.push({ text: words, isLine, end: offset + found.length });
+    return ' ';
+  });
+  return { code, comments: comments.map((comment) => comment.text) };
+}
+
+type NamedFunction = { name: string; isExported: boolean };
+
+function listFunctions(code: string): NamedFunction[] {
+  const declared = [...code.matchAll(/(export )?(?:default )?(?:async )?function\*? (\w+)/g)];
+  const assigned = [
+    ...code.matchAll(
+      /(export )?const (\w+)(?:: [^=\n]+)? = (?:async )?(?:<[^>]+>)?\((?=[^\n]*=>|[^)]*\)(?:: [^=]+)? =>)/g,
+    ),
+  ];
+  return [...declared, ...assigned].map(([, exported, name]) => ({ name: name!, isExported: Boolean(exported) }));
+}
+
+function listTypes(code: string): string[] {
+  return [...code.matchAll(/^(?:export )?(?:type|interface) (\w+)/gm)].map(([, name]) => name!);
+}
+
+function listBannedIdentifiers(code: string): string[] {
+  const names = new Set(code.match(/[A-Za-z_$][\w$]*/g) ?? []);
+  return [...names].filter((name) => splitWords(name).some((word) => BANNED.includes(word)));
+}
+
+function countBanned(comment: string): number {
+  const words = comment.toLowerCase().match(/[a-z]+/g) ?? [];
+  const phrases = BANNED_PHRASES.filter((phrase) => comment.toLowerCase().includes(phrase)).length;
+  return phrases + words.filter((word) => BANNED.includes(word)).length;
+}
+
+function splitWords(name: string): string[] {
+  return name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replace(/_/g, ' ')
+    .trim()
+    .toLowerCase()
+    .split(/\s+/);
+}
+
+function countNames(names: readonly string[]): Map<string, number> {
+  const times = new Map<string, number>();
+  for (const name of names) times.set(name, (times.get(name) ?? 0) + 1);
+  return times;
+}
+
+/** A room is a folder or a file directly below the layer; rooms that lead into one another in a circle are a knot. */
+function measureRooms(root: string, layer: string, sources: readonly string[]): House['rooms'][string] {
+  const arrows = new Map<string, Set<string>>();
+  const roomName = (file: string) => file.split('/')[1]!;
+  for (const file of sources.filter((each) => each.startsWith(`${layer}/`))) {
+    const from = roomName(file);
+    if (!arrows.has(from)) arrows.set(from, new Set());
+    for (const [, path] of readFileSync(join(root, file), 'utf8').matchAll(/from '(\.[^']+)'/g)) {
+      const target = join(dirname(file), path!).split(sep).join('/');
+      if (target.startsWith(`${layer}/`) && roomName(target) !== from) arrows.get(from)!.add(roomName(target));
+    }
+  }
+  const reach = new Map([...arrows.keys()].map((room) => [room, listReachable(room, arrows)]));
+  const inKnots = [...reach].filter(([room, reachable]) => reachable.has(room)).length;
+  const count = [...arrows.values()].reduce((sum, targets) => sum + targets.size, 0);
+  return { rooms: arrows.size, arrows: count, in_knots: inKnots };
+}
+
+function listReachable(start: string, arrows: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
+  const reached = new Set<string>();
+  const queue = [start];
+  while (queue.length > 0)
+    for (const next of arrows.get(queue.pop()!) ?? [])
+      if (!reached.has(next)) {
+        reached.add(next);
+        queue.push(next);
+      }
+  return reached;
+}
+
+function listFiles(root: string): string[] {
+  const skipped = new Set(['node_modules', '.git', '.farthing', 'coverage']);
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .filter((file) => !file.split('/').some((part) => skipped.has(part)));
+}
+
+function countLines(root: string, files: readonly string[]): number {
+  return files.reduce((sum, file) => sum + readFileSync(join(root, file), 'utf8').split('\n').length - 1, 0);
+}
+
+function countWords(root: string, files: readonly string[]): number {
+  return files.reduce(
+    (sum, file) => sum + readFileSync(join(root, file), 'utf8').split(/\s+/).filter(Boolean).length,
+    0,
+  );
+}
+
+/** `--root DIR` measures another checkout, `--list FIGURE` prints the places that it counts, `--write` lowers test/house.json. */
+function run(args: readonly string[]): void {
+  const option = (name: string) => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined);
+  const own = join(import.meta.dirname, '../..');
+  const root = option('--root') ?? own;
+  const figure = RATCHET.find((name) => name === option('--list'));
+  if (figure) return listPlaces(root, figure).forEach((place) => console.log(place));
+  const figures = measureHouse(root);
+  console.log(JSON.stringify(figures, null, 2));
+  if (args.includes('--write')) writeRatchet(join(own, 'test/house.json'), figures);
+}
+
+function writeRatchet(path: string, figures: House): void {
+  const numbers = Object.fromEntries(RATCHET.map((name) => [name, figures[name]]));
+  writeFileSync(path, `${JSON.stringify(numbers, null, 2)}\n`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]!).href) run(process.argv.slice(2));
