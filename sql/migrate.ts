@@ -71,7 +71,7 @@ function locked<Result>(database: Knex, work: (transaction: Knex.Transaction) =>
   });
 }
 
-async function applyTo(transaction: Knex.Transaction, { folder = folderOf('postgres') }: MigrationOptions) {
+async function applyTo(transaction: Knex.Transaction, { folder = findFolder('postgres') }: MigrationOptions) {
   const files = readSqlFiles(folder);
   const unknown = await checkApplied(transaction, files);
   const migrationSource: Knex.MigrationSource<SqlFile> = {
@@ -95,21 +95,21 @@ async function checkApplied(transaction: Knex.Transaction, files: readonly SqlFi
   );
   const { rows } = await transaction.raw('select name, checksum from schema_migration_checksums');
   const known = new Map<string, string>(rows.map(({ name, checksum }: Record<string, string>) => [name, checksum]));
-  const changed = files.find(({ name, sql }) => known.has(name) && known.get(name) !== checksumOf(sql));
+  const changed = files.find(({ name, sql }) => known.has(name) && known.get(name) !== computeChecksum(sql));
   if (changed) throw new Error(`sql/postgres/${changed.name} was changed after it was applied; add a file instead`);
   return files.filter(({ name }) => !known.has(name));
 }
 
 async function noteChecksums(transaction: Knex.Transaction, files: readonly SqlFile[]): Promise<void> {
   if (files.length === 0) return;
-  const rows = files.map(({ name, sql }) => ({ name, checksum: checksumOf(sql) }));
+  const rows = files.map(({ name, sql }) => ({ name, checksum: computeChecksum(sql) }));
   await transaction('schema_migration_checksums').insert(rows);
 }
 
 /** Applies what is new and returns the names of the files it applied statements of. */
 export async function migrateClickHouse(
   client: ClickHouseClient,
-  { cluster, folder = folderOf('clickhouse') }: ClickHouseMigrationOptions = {},
+  { cluster, folder = findFolder('clickhouse') }: ClickHouseMigrationOptions = {},
 ): Promise<string[]> {
   await command(client, expandPlaceholders(JOURNAL, cluster));
   const known = await readJournal(client);
@@ -121,7 +121,7 @@ export async function migrateClickHouse(
       if (known.has(`${name}#${position}`)) continue;
       const sql = repeatable(expandPlaceholders(statement, cluster), cluster);
       await command(client, sql, `${name}, statement ${position + 1}`);
-      const values = [{ name, position, checksum: checksumOf(statement) }];
+      const values = [{ name, position, checksum: computeChecksum(statement) }];
       await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
       applied.add(name);
     }
@@ -155,14 +155,14 @@ function checkHistory({ name, statements, known }: { name: string; statements: s
   for (const [key, checksum] of applied) {
     const position = Number(key.slice(name.length + 1));
     const statement = statements[position];
-    if (statement !== undefined && checksumOf(statement) === checksum) continue;
+    if (statement !== undefined && computeChecksum(statement) === checksum) continue;
     throw new Error(
       `sql/clickhouse/${name}: statement ${position + 1} was changed after it was applied; add a file instead`,
     );
   }
 }
 
-function checksumOf(statement: string): string {
+function computeChecksum(statement: string): string {
   return createHash('sha256').update(statement).digest('hex');
 }
 
@@ -212,7 +212,7 @@ interface SqlFile {
   sql: string;
 }
 
-function folderOf(database: 'postgres' | 'clickhouse'): string {
+function findFolder(database: 'postgres' | 'clickhouse'): string {
   return fileURLToPath(new URL(`./${database}`, import.meta.url));
 }
 

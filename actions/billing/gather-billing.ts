@@ -164,8 +164,8 @@ async function createMeasure(
     return answer;
   };
   /** Earliest time up to which all reads so far are complete. */
-  const readAsOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
-  return { measure, asOf: readAsOf };
+  const readInstant = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
+  return { measure, asOf: readInstant };
 }
 
 async function measureCharges<Item extends PricedItem>(
@@ -284,7 +284,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
   const { subscription, period, reference, behind, is_followed, forgives_charges } = target;
   // For a period that is over, grants in force at its end apply.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const [all_items, { measure, asOf: readAsOf }] = await loadAll(database, [
+  const [all_items, { measure, asOf: readInstant }] = await loadAll(database, [
     () => gatherItems(database, subscription, { at }),
     () => createMeasure(stores, database, target),
   ]);
@@ -314,7 +314,7 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const { currency } = subscription;
   const is_settled = isClosing && !corrected && closed.length === 0 && all.every((one) => isClosed(one, period));
-  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: readAsOf(), is_settled };
+  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: readInstant(), is_settled };
 }
 
 /** Records whose change may alter the plan of one subscription (sql/postgres/0170-record-changes.sql). */
