@@ -168,12 +168,10 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     return true;
   }
 
-  /** Whether the answer is valid at this instant. */
   isValidAt(now_ms: Milliseconds): boolean {
     return now_ms >= this.#since_ms && now_ms < this.#until_ms;
   }
 
-  /** Whether the answer has expired at this instant. */
   isOver(now_ms: Milliseconds): boolean {
     return now_ms >= this.#until_ms;
   }

@@ -7,7 +7,7 @@ const answers = new Counter({
   labelNames: ['from'],
 });
 type From = 'kept' | 'arrived' | 'gathered';
-// Looked up once, because finding the labels costs more than counting.
+// Resolved once, because finding the labels costs more than counting.
 const labelled: Record<From, { inc(by?: number): void }> = {
   kept: answers.labels('kept'),
   arrived: answers.labels('arrived'),

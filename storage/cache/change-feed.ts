@@ -295,7 +295,6 @@ function getChangeFeed(database: Database): ChangeFeed {
   return feed;
 }
 
-/** Returns the next snapshot as a promise. */
 export function readChanges(database: Database): Promise<ChangeSnapshot> {
   return new Promise((seen, failed) =>
     requestChanges(database, (changes, error) => (changes === null ? failed(error) : seen(changes))),

@@ -15,7 +15,6 @@ export type DependencyRecorder = {
   dependsOn?(ids: Iterable<string>): void;
   /** Called before usage is read. */
   recordUsageQuery(tenant_id: string, environment_id: string, query: MeterUsageQuery): void;
-  /** Records the usage that was read. */
   read(read: UsageRead): void;
 };
 

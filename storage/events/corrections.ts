@@ -1,6 +1,6 @@
 /**
- * Table `event_corrections` in ClickHouse: what takes the place of a corrected event wherever events are read
- * (`raw-events.ts`, and the view `current_events`). The raw row itself stays as it came.
+ * Table `event_corrections` in ClickHouse: contents that replace a corrected event wherever events are read (`raw-events.ts`, and the view
+ * `current_events`). The raw row itself remains unchanged.
  */
 
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
@@ -15,18 +15,17 @@ import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 import type { WriteAttempt } from './write-fence.ts';
 
-/** What an event says. */
 export type EventContent = {
   readonly external_customer_id: string;
   readonly event_name: string;
   readonly timestamp_us: Microseconds;
   readonly customer_id: string;
   readonly source: string;
-  /** The JSON text of the object. */
+  /** JSON text of the object. */
   readonly properties: string;
 };
 
-/** The place in the log that an event was given when it was stored. It is carried along and never derived from the id again. */
+/** The event's own place in the log, assigned when it was stored. It is copied and never derived from the id again. */
 export type PlaceOfEvent = {
   readonly event_partition: number;
   readonly event_offset: number;
@@ -35,7 +34,6 @@ export type PlaceOfEvent = {
 
 export type StoredEventVersion = EventContent & PlaceOfEvent & { readonly received_at_us: Microseconds };
 
-/** Place of a correction in the log. */
 export type CorrectionPlace = { readonly partition: number; readonly offset: number };
 
 export type AppliedCorrection = StoredEventVersion &
@@ -50,17 +48,17 @@ export type StoredEventCorrection = StoredEventVersion & {
   readonly sequence: bigint;
   readonly action: string;
   readonly place: CorrectionPlace;
-  /** A hash of the row that the store computes: equal rows have equal ones. */
+  /** Hash of the row, computed by the store: equal rows have equal hashes. */
   readonly fingerprint: string;
 };
 
-/** What an event has said: as it was accepted, and by each correction that is stored of it, oldest first. */
+/** The accepted event and its stored corrections, oldest first. */
 export type EventHistory = {
   readonly original: StoredEventVersion;
   readonly corrections: readonly StoredEventCorrection[];
 };
 
-/** The histories of those events that were accepted, by their ids. */
+/** Histories of the events that were accepted, by id. */
 export async function loadHistories(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -76,7 +74,7 @@ export async function loadHistories(
   );
 }
 
-/** The events as they were accepted, whatever corrected them since. */
+/** Events as they were accepted, without later corrections. */
 export async function loadOriginals(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -99,7 +97,7 @@ export async function loadOriginals(
   return new Map(rows.map((row) => [row.event_id, toStoredContent(row)]));
 }
 
-/** Oldest first. Several rows of one number are those of several tries; they differ only after a fault. */
+/** Oldest first. Several rows with one number come from several attempts; they differ only after a fault. */
 async function loadStoredCorrections(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -123,7 +121,7 @@ async function loadStoredCorrections(
   }));
 }
 
-/** The event as it was accepted, and the last correction that is stored of it. */
+/** The event as it was accepted, and its last stored correction. */
 export async function loadStoredContent(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -141,11 +139,11 @@ export async function writeCorrections(
   await writeRows(clickhouse, EVENT_CORRECTIONS, { rows, attempt });
 }
 
-/** Differences to repair, so that the table says exactly these corrections. */
+/** Differences to repair, so that the table contains exactly these corrections. */
 export type CorrectionDifferences = {
-  /** Corrections that no row states. */
+  /** Corrections without an equal row. */
   readonly missing: readonly AppliedCorrection[];
-  /** Rows under the number of one of them that say something else. */
+  /** Rows with the number of one of them and other content. */
   readonly wrong: readonly (Scope & StoredEventCorrection & { readonly event_id: string })[];
 };
 
@@ -172,7 +170,7 @@ export async function compareCorrections(
   return { missing, wrong };
 }
 
-/** Two corrections of one number are the same if these texts are. */
+/** Two corrections with one number are equal if these texts are. */
 function correctionText(
   correction: StoredEventVersion & { readonly action: string; readonly place: CorrectionPlace },
 ): string {
@@ -190,7 +188,7 @@ function correctionText(
   ]);
 }
 
-/** Takes away rows that say something else than was accepted: after the right ones are there, so that no reader finds none. */
+/** Deletes rows with wrong content. The caller writes the right ones first, so that a reader always finds one. */
 export async function deleteWrongCorrections(
   clickhouse: ClickHouseClient,
   wrong: CorrectionDifferences['wrong'],

@@ -1,9 +1,9 @@
-/** Cuts the customers of a day into ranges of their names, for work that must not hold all of them in memory. */
+/** Divides the customers of a day into ranges of external ids, for work that cannot hold all of them in memory. */
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
-/** Customers in the order of their names' bytes: behind `after`, up to and with `until`; open where one is absent. */
+/** Customers in the byte order of their ids: after `after` (exclusive), up to `until` (inclusive); an absent bound is open. */
 export type CustomerRange = { readonly after?: string | undefined; readonly until?: string | undefined };
 
 export type CustomerRangesQuery = Scope & {
@@ -11,13 +11,13 @@ export type CustomerRangesQuery = Scope & {
   /** Half-open, in microseconds. */
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** Only what stands before these offsets, by partition. */
+  /** Only events before these offsets, by partition. */
   readonly before: ReadonlyMap<number, bigint>;
 };
 
 /**
- * Ranges that leave nobody out, each with about so many events, or with one customer who has more. They follow from the
- * events as they were accepted, whatever is corrected: who asks again gets the same.
+ * Ranges that cover all customers, each with about `events_max` events, or one customer with more. They depend only on accepted events and
+ * not on corrections, so a repeated call returns equal ranges.
  */
 export async function listCustomerRanges(
   clickhouse: ClickHouseClient,
@@ -50,7 +50,7 @@ export async function listCustomerRanges(
   }
 }
 
-/** As conditions on `external_customer_id`, which the order of the tables can use; adds their parameters. */
+/** Conditions on `external_customer_id` that can use the sort key of the tables; adds their parameters. */
 export function buildRangeConditions({ after, until }: CustomerRange, params: Record<string, unknown>): string[] {
   const conditions: string[] = [];
   if (after !== undefined) {

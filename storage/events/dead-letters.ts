@@ -1,4 +1,4 @@
-/** What could not become an event, with its bytes as they came and the reason; and which of them were sent again. */
+/** Dead letters: input that could not become an event, with its received bytes and the reason; and which of it was replayed. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
@@ -6,7 +6,7 @@ import { defineStatement } from '../clickhouse/clickhouse.ts';
 import type { Database, Stores } from '../stores.ts';
 
 export type StoredDeadLetter = {
-  /** Its place in the log: partition, offset, position. */
+  /** Place in the log: partition, offset, position. */
   readonly id: string;
   readonly event_id: string;
   readonly reason: string;
@@ -16,7 +16,7 @@ export type StoredDeadLetter = {
 };
 
 export type DeadLettersQuery = {
-  /** Those of these places alone; all when null. */
+  /** Only these places; null: all. */
   readonly ids: readonly string[] | null;
   readonly limit: number;
   readonly offset: number;

@@ -1,4 +1,4 @@
-/** Takes back outcomes of a slice that is written otherwise than a try before it wanted. */
+/** Deletes outcomes of a slice that an earlier attempt wrote and the current attempt does not want. */
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';
@@ -13,7 +13,7 @@ type RetainedOutcomes = {
 
 type OutcomeKey = readonly [offset: string, position: number, outcome: string, meter_id: string];
 
-/** Those that stand at offsets of [from, to) and are not among `outcomes`. */
+/** Deletes outcomes at offsets of [from, to) that are not among `outcomes`. */
 export async function deleteOtherOutcomes(clickhouse: ClickHouseClient, retained: RetainedOutcomes): Promise<void> {
   const wanted = new Set(
     retained.outcomes.map((row) => toOutcomeText([String(row.offset), row.position, row.outcome, row.meter_id])),

@@ -1,11 +1,11 @@
-/** Which events there are at all, before anything is measured. */
+/** Queries for the existing events, before anything is measured. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, defineStatement } from '../clickhouse/clickhouse.ts';
 
 /**
- * The names of the events that these customers sent in a range, of events that were voided since, too: whoever measures them
- * finds nothing. To leave those out would take as long as everything that was ever corrected.
+ * Names of the events that these customers sent in a range. Names of voided events are included, and measuring them finds nothing.
+ * Excluding them would take as long as reading all corrections.
  */
 export const selectEventNames = defineStatement({
   name: 'event names of customers',
@@ -27,7 +27,7 @@ export const selectEventNames = defineStatement({
   row: z.object({ event_name: z.string() }),
 });
 
-/** The next customers, in order of their external ids, who sent one of these events in a range. */
+/** The next customers with one of these events in a range, in order of their external ids. */
 export const customersWithEvents = defineStatement({
   name: 'customers with events',
   sql: `select distinct external_customer_id from current_events
@@ -48,7 +48,7 @@ export const customersWithEvents = defineStatement({
   row: z.object({ external_customer_id: z.string() }),
 });
 
-/** When the first event of a name happened, of some customers or of all; null when there is none. */
+/** Time of the first event with a name, of some customers or all; null if there is none. */
 export async function findFirstEventTime(
   clickhouse: ClickHouseClient,
   scope: Scope,

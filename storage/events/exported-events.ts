@@ -1,7 +1,7 @@
 /**
- * All events of a time as they count now, for an export: as they stood when the log had been counted up to some marks, so that an event which
- * is corrected meanwhile is there once, as it was or as it is, however often it is asked for the rest. As sent they come in the order of the
- * table (by customer, name and time), which needs no memory; behind them come those that took the place of others.
+ * Reads all current events of a time range, for an export. If `marks` are given, it reads the state when the log was counted up to them. An
+ * event that is corrected meanwhile then appears exactly once, in its old or its new form, however often the rest is requested. Uncorrected
+ * events come first in the order of the table (customer, name and time), which needs no memory. Replacements follow.
  */
 import type { ExportedEvent } from '../../core/export/events.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -14,9 +14,9 @@ export type EventsOfTime = Scope & {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly signal?: AbortSignal | undefined;
-  /** Of a file of a schedule: what it has. */
+  /** For a scheduled file: its cut. */
   readonly cut?: CutParts | null | undefined;
-  /** By partition the first offset that is not counted any more; where absent all that is there is. */
+  /** By partition the first offset that is excluded; absent: all events are included. */
   readonly marks?: Readonly<Record<string, string>> | undefined;
 };
 
@@ -26,7 +26,7 @@ const between = (start: string, end: string) =>
 const WANTED = `${SCOPE} and ${between('start_us', 'end_us')}`;
 const COLUMNS = `event_id, event_name, external_customer_id, customer_id, toUnixTimestamp64Micro(timestamp) as at_us,
   toUnixTimestamp64Micro(received_at) as got_us, source, properties`;
-/** The place in the log, against marks. */
+/** Mark of a row's partition; compared with its offset in the log. */
 const below = (partitions: string, offsets: string) =>
   `transform(partition, {${partitions}:Array(UInt16)}, {${offsets}:Array(UInt64)}, toUInt64(0))`;
 const COUNTED = `({has_marks:Bool} = false or offset < ${below('mark_partitions', 'marks')})`;
@@ -35,7 +35,7 @@ const LATEST = `action = 'replace' and ${COUNTED}
        and (event_id, sequence) in (
          select event_id, max(sequence) from event_corrections where ${SCOPE} and ${COUNTED} group by event_id)`;
 
-/** Behind the last row that was read. */
+/** Rows after the last one that was read. */
 const AFTER = `({has_last:Bool} = false or (external_customer_id >= {last_customer:String}
        and (external_customer_id, event_name, timestamp, event_id)
          > ({last_customer:String}, {last_name:String}, fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String})))`;
@@ -49,17 +49,17 @@ const corrected = (wanted: string) => `
   select * from (select ${COLUMNS} from event_corrections where ${wanted} and ${LATEST} and ${AFTER_ID} limit 1 by event_id)
    order by event_id`;
 
-/** One behind the other. */
+/** Read one after the other. */
 const PARTS = [asSent(WANTED), corrected(WANTED)];
 
-/** The place of an event in the log, against those of a cut. */
+/** Cut offset of a row's partition; compared with its offset in the log. */
 const before = (offsets: string) => below('partitions', offsets);
 const THERE = `offset < ${before('until')}`;
 const LATE = `${SCOPE} and ${between('first_us', 'start_us')} and offset >= {least:UInt64} and offset >= ${before('known')} and ${THERE}`;
 const IN_TIME = `${WANTED} and ${THERE}`;
 const selectReplaced = (wanted: string) => `select event_id from events where ${wanted} and event_id in (${CORRECTED})`;
 
-/** What was corrected is in the file of the event that was sent, with what it says now: so each is in one. */
+/** A correction is in the file of its original event, with the current content, so each event is in one file. */
 const FILE_PARTS = [
   asSent(LATE),
   asSent(IN_TIME),
@@ -79,12 +79,12 @@ function cutParams({ first_us, before: known, until }: CutParts) {
   };
 }
 
-/** In bytes, of what is as it was sent; 0 where there is none. */
+/** In bytes, of uncorrected events; 0 if there are none. */
 const selectLongest = (wanted: string) => `select toUInt32(max(length(properties))) from events where ${wanted}`;
 const LONGEST = selectLongest(WANTED);
 const LONGEST_IN_FILE = selectLongest(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
 
-/** Some rows at a time, as they come. */
+/** Yields batches of rows as they arrive. */
 export async function* streamExportedEvents(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id, start_us, end_us, signal, cut, marks }: EventsOfTime,
@@ -120,15 +120,15 @@ function lastParams(last: ExportedEvent | null) {
   return { has_last: last !== null, last_id, last_name, last_customer, last_us };
 }
 
-/** Blocks that are read beside each other are in memory beside each other; others want the cores, too. */
+/** Blocks that are read in parallel are in memory at once, and other queries need the cores, too. */
 const FEW_STREAMS = { max_threads: 2 } as const;
 
 const ROWS_PER_BLOCK = 8_192;
 const BYTES_PER_BLOCK = 4 * 1_048_576;
 
 /**
- * Where parts are merged into the order of the table the store makes blocks by their rows, whatever their bytes: with the longest event
- * in each row they are still bounded, and there is one of each part.
+ * If parts are merged in table order, the store sizes blocks by rows, whatever their bytes. This limit bounds a block even if every row has
+ * the longest event; there is one block per part.
  */
 function rowsPerBlock(longest_bytes: number): number {
   return Math.max(1, Math.min(ROWS_PER_BLOCK, Math.floor(BYTES_PER_BLOCK / Math.max(1, longest_bytes))));

@@ -1,4 +1,6 @@
-/** Stored events one by one: pages of a list as they count now, and the event of an id. The JSON text of properties stays as it was sent. */
+/**
+ * Reads stored events: pages of a list of current events, and the event with an id. The JSON text of properties is returned as it was sent.
+ */
 
 import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
 import { invalid } from '../../core/error.ts';
@@ -26,11 +28,11 @@ export type FoundEvent = {
   readonly source: string;
   readonly partition: number;
   readonly offset: number;
-  /** The JSON text of the object. */
+  /** JSON text of the object. */
   readonly properties: string;
 };
 
-/** The place of an event in the order of time: what a cursor points to. */
+/** Position of an event in chronological order, for cursors. */
 export type EventPlace = { readonly timestamp_us: Microseconds; readonly event_id: string };
 
 export type FoundEventsQuery = Scope & {
@@ -49,13 +51,13 @@ export type FoundEventsQuery = Scope & {
 
 export type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
 
-/** `is_cut`: there are more, but their properties would not all fit. */
+/** `is_cut`: the page has more events, but their properties exceed the limit. */
 export type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
 
-/** What the properties of a page may be long together; the event that goes beyond it is the last one. */
+/** Maximum length of all properties of a page; the event that exceeds it is the last one. */
 export const PAGE_BYTES = 8 * 1024 * 1024;
 
-/** So many events from an offset on, in order. */
+/** Up to `limit` events from an offset on, in order. */
 export async function findEvents(
   clickhouse: ClickHouseClient,
   wanted: FoundEventsQuery,
@@ -74,7 +76,7 @@ async function findPassing(
   { passes, ...wanted }: FoundEventsQuery & { passes: EventFilter },
   { order, offset, limit }: EventPageRequest,
 ): Promise<FoundPage> {
-  // The store narrows down to events that may pass, and we decide: nearly always they all do and one page is enough.
+  // The store preselects events that may pass, and this code decides: nearly always all of them pass, and one page is enough.
   const found: FoundEvent[] = [];
   let skip = offset;
   let bytes = 0;
@@ -132,14 +134,14 @@ async function countPassing(
   return count;
 }
 
-/** Of events that the store lets pass and we do not, nobody would want more before the first page. */
+/** Limit of preselected events that are read before the first page is complete. */
 const PASSED_OVER_MAX = 100_000;
 
 function tooManyPassedOver(): Error {
   return invalid('property_filters', 'too few of the events pass that have to be looked at: ask for a shorter range');
 }
 
-/** The event with this id as it was accepted, corrections aside. Its identity says when it happened, and that narrows the search down. */
+/** The event with this id as it was accepted, without corrections. Its identity has its timestamp, which narrows the search. */
 export async function findEvent(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -181,9 +183,8 @@ function toFoundEvent({ place, ...row }: FoundEventRow): FoundEvent {
 }
 
 /**
- * Most pages are short, and of an installation in which nothing was ever corrected: the events as they were accepted, each column
- * read for the page alone. To leave out what was voided and put in what replaced it, and to end a page where its properties
- * are too long, costs the engine four times as much, before it reads a row.
+ * Most pages are short, and most installations have no corrections. A plain page reads accepted events, each column only for the page.
+ * Excluding voided events, inserting replacements and cutting long pages costs the engine four times as much, before it reads a row.
  */
 async function readPage(
   clickhouse: ClickHouseClient,
@@ -194,13 +195,13 @@ async function readPage(
   return events ? { events, is_cut: false } : correctedPage(clickhouse, wanted, page);
 }
 
-/** Where some event was corrected; that is never undone. */
+/** Installations with a correction; corrections are permanent. */
 const CORRECTED = new WeakSet<ClickHouseClient>();
 
-/** Whether any event of anybody was corrected: how many rows a table has is known without reading it. */
+/** Whether any event of any tenant was corrected: the number of rows of a table is known without reading it. */
 const CORRECTIONS = 'select count() from event_corrections';
 
-/** Undefined where some event was corrected, and where the page is too long to be had in one piece. */
+/** Undefined if any event was corrected, or if the page is too long for one answer. */
 async function plainPage(
   clickhouse: ClickHouseClient,
   wanted: FoundEventsQuery,
@@ -243,7 +244,7 @@ function sortedBy({ by, direction }: EventOrder): string {
   return columns.map((column) => `${column} ${direction}`).join(', ');
 }
 
-/** First the places of the page from narrow columns, then its events: properties are read for few rows only. */
+/** Reads the positions of the page from narrow columns first, then its events, so that properties are read for few rows only. */
 async function correctedPage(
   clickhouse: ClickHouseClient,
   wanted: FoundEventsQuery,
@@ -298,13 +299,13 @@ function buildConditions(wanted: FoundEventsQuery): { conditions: string; params
     conditions.push(mayPass(index));
     params[`key_${index}`] = key;
     params[`values_${index}`] = values;
-    // Zero has a sign to the engine: adding nothing takes it away, here and there.
+    // The engine distinguishes zeros by sign: adding zero removes the sign, here and there.
     params[`numbers_${index}`] = values.map((value) => Number(value) + 0).filter(Number.isFinite);
   }
   return { conditions: conditions.join(' and '), params };
 }
 
-/** True for every event that passes, and for few others: numbers are floats here, and large ones are no JSON to the engine. */
+/** True for every event that passes, and for few others: numbers are floats here, and the engine rejects JSON with very large numbers. */
 function mayPass(index: number): string {
   const key = `{key_${index}:String}`;
   return `multiIf(

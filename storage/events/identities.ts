@@ -1,4 +1,4 @@
-/** The exact look-up behind the pipeline's hash sets, and what they are rebuilt from at start. */
+/** Exact lookup of event identities, for hits in the pipeline's hash sets, and the source from which the sets are rebuilt at start. */
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { unavailable } from '../../core/error.ts';
@@ -6,7 +6,7 @@ import { HashSum, hashToBigInt } from '../../core/event/identity.ts';
 import { type ClickHouseClient, defineStatement, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 
-/** The row of the accepted event that owns an id. */
+/** Row of the accepted event that owns an id. */
 export const IdentityRow = z.object({
   tenant_id: z.string(),
   environment_id: z.string(),
@@ -15,7 +15,7 @@ export const IdentityRow = z.object({
   offset: z.coerce.number(),
   position: z.coerce.number(),
   content_crc: z.coerce.number(),
-  /** 0 where the event was stored before there was one. */
+  /** 0 if the event was stored before content hashes existed. */
   content_hash: z.coerce.number(),
 });
 export type IdentityRow = z.infer<typeof IdentityRow>;
@@ -30,7 +30,7 @@ const identitiesByHash = defineStatement({
 
 const HASHES_PER_QUESTION = 10_000;
 
-/** The stored identities with any of these hashes; the caller compares the ids themselves. */
+/** Stored identities with any of these hashes; the caller compares the ids themselves. */
 export async function findIdentities(clickhouse: ClickHouseClient, hashes: readonly bigint[]): Promise<IdentityRow[]> {
   const found: IdentityRow[] = [];
   for (let from = 0; from < hashes.length; from += HASHES_PER_QUESTION) {
@@ -40,7 +40,7 @@ export async function findIdentities(clickhouse: ClickHouseClient, hashes: reado
   return found;
 }
 
-/** Takes back the identities of events that were refused, at their places: the ids are free again. */
+/** Deletes the identities of rejected events at their places, which frees their ids. */
 export async function deleteIdentities(
   clickhouse: ClickHouseClient,
   events: readonly { id_high: number; id_low: number; partition: number; offset: number; position: number }[],
@@ -52,20 +52,19 @@ export async function deleteIdentities(
   await deleteWhere(clickhouse, { table: 'event_identities', conditions });
 }
 
-/** The ids of a range of shards that stand at `from` or behind and before `before` in the log of their partition. */
+/** Ids of a range of shards at log offsets of [from, before) of their partition. */
 export type IdentityRange = {
   readonly first: bigint;
   readonly last: bigint;
   readonly partition: number;
-  /** With 0 also those of shards that came from other partitions, which were drained before. */
+  /** With 0, also ids of these shards from other partitions, which were drained before. */
   readonly from: bigint;
   readonly before: bigint;
 };
 
 /**
- * Every stored hash of the range, as two 32-bit halves, without a row object per id. What stands before the partition's next
- * offset does not change any more, so it is counted and added up first: an answer that ends early, or is another, is an error
- * and never fewer ids.
+ * Visits every stored hash of the range, as two 32-bit halves, without a row object per id. Rows before the partition's next offset no
+ * longer change, so their count and sum are read first. An incomplete or different answer is therefore an error, and never fewer ids.
  */
 export async function visitIdentityHashes(
   clickhouse: ClickHouseClient,
@@ -99,14 +98,13 @@ function buildIdentityCondition({ first, last, partition, from, before }: Identi
   };
 }
 
-/** The hashes of a range of shards. */
 export function toHashRange(shards: { first: number; last: number }): { first: bigint; last: bigint } {
   return { first: BigInt(shards.first) << 52n, last: ((BigInt(shards.last) + 1n) << 52n) - 1n };
 }
 
 /**
- * What identity files are compared with (`pipeline/identity/identity-files.ts`): the distinct hashes of the range, by part. 0 is kept
- * as 1 in memory and in files.
+ * Distinct hashes of the range, by part, for the comparison with identity files (`pipeline/identity/identity-files.ts`). Memory and files
+ * store 0 as 1.
  */
 export async function loadStoredSumsByPart(
   clickhouse: ClickHouseClient,
@@ -133,7 +131,7 @@ export async function loadStoredSumsByPart(
   }
 }
 
-/** Each distinct hash of a part, as its halves. */
+/** Visits each distinct hash of a part, as its halves. */
 export async function visitStoredHashes(
   clickhouse: ClickHouseClient,
   { part, parts, ...range }: IdentityRange & { part: number; parts: number },
@@ -150,12 +148,12 @@ export async function visitStoredHashes(
   }
 }
 
-/** As `IdentitySet` and the files choose the part: by the lowest bits of the upper half. */
+/** Selects the part in the way of `IdentitySet` and the files: by the lowest bits of the upper half. */
 function buildPartExpression(parts: number): string {
   return `toUInt32(bitAnd(bitShiftRight(id_hash, 32), ${parts - 1}))`;
 }
 
-/** How many, and their sum modulo 2^64 (which is how the engine adds UInt64). */
+/** Count and sum modulo 2^64 (the engine's UInt64 addition). */
 async function loadHashSums(
   clickhouse: ClickHouseClient,
   sql: string,

@@ -1,4 +1,4 @@
-/** Numbers that Postgres gives out and ClickHouse knows too: of corrections, versions of meters, and partitions. */
+/** Numbers that Postgres issues and ClickHouse also stores: of corrections, meter versions and partitions. */
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { MARK } from './usage-rows.ts';
 
@@ -9,7 +9,7 @@ export async function findGreatestCorrection(clickhouse: ClickHouseClient): Prom
   return BigInt(row!.greatest);
 }
 
-/** The meters and versions whose past was counted: each part of such rows holds a mark with the name of its writer. */
+/** Meter versions with back-filled rows: each part of such rows has a mark with the name of its writer. */
 export async function listBackfilledVersions(
   clickhouse: ClickHouseClient,
 ): Promise<{ readonly meter_id: string; readonly version: number }[]> {
@@ -20,12 +20,15 @@ export async function listBackfilledVersions(
   });
 }
 
-/** The partitions of which a slice or a rebuild has written usage rows. */
+/** Partitions with usage rows of a slice or a rebuild. */
 export async function listCountedPartitions(clickhouse: ClickHouseClient): Promise<number[]> {
   return (await listWriterNames(clickhouse, 'partition:')).map(Number);
 }
 
-/** From the marks in the parts of usage rows, by the key of the table: without the kind of the writer before it. */
+/**
+ * Writer names from the marks in the parts of usage rows, without the prefix for the kind of writer. The condition matches the sort key of
+ * the table.
+ */
 async function listWriterNames(clickhouse: ClickHouseClient, kind: string): Promise<string[]> {
   const rows = await loadRows<{ writer: string }>(clickhouse, 'writers of usage rows', {
     query: `select distinct group_key as writer from usage_buckets
@@ -36,7 +39,7 @@ async function listWriterNames(clickhouse: ClickHouseClient, kind: string): Prom
   return rows.map(({ writer }) => writer.slice(kind.length));
 }
 
-/** Answers the numbers that no stored correction has. */
+/** Numbers without a stored correction. */
 export async function findMissingCorrectionNumbers(
   clickhouse: ClickHouseClient,
   numbers: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * The events of a question as they stood when the log had been counted up to some marks: those before the marks, with the corrections
- * before them and without later ones. One after the other, by time and then by id, however many there are: the raw rows come in
- * order, and those that took the place of others are few and in memory.
+ * Reads the events of a query in the state when the log was counted up to some marks: events before the marks, with the corrections before
+ * them. The events are ordered by time and then by id, without a limit. The raw rows are streamed in order; replacements are few and are
+ * merged from memory.
  */
 import { compareIds } from '../../core/metering/bucket.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
@@ -16,12 +16,12 @@ export type MarkedEventsQuery = Scope & {
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** By partition the first offset that is not counted any more; nothing of a partition that is not listed. */
+  /** By partition the first offset that is excluded; partitions that are not listed are excluded. */
   readonly marks: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 };
 
-/** With the text of its properties as it was sent. */
+/** Includes the text of the properties as it was sent. */
 export type MarkedEvent = RawEvent & { readonly properties_text: string };
 
 export async function* streamMarkedEvents(
@@ -53,13 +53,13 @@ const AS_SENT: MarkedEventsSource = {
   from: 'events',
   only: `${BEFORE} and event_id not in (select event_id ${CORRECTED})`,
 };
-/** A correction that was written by two tries stands there twice. */
+/** A correction that two attempts wrote has two rows. */
 const REPLACED: MarkedEventsSource = {
   from: `(select * ${CORRECTED} limit 1 by event_id, sequence)`,
   only: `action = 'replace' and (event_id, sequence) in (select event_id, max(sequence) ${CORRECTED} group by event_id)`,
 };
 
-/** Behind the last row that was read. */
+/** Rows after the last one that was read. */
 const AFTER =
   "({has_last:Bool} = false or (timestamp, event_id) > (fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String}))";
 
@@ -77,7 +77,7 @@ async function* streamFrom(
   { from, only }: MarkedEventsSource,
 ): AsyncGenerator<MarkedEvent> {
   const [first, ...others] = external_customer_ids;
-  // One that is equal leaves the order of the table to be the order of the answer.
+  // With an equality on one customer, the order of the table is the order of the answer.
   const customersCondition =
     others.length === 0
       ? 'external_customer_id = {customer:String}'

@@ -1,4 +1,4 @@
-/** How many events came when, and how far the processing is behind. */
+/** Counts events per time window, and the backlog of the processing. */
 
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
@@ -36,10 +36,10 @@ export async function countEvents(
   }
 }
 
-/** What is durable in the log and not yet in the stores: events where the log can tell, its records otherwise. */
+/** Amount that is durable in the log and not yet in the stores: in events for the embedded log, otherwise in records. */
 export async function countUnprocessed({ log, postgres }: Stores): Promise<number> {
   if (log instanceof EmbeddedLog) {
-    // How far the log is read is said of the whole of it: a number, and no row of anybody.
+    // The backlog covers the whole log: it is one number and exposes no tenant's row.
     const requested = async () =>
       postgres.raw(
         `select coalesce(sum(r.event_count), 0)::bigint as events
@@ -51,7 +51,7 @@ export async function countUnprocessed({ log, postgres }: Stores): Promise<numbe
   return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
 }
 
-/** Meters of this environment whose past is still being counted, and corrections and rebuilds that have no effect yet. */
+/** Number of meter versions of this environment that are still being counted, and of corrections and rebuilds that have no effect yet. */
 export async function postProcessingLag({ postgres }: Stores, scope: Scope): Promise<number> {
   const { rows } = await postgres.raw(
     `select (select count(*) from meter_versions

@@ -1,16 +1,16 @@
 /**
- * Rows as one block of ClickHouse's Native format: column by column, as the engine keeps them. Nothing is escaped, nothing
- * is parsed, numbers travel as numbers, and one block in is one block inserted. Against tab-separated text it halves the
- * work on both sides, which is why the pipeline's inserts are made this way.
+ * Encodes rows as one block of ClickHouse's Native format: column by column, as the engine stores them. Nothing is escaped or parsed,
+ * numbers are binary, and one block is one insert. Compared with tab-separated text it halves the work on both sides, so the pipeline's
+ * inserts use it.
  */
 
-/** One column of a block, and where its values come from in a row. */
+/** A column of a block, and how its values are read from a row. */
 export type NativeColumn<Row> = {
   readonly name: string;
-  /** Its type in the block. */
+  /** Type in the block. */
   readonly type: string;
   readonly encode: (rows: readonly Row[]) => Buffer[];
-  /** Most blocks have nothing to say in this column: they go without it, and the table's default or `neutral` stands in. */
+  /** Most blocks have no values for this column: they omit it, and the table's default or `neutral` applies. */
   readonly rare?: { readonly has: (row: Row) => boolean; readonly neutral?: string };
 };
 
@@ -25,7 +25,7 @@ export function textColumn<Row>(name: string, of: (row: Row) => string): NativeC
   return { name, type: 'String', encode: (rows) => texts(rows, of) };
 }
 
-/** Few values that come again and again: each is sent once, with a number per row. */
+/** For few repeated values: each is sent once, with an index per row. */
 export function labelColumn<Row>(name: string, of: (row: Row) => string): NativeColumn<Row> {
   return { name, type: 'LowCardinality(String)', encode: (rows) => labels(rows, of) };
 }
@@ -38,7 +38,7 @@ export function uint32Column<Row>(name: string, of: (row: Row) => number): Nativ
   return { name, type: 'UInt32', encode: (rows) => [toBuffer(uint32s(rows, of))] };
 }
 
-/** A whole number that a JS number holds exactly. */
+/** An integer that a JS number represents exactly. */
 export function uint64Column<Row>(name: string, of: (row: Row) => number): NativeColumn<Row> {
   return { name, type: 'UInt64', encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
@@ -65,7 +65,7 @@ export function instantColumn<Row>(name: string, places: 0 | 6, of: (row: Row) =
   return { name, type: `DateTime64(${places}, 'UTC')`, encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
-/** The integer behind a decimal of 76 digits. */
+/** Decimal with up to 76 digits, as a scaled integer. */
 export function decimalColumn<Row>(name: string, places: number, of: (row: Row) => bigint): NativeColumn<Row> {
   return { name, type: `Decimal(76, ${places})`, encode: (rows) => [toBuffer(int256s(rows, of))] };
 }
@@ -96,7 +96,7 @@ export function int64Column<Row>(name: string, of: (row: Row) => number): Native
   return { name, type: 'Int64', encode: (rows) => [toBuffer(int64s(rows, of))] };
 }
 
-/** The texts of so many rows are joined at a time: one long copy instead of many short ones, and no string without end. */
+/** Number of rows whose texts are joined at a time: one long copy instead of many short ones, and bounded strings. */
 const ROWS_PER_PIECE = 4096;
 
 function texts<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
@@ -108,8 +108,8 @@ function texts<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
 }
 
 /**
- * Each text follows its length in bytes. As long as all are ASCII, a length in characters is one in bytes, and the whole
- * is one copy; characters above that would make the UTF-8 text longer than expected, and are then measured one by one.
+ * Each text follows its length in bytes. If all texts are ASCII, the length in characters equals that in bytes, and the whole is one copy.
+ * Other characters make the UTF-8 text longer than expected, and the texts are then encoded one by one.
  */
 function encodeTexts<Row>(
   rows: readonly Row[],
@@ -136,14 +136,14 @@ function encodeTexts<Row>(
   return Buffer.concat(encoded);
 }
 
-/** A length as the format writes it, one character per byte. */
+/** A length in the encoding of the format, one character per byte. */
 function encodeLength(length: number): string {
   return varint(length).toString('latin1');
 }
 const ENCODED_LENGTHS: readonly string[] = Array.from({ length: 128 }, (_, length) => String.fromCharCode(length));
 
 const SHARED_DICTIONARIES = 1;
-/** Additional keys stand in the block, and they are a new dictionary. */
+/** Flags: the block contains its keys, and they are a new dictionary. */
 const OWN_DICTIONARY = 0b110_0000_0000;
 
 function labels<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
@@ -167,7 +167,7 @@ function labels<Row>(rows: readonly Row[], of: (row: Row) => string): Buffer[] {
   return [toBuffer(head), ...keys, toBuffer(int64s([rows.length], (word) => word)), toBuffer(narrow)];
 }
 
-/** The index type by its number in the format. */
+/** Index type by its number in the format. */
 function narrowed(wide: Uint32Array, keys: number): [number, Uint8Array | Uint16Array | Uint32Array] {
   if (keys <= 256) return [0, Uint8Array.from(wide)];
   return keys <= 65_536 ? [1, Uint16Array.from(wide)] : [2, wide];
@@ -179,7 +179,7 @@ function uint32s<Row>(rows: readonly Row[], of: (row: Row) => number): Uint32Arr
   return words;
 }
 
-/** Little-endian, which every machine is that the engine runs on. */
+/** Little-endian, as on every machine that the engine supports. */
 function int64s<Row>(rows: readonly Row[], of: (row: Row) => number): Uint32Array {
   const words = new Uint32Array(rows.length * 2);
   for (let index = 0; index < rows.length; index++) {
@@ -198,7 +198,7 @@ function int256s<Row>(rows: readonly Row[], of: (row: Row) => bigint): BigUint64
     if (rest === 0n) continue;
     const sign = rest < 0n ? -1n : 0n;
     for (let word = index * 4; word < index * 4 + 4; word++) {
-      words[word] = rest; // The array keeps the lowest 64 bits.
+      words[word] = rest; // The array stores the lowest 64 bits.
       rest = rest === sign ? sign : rest >> 64n;
     }
   }
@@ -214,7 +214,7 @@ function shortText(value: string): Buffer {
   return Buffer.concat([varint(bytes.length), bytes]);
 }
 
-/** Seven bits a byte, the lowest first. */
+/** Seven bits per byte, the lowest first. */
 function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;

@@ -1,8 +1,8 @@
-/** When customers use something next: what looks at usage again and again need not look where nothing came in between. */
+/** Next usage of customers: repeated usage checks can skip times without events. */
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
-/** The first instant from this one on at which any of these has an event; null where none has. */
+/** First instant from `from` on at which any of these customers has an event; null if there is none. */
 export async function findNextEventTime(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,

@@ -1,4 +1,4 @@
-/** What became of events that were not stored or not counted: duplicates, conflicts, dead letters, unusable values. */
+/** Outcomes of events that were not stored or not counted: duplicates, conflicts, dead letters, unusable values. */
 import { z } from 'zod';
 import { defineStatement } from '../clickhouse/clickhouse.ts';
 
@@ -8,12 +8,12 @@ export const OutcomeRow = z.object({
   meter_id: z.string(),
   reason: z.string(),
   received_at_us: z.coerce.number(),
-  /** The bytes as they came, for conflicts and dead letters. */
+  /** The received bytes, for conflicts and dead letters. */
   body: z.string(),
 });
 export type OutcomeRow = z.infer<typeof OutcomeRow>;
 
-/** Oldest first; of an id that was sent again and again, the latest thousand. */
+/** Oldest first; only the latest thousand for an id that was sent repeatedly. */
 export const selectEventOutcomes = defineStatement({
   name: 'outcomes of an event',
   sql: `select * from (

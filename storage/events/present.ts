@@ -1,10 +1,10 @@
-/** Which rows of a slice are in a table already: for a slice of which an earlier try may have written some. */
+/** Finds the rows of a slice that are already in a table, for a slice of which an earlier attempt may have written some. */
 import { groupBy } from '../../core/group-by.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 export type RowWithPlace = { readonly partition: number; readonly offset: number; readonly position: number };
 
-/** Those of the rows that the table does not hold, by their place in the log and, of outcomes, by what they say. */
+/** Rows that the table lacks, compared by their place in the log and, for outcomes, by their kind. */
 export async function findMissingRows<Row extends RowWithPlace>(
   clickhouse: ClickHouseClient,
   { table, rows, kind }: { table: string; rows: readonly Row[]; kind?: (row: Row) => string },
@@ -50,11 +50,11 @@ function toPlaceText<Row extends RowWithPlace>(row: Row, kind: ((row: Row) => st
   return `${row.offset}.${row.position}.${kind ? kind(row) : ''}`;
 }
 
-/** Tables whose rows say by `partition` and `offset` where in the log they come from. */
+/** Tables whose rows have their place in the log in `partition` and `offset`. */
 export const LOG_TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections'] as const;
 export type LogTable = (typeof LOG_TABLES)[number];
 
-/** Rows of a partition at or behind an offset: where nobody should have written yet. */
+/** Lowest offset of a partition's rows from `from` on, where no row should exist yet; null if there is none. */
 export async function findFirstRowFrom(
   clickhouse: ClickHouseClient,
   { table, partition, from }: { table: LogTable; partition: number; from: bigint },

@@ -1,4 +1,4 @@
-/** Raw events read back in bulk, one by one: for back-fills, ragged ends, questions on free properties, and audits. */
+/** Reads raw events in bulk, one by one: for back-fills, unaligned edges, queries on free properties, and audits. */
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -10,11 +10,11 @@ import { toMonthNumber } from './tables.ts';
 export type RawEvent = MeteredEvent & {
   readonly source: string;
   readonly event_name: string;
-  /** Of its properties as text. */
+  /** Length of the properties as text. */
   readonly length: number;
 };
 
-/** Where an event stands in the log, and when it came. */
+/** Position of an event in the log, and its time of receipt. */
 export type LogPlace = {
   readonly received_at_us: Microseconds;
   readonly partition: number;
@@ -24,31 +24,31 @@ export type LogPlace = {
 
 export type PlacedRawEvent = RawEvent & { readonly place: LogPlace };
 
-/** Events of customers of one environment, wherever they stand in the log. */
+/** Events of customers of one environment, regardless of their position in the log. */
 export type EventsOfCustomers = Scope & {
   readonly event_names: readonly string[];
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly (readonly [number, number])[];
 };
 
-/** The events of one name that a customer sent of a UTC day, as days since 1970. */
+/** Events with one name that a customer sent on a UTC day, as days since 1970. */
 export type CustomerDay = { readonly event_name: string; readonly external_customer_id: string; readonly day: number };
 
 export type RawEventsQuery = Scope & {
   readonly event_name: string;
   readonly external_customer_ids?: readonly string[];
-  /** Half-open ranges of microseconds; all times when absent. */
+  /** Half-open ranges of microseconds; absent: all times. */
   readonly ranges?: readonly (readonly [number, number])[];
   readonly sources?: readonly string[];
-  /** All customers when absent. */
+  /** Absent: all customers. */
   readonly range?: CustomerRange;
-  /** Only what stands before these offsets, by partition; nothing of a partition that is not listed. */
+  /** Only events before these offsets, by partition; partitions that are not listed are excluded. */
   readonly before: ReadonlyMap<number, bigint>;
-  /** Called off: the statement is broken off with it. */
+  /** Aborts the statement. */
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Streams the events in the order of the table; what fails on the way is thrown. */
+/** Streams the events in the order of the table; throws on failure. */
 export async function* streamRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsQuery): AsyncGenerator<RawEvent> {
   const { sql, params } = buildRawEventsStatement(wanted);
   for await (const rows of streamed<RawContentRow>(clickhouse, `select ${CONTENT} ${sql}`, {
@@ -58,7 +58,7 @@ export async function* streamRawEvents(clickhouse: ClickHouseClient, wanted: Raw
     for (const row of rows) yield toRawEvent(wanted.event_name, row);
 }
 
-/** The same, with their places. */
+/** Streams the events with their places in the log. */
 export async function* streamPlacedEvents(
   clickhouse: ClickHouseClient,
   wanted: RawEventsQuery,
@@ -73,7 +73,7 @@ export async function* streamPlacedEvents(
   }
 }
 
-/** The events of some days of customers, whatever their names, in one statement and in the order of the table. */
+/** The events of some customer-days, whatever their names, in one statement and in the order of the table. */
 export async function* streamCustomerDayEvents(
   clickhouse: ClickHouseClient,
   { customer_days, ...wanted }: Scope & Pick<RawEventsQuery, 'before'> & { customer_days: readonly CustomerDay[] },
@@ -85,7 +85,7 @@ export async function* streamCustomerDayEvents(
     for (const row of rows) yield toRawEvent(row[5], row.slice(0, 5) as RawContentRow);
 }
 
-/** In no order, and null where they are not few: for events of which several who ask are told together. */
+/** Unordered, for batches of several callers; null if there are too many events. */
 export async function loadFewEvents(
   clickhouse: ClickHouseClient,
   { event_names, ...wanted }: EventsOfCustomers,
@@ -114,7 +114,7 @@ export async function loadFewEvents(
 }
 
 const FEW_EVENTS = 20_000;
-/** Of all their properties. */
+/** Length of all their properties. */
 const FEW_EVENTS_LENGTH = 4_000_000;
 
 const CONTENT = 'external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties';
@@ -139,7 +139,6 @@ function toRawEvent(event_name: string, row: RawContentRow | RawPlacedRow): RawE
   return { event_id, event_name, external_customer_id, timestamp_us, source, properties: propertiesIn(text), length };
 }
 
-/** Some rows at a time. */
 async function* streamed<Row>(
   clickhouse: ClickHouseClient,
   query: string,
@@ -153,10 +152,10 @@ async function* streamed<Row>(
   }
 }
 
-/** A UTC day, as days since 1970, and how many events it holds. */
+/** A UTC day, as days since 1970, and its number of events. */
 export type DayOfEvents = { readonly day: number; readonly events: number };
 
-/** The UTC days that hold such events, in order. */
+/** UTC days with such events, in order. */
 export async function listRawEventDays(clickhouse: ClickHouseClient, wanted: RawEventsQuery): Promise<DayOfEvents[]> {
   const { sql, params } = buildRawEventsStatement(wanted);
   try {
@@ -171,7 +170,7 @@ export async function listRawEventDays(clickhouse: ClickHouseClient, wanted: Raw
   }
 }
 
-/** How many such events stand at offsets in doubt (`before` is not looked at). */
+/** Number of such events at offsets in doubt; `before` is ignored. */
 export async function countRawEvents(
   clickhouse: ClickHouseClient,
   wanted: RawEventsQuery & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
@@ -197,9 +196,9 @@ export async function countRawEvents(
 }
 
 /**
- * The events as they count: a corrected one is left out with what it said, and what replaced it is put in its place
- * (storage/events/corrections.ts). Both keep the event's own place in the log: its partition and its offset there, which are compared
- * as a pair, because the correction may stand on a partition that was added later.
+ * Selects the current events: corrected events are excluded, and replacements take their places (storage/events/corrections.ts). Both have
+ * the event's own place in the log. Partition and offset are compared as a pair, because the correction may be on a partition that was
+ * added later.
  */
 function buildRawEventsStatement(wanted: RawStatementQuery): { sql: string; params: Record<string, unknown> } {
   const scope = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
@@ -244,7 +243,7 @@ type RawStatementQuery =
       readonly event_names: readonly string[];
       readonly event_name?: undefined;
       readonly customer_days?: readonly CustomerDay[];
-      /** Null: wherever they stand. */
+      /** Null: any position in the log. */
       readonly before: ReadonlyMap<number, bigint> | null;
     });
 
@@ -256,7 +255,7 @@ function buildBeforeCondition(before: ReadonlyMap<number, bigint>, params: Recor
     `${offset} < transform(${partition}, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
 }
 
-/** The days themselves, and before them conditions that the order of the table can use: the customers, and the months that are read at all. */
+/** The exact days, preceded by conditions that can use the sort key of the table: the customers, and the months to read. */
 function customerDaysConditions(customer_days: readonly CustomerDay[], params: Record<string, unknown>): string[] {
   params['day_customers'] = customer_days.map(({ external_customer_id }) => external_customer_id);
   params['day_names'] = customer_days.map(({ event_name }) => event_name);
@@ -271,7 +270,7 @@ function customerDaysConditions(customer_days: readonly CustomerDay[], params: R
   ];
 }
 
-/** Few ranges become comparisons, which the index of the table can use. */
+/** Few ranges become comparisons, which can use the index of the table. */
 function rangesCondition(ranges: readonly (readonly [number, number])[], params: Record<string, unknown>): string {
   if (ranges.length === 0) return '0';
   const parts = ranges.map(([start, end], index) => {

@@ -1,7 +1,7 @@
 /**
- * How the pipeline's results are written to ClickHouse: one insert of one block per table and try. The statement carries the
- * number of its try and fails when a later one has begun (`write-fence.ts`), so that what was held up on its way, or by a
- * disk, never comes on top of what was written instead.
+ * Writes the pipeline's results to ClickHouse: one insert of one block per table and attempt. The statement has the number of its attempt
+ * and fails if a later one has begun (`write-fence.ts`). So a statement that was delayed on its way, or by a disk, never adds to the rows
+ * of a later attempt.
  */
 import { Readable } from 'node:stream';
 import { unavailable } from '../../core/error.ts';
@@ -14,8 +14,8 @@ import { type RowTarget, toMonthStart } from './tables.ts';
 import { buildFenceCondition, buildStatementMark, isFenceFailure, type WriteAttempt } from './write-fence.ts';
 
 /**
- * Writes all rows as one block. Resolves when they are there; after an error it is not known which of them are: who writes
- * them again raises the fence before, and looks.
+ * Writes all rows as one block; resolves when they are stored. After an error it is unknown which rows are stored: the next attempt raises
+ * the fence first and checks.
  */
 export async function writeRows<Row>(
   clickhouse: ClickHouseClient,
@@ -49,7 +49,7 @@ async function writeBlock<Row>(
   }
 }
 
-/** On a cluster each part is a statement, so that one that is refused for the moment has left nothing, and is sent again. */
+/** On a cluster each part is a statement: one that is temporarily rejected has written nothing and is sent again. */
 function writePart<Row>(clickhouse: ClickHouseClient, target: RowTarget<Row>, block: Block<Row>): Promise<void> {
   return writeInOrder(clickhouse, target.table, () =>
     retryUntilReplicasAgree(() => writeBlock(clickhouse, target, block)),
@@ -60,14 +60,14 @@ function splitByMonth<Row>({ instant_us }: RowTarget<Row>, rows: readonly Row[])
   return groupBy(rows, (row) => (instant_us === undefined ? 0 : toMonthStart(instant_us(row)))).values();
 }
 
-/** Whoever was overtaken comes again with a new number, or learns from Postgres that the work is another's. */
+/** A fenced writer retries with a new number, or learns from Postgres that the work belongs to another. */
 export function writeFailure(table: string, error: unknown): Error {
   return isFenceFailure(error)
     ? unavailable('the usage store', error)
     : toClickHouseFailure(`insert into ${table}`, error);
 }
 
-/** What the block has, and the neutral values of what it goes without. */
+/** Selects the columns of the block, and neutral values for omitted columns. */
 function buildInsert<Row>(target: RowTarget<Row>, present: readonly NativeColumn<Row>[]): string {
   const structure = present.map((column) => `${column.name} ${column.type}`).join(', ');
   const filled = target.columns.flatMap((column) => {

@@ -1,4 +1,4 @@
-/** The tables that the pipeline fills, and where each column comes from in a record. */
+/** The tables that the pipeline fills, and the source of each column in a record. */
 
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
@@ -19,23 +19,22 @@ import {
   uint64Column,
 } from './native.ts';
 
-/** One table as the pipeline fills it. */
 export type RowTarget<Row> = {
   readonly table: string;
   readonly columns: readonly NativeColumn<Row>[];
-  /** Columns that are the same in all rows of a statement, as SQL. */
+  /** Columns with one value in all rows of a statement, as SQL. */
   readonly constants?: Readonly<Record<string, string>>;
-  /** What a table is partitioned by, by the month in UTC. */
+  /** Instant by whose UTC month the table is partitioned. */
   readonly instant_us?: (row: Row) => number;
 };
 
-/** In microseconds, as the table's partitions are cut. */
+/** Start of the UTC month, in microseconds, as in the partitioning of the tables. */
 export function toMonthStart(instant_us: Microseconds): number {
   const date = new Date(toMs(instant_us));
   return toUs(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1));
 }
 
-/** The month of a UTC day as ClickHouse's toYYYYMM says it: the partition of the tables that are partitioned by month. */
+/** Month of a UTC day in the format of ClickHouse's toYYYYMM: the partition of the tables that are partitioned by month. */
 export function toMonthNumber(day: number): number {
   const date = new Date(toMs(day * US_PER_DAY));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
@@ -52,7 +51,7 @@ export type StoredEvent = {
   readonly source: string;
   readonly timestamp_us: Microseconds;
   readonly received_at_us: Microseconds;
-  /** The JSON text of the object. */
+  /** JSON text of the object. */
   readonly properties_json: string;
   readonly partition: number;
   readonly offset: number;
@@ -137,15 +136,15 @@ export const EVENT_OUTCOMES: RowTarget<EventOutcome> = {
   ],
 };
 
-/** Older than any event: the greatest of it and another is the other. */
+/** Older than any event: the neutral element of `max`. */
 export const NO_LATEST = `(toInt64(-9223372036854775808), '', toDecimal256(0, ${QUANTITY_PLACES}))`;
 
 const places = QUANTITY_PLACES;
 
-/** Before (with a minus) and behind any range, where it is not known when a row's events happened. A number holds it exactly. */
+/** Before any range (negative) or after it (positive), for rows with unknown event times. A JS number represents it exactly. */
 export const UNKNOWN_US = 9_000_000_000_000_000_000;
 
-/** The pre-aggregated rows, each counted by the version of its meter; written by `usage-rows.ts`, with the number of the try. */
+/** The pre-aggregated rows, each counted by the version of its meter; written by `usage-rows.ts`, with the number of the attempt. */
 export function usageBucketsTarget(getVersion: (meterId: string) => number, attempt = 0n): RowTarget<BucketRow> {
   return {
     table: 'usage_buckets',
@@ -185,7 +184,7 @@ const latest: NativeColumn<BucketRow> = {
   rare: { has: (row) => row.latest !== null, neutral: NO_LATEST },
 };
 
-/** -2^63, which a number holds exactly. */
+/** -2^63, which a number represents exactly. */
 const NEVER_US = -9223372036854775808;
 
 const uniques: NativeColumn<BucketRow> = {

@@ -1,6 +1,6 @@
 /**
- * Tries whether ClickHouse would take rows, without keeping them: into a table of the same columns and constraints whose
- * engine forgets everything.
+ * Tests whether ClickHouse accepts rows without storing them: inserts into a table with the columns and constraints of the target, whose
+ * engine discards all rows.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -9,7 +9,7 @@ import { isUnavailable } from '../failure.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 
-/** One search: its tables are its own, so that nobody takes away those of another. */
+/** One search with tables of its own, so that concurrent searches do not drop each other's tables. */
 export class Trial {
   readonly #clickhouse: ClickHouseClient;
   readonly #suffix = `trial_${randomUUID().replaceAll('-', '')}`;
@@ -19,7 +19,7 @@ export class Trial {
     this.#clickhouse = clickhouse;
   }
 
-  /** Why the rows are refused; nothing when they would be taken. What may pass, like a store that is away, is thrown. */
+  /** Reason for which the rows are rejected; undefined if they are accepted. Transient errors, such as an unavailable store, are thrown. */
   async findRejection<Row>(target: RowTarget<Row>, rows: readonly Row[]): Promise<string | undefined> {
     const table = `${target.table}_${this.#suffix}`;
     this.#tables.add(table);

@@ -1,6 +1,6 @@
 /**
- * Looks for an event in the log, behind what the stores hold: it was accepted and has not taken effect yet. Only the
- * embedded log can be searched; in any other an event is found once it is in the stores.
+ * Searches the log for an event that was accepted and has not taken effect yet. Only the embedded log can be searched; with any other log,
+ * an event is found once it is in the stores.
  */
 import { IdentityHasher, toPartition, toShard } from '../../core/event/identity.ts';
 import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/event-text.ts';
@@ -58,7 +58,7 @@ function eventIn(record: LogRecord, event_id: string): Omit<FoundEvent, 'partiti
   return undefined;
 }
 
-/** What cannot be read will be dead-lettered: it is shown then, with the reason. */
+/** Events that cannot be parsed will be dead letters, and are shown then, with the reason. */
 function fieldsAt(text: string, span: { start: number; end: number }) {
   try {
     return readEvent(text, span.start, span.end);

@@ -1,8 +1,7 @@
 /**
- * Usage rows merge with those of other slices, so nobody can tell later whether a slice is in them. Therefore every part
- * that a try writes holds a *mark*: a row with the writer's name and the number of the try. A part is there whole or not at
- * all, marks of a writer merge to the greatest number, and so a look at them tells what arrived, whenever it is asked
- * (docs/decisions/0002).
+ * Usage rows merge with those of other slices, so a slice cannot be recognized in them later. Therefore every part that an attempt writes
+ * contains a *mark*: a row with the writer's name and the number of the attempt. A part arrives completely or not at all, and marks of a
+ * writer merge to the greatest number. So the marks always show which parts arrived (docs/decisions/0002).
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
@@ -11,12 +10,12 @@ import { writeRows } from './rows.ts';
 import { toMonthStart, usageBucketsTarget } from './tables.ts';
 import type { WriteAttempt } from './write-fence.ts';
 
-/** The size of a mark: no size of a usage row. */
+/** Size of a mark; no usage row has this size. */
 export const MARK = 'MARK';
 
 export type UsageRows = { readonly rows: readonly BucketRow[]; readonly getVersion: (meterId: string) => number };
 
-/** Writes all rows, a part for each of their months. */
+/** Writes all rows, one part per month. */
 export async function writeUsageRows(
   clickhouse: ClickHouseClient,
   { rows, getVersion }: UsageRows,
@@ -24,13 +23,13 @@ export async function writeUsageRows(
 ): Promise<void> {
   if (rows.length === 0) return;
   const months = new Set(rows.map((row) => toMonthStart(row.bucket_start_us)));
-  // Behind the others: should the engine ever cut a block, the mark is in the last piece.
+  // The marks come last: if the engine ever divides a block, they are in the last piece.
   const marked = [...rows, ...[...months].map((start_us) => buildWriterMark(attempt.writer, start_us))];
   const target = usageBucketsTarget((meterId) => (meterId === '' ? 0 : getVersion(meterId)), attempt.attempt);
   await writeRows(clickhouse, target, { rows: marked, attempt });
 }
 
-/** Those of the rows whose part has not arrived with any try of the writer from number `since` on. */
+/** Rows whose part has not arrived with any attempt of the writer from number `since` on. */
 export async function findMissingUsageRows(
   clickhouse: ClickHouseClient,
   rows: readonly BucketRow[],
@@ -40,7 +39,7 @@ export async function findMissingUsageRows(
   return rows.filter((row) => !landed.has(toMonthStart(row.bucket_start_us)));
 }
 
-/** The starts of the months, in microseconds, of which a part has arrived with a try from number `since` on. */
+/** Starts of the months, in microseconds, whose part has arrived with an attempt from number `since` on. */
 export async function listStoredMonths(
   clickhouse: ClickHouseClient,
   { writer, since }: { writer: string; since: bigint },
@@ -66,7 +65,7 @@ function buildWriterMark(writer: string, start_us: Microseconds): BucketRow {
     environment_id: '',
     meter_id: '',
     external_customer_id: '',
-    // The store knows it as a label; nobody else meets a mark.
+    // The store has it as a label; no other code reads a mark.
     size: MARK as BucketRow['size'],
     bucket_start_us: start_us,
     group_key: writer,

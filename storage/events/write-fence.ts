@@ -1,8 +1,8 @@
 /**
- * Who may write to ClickHouse, decided there and by nobody's clock (docs/decisions/0002). Every try to write has a number
- * (storage/progress/attempts.ts), which its statements carry; they fail once the fence of their writer stands at a greater one. Who
- * does not know what an earlier try has written raises the fence, waits until none of its statements runs any more, and then
- * looks what is there: from then on nothing of it can arrive, however late.
+ * Decides in ClickHouse which attempts may write, without a clock (docs/decisions/0002). Every write attempt has a number
+ * (storage/progress/attempts.ts), which its statements contain. They fail once the fence of their writer has a greater number. A writer
+ * that does not know the effect of an earlier attempt raises the fence, waits until none of its statements runs, and then checks the
+ * tables: from then on nothing of it can arrive, however late.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -11,16 +11,16 @@ import { unavailable } from '../../core/error.ts';
 import { type ClickHouseClient, findCluster, onCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { quoteName, quoteText } from '../clickhouse/literals.ts';
 
-/** One try of one writer: `partition:3`, `backfill:<meter>:<version>`. A writer has one try at a time in progress. */
+/** An attempt of a writer: `partition:3`, `backfill:<meter>:<version>`. A writer has one attempt in progress at a time. */
 export type WriteAttempt = { readonly writer: string; readonly attempt: bigint };
 
-/** Fails the statement in which it stands when a later try of the writer has raised the fence. */
+/** Makes its statement fail if a later attempt of the writer has raised the fence. */
 export function buildFenceCondition({ writer, attempt }: WriteAttempt): string {
   const fence = `(SELECT max(attempt) FROM write_fences WHERE writer = ${quoteText(writer)})`;
   return `throwIf(${fence} > ${attempt}, '${LATE}') = 0`;
 }
 
-/** The settings by which a running statement is known, and a copy of it that a network delivers twice. */
+/** Settings that identify a running statement, and a duplicate of it from the network. */
 export function buildStatementMark({ writer, attempt }: WriteAttempt): {
   log_comment: string;
   insert_deduplication_token: string;
@@ -31,7 +31,7 @@ export function buildStatementMark({ writer, attempt }: WriteAttempt): {
 
 const LATE = 'a later try of this writer has begun';
 
-/** Whether a statement failed at the fence: somebody else writes now. */
+/** Whether a statement failed at the fence: another attempt writes now. */
 export function isFenceFailure(error: unknown): boolean {
   return error instanceof Error && error.message.includes(LATE);
 }
@@ -39,7 +39,7 @@ export function isFenceFailure(error: unknown): boolean {
 const STATEMENTS_END_WITHIN_MS = 20_000;
 const PAUSE_MS = 50;
 
-/** Resolves when no statement of an earlier try runs, none that comes can pass, and what is there can be seen. */
+/** Resolves when no statement of an earlier attempt runs, no late one can pass, and all its rows are visible. */
 export async function raiseFence(clickhouse: ClickHouseClient, own: WriteAttempt): Promise<void> {
   try {
     await setFence(clickhouse, own);
@@ -51,7 +51,7 @@ export async function raiseFence(clickhouse: ClickHouseClient, own: WriteAttempt
   }
 }
 
-/** From here on no statement of an earlier try begins: enough where all that was sent has been answered. */
+/** From here on no statement of an earlier attempt begins. This suffices if all sent statements have been answered. */
 export async function setFence(clickhouse: ClickHouseClient, { writer, attempt }: WriteAttempt): Promise<void> {
   try {
     await clickhouse.insert({
@@ -65,16 +65,16 @@ export async function setFence(clickhouse: ClickHouseClient, { writer, attempt }
   }
 }
 
-/** By name: what asks for the current database may be answered by another server of the cluster, which has one of its own. */
+/** Queried by name: another server of the cluster, with its own current database, may execute a query that uses `currentDatabase()`. */
 async function loadDatabaseName(clickhouse: ClickHouseClient): Promise<string> {
   const answer = await clickhouse.query({ query: 'select currentDatabase() as name', format: 'JSONEachRow' });
   return (await answer.json<{ name: string }>())[0]!.name;
 }
 
 /**
- * A statement is listed before it looks at the fence, so one that is not listed now will find the new one. What hangs on its
- * disk cannot be killed: it is waited for, and the caller comes again. So is a server that cannot be asked: what runs there
- * may still arrive.
+ * A statement is listed before it reads the fence, so a statement that is not listed yet will read the new one. A statement that hangs on
+ * its disk cannot be killed: it is awaited, and the caller retries. An unreachable server is treated alike, because its statements may
+ * still arrive.
  */
 async function untilEarlierEnded(
   clickhouse: ClickHouseClient,
@@ -95,15 +95,15 @@ async function untilEarlierEnded(
     const [row] = await answer.json<{ statements: string }>();
     if (row!.statements === '0') return;
     if (performance.now() > until) throw unavailable(`the usage store (an earlier write of ${writer} has not ended)`);
-    // Only to wait less: whoever may not end statements waits for them.
+    // Only shortens the wait: without the right to kill statements, the loop waits for their end.
     await clickhouse.command({ query: `KILL QUERY ${onCluster(clickhouse)} WHERE ${running} ASYNC` }).catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
 /**
- * A part of an earlier try may be on a replica alone, and be seen when others have it, too: after a look that did not see it.
- * So all of them fetch what there is to fetch before anybody looks.
+ * A part of an earlier attempt may be on one replica only, and become visible elsewhere after a check that missed it. So all replicas fetch
+ * missing parts before any check.
  */
 async function untilReplicated(clickhouse: ClickHouseClient, database: string): Promise<void> {
   for (const table of WRITTEN_TABLES)

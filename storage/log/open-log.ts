@@ -54,7 +54,6 @@ function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<E
   });
 }
 
-/** Kafka connection from the settings. */
 export function buildKafkaConnection(config: Config, brokers: string): KafkaConnection {
   return {
     brokers: brokers.split(',').map((broker) => broker.trim()),

@@ -182,7 +182,6 @@ export async function requestCorrectionsAgain(database: Database, ids: readonly 
   });
 }
 
-/** Number of these corrections that have not taken effect yet. */
 export async function countOpenCorrections(database: Database, ids: readonly string[]): Promise<number> {
   const { rows } = await database.raw(
     `select count(*)::int as open from event_corrections where id = any(?::bigint[]) and state = 'requested'`,

@@ -38,7 +38,6 @@ export async function announceMeterVersion(
   await enqueueMessage(transaction, scope, message);
 }
 
-/** Greatest version of each of these meters. */
 export async function loadGreatestVersions(
   database: Database,
   meter_ids: readonly string[],

@@ -16,7 +16,7 @@ export type SliceNotification = {
   getVersion(meter_id: string): number;
 };
 
-/** A larger slice sends no notification: reading it would cost more than the cached answers that it updates. */
+/** A larger slice sends no notification: the cached answers that it would update are small in comparison. */
 const TEXT_MAX = 4 * 1024 * 1024;
 /** A reader renews its request while it is active; a request is valid for this long. */
 const WANTED_SECONDS = 60;

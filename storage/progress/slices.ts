@@ -166,7 +166,7 @@ export type SliceCounts = {
   readonly duplicates: number;
   readonly conflicts: number;
   readonly dead_letters: number;
-  /** Events of records that could not be parsed as a list: each such record counts as one dead letter, and these are its other events. */
+  /** Further events of unparseable records: each such record counts as one dead letter, however many events it has. */
   readonly unread: number;
 };
 

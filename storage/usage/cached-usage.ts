@@ -24,7 +24,6 @@ type CachedCell = CellPlace & Pick<BucketCell, 'bucket'>;
 type LaterAddition = { readonly start_us: Microseconds; readonly cell: CachedCell; ends: EventEnds };
 
 export class CachedUsage {
-  /** Current key in the cache. */
   key = '';
   readonly meter_id: string;
   readonly customers: ReadonlySet<string>;

@@ -107,7 +107,7 @@ export async function deleteRows(
 /** For more months, one statement covers all, because each statement waits for its own end. */
 const MONTHS_MAX = 3;
 
-/** In characters: the condition fits into a statement, including the names that end it. */
+/** In characters. A statement has room for this and for the last name of a list, which may exceed it. */
 const CONDITION_LENGTH_MAX = 100_000;
 
 /** Lists of keys, which the engine turns into sets. A condition per meter would be tested on every row. */

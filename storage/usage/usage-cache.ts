@@ -103,12 +103,10 @@ export class UsageCache {
     this.#follow(progress);
   }
 
-  /** Whether the cache is at this progress. */
   isAt(progress: readonly SliceState[]): boolean {
     return this.#follow(progress);
   }
 
-  /** Cached cells as of this progress, or null. */
   find(question: BucketQuery, inside: Inside | undefined, progress: readonly SliceState[]): StoredCells | null {
     if (!isCacheable(question)) return null;
     this.#wanted_until = Math.max(this.#wanted_until, performance.now() + IDLE_MS);

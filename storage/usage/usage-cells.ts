@@ -52,7 +52,6 @@ export type UsageReadPlan = {
 
 export type CellsRead = {
   readonly cells: readonly PlacedCell[];
-  /** Ranges whose raw rows were read. */
   readonly raw_ranges: readonly SegmentRange[];
   readonly certainty: Certainty;
   /** Cells from rows alone; they are cached if nothing moved meanwhile. */

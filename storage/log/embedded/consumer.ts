@@ -151,7 +151,8 @@ export class EmbeddedConsumer {
     const place = await this.#handler.assigned(held.partition);
     await checkPlace(this.#source, held.partition, place);
     held.read_from = place.next_offset;
-    // A previous owner may have stopped between its last slice and its commit. Without this commit, that slice would remain uncommitted.
+    // A previous owner may have stopped between its last slice and its commit. If no further records come, only this commit reports that
+    // slice.
     if (place.next_offset > held.committed) await this.#commit(held, place.next_offset);
   }
 

@@ -96,7 +96,6 @@ export class EmbeddedLeases {
     );
   }
 
-  /** Releases all leases. */
   async stop(): Promise<void> {
     if (this.#beating) clearInterval(this.#beating);
     this.#beating = null;

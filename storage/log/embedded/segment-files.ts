@@ -13,7 +13,6 @@ import { crc32 } from 'node:zlib';
 import type { Knex } from 'knex';
 import { syncDirectory } from '../../sync-directory.ts';
 
-/** Position and checksum of a record's bytes. */
 export type SegmentPlace = {
   readonly segment: string;
   readonly position: number;

@@ -56,7 +56,6 @@ export class KafkaSystemEvents {
   }
 }
 
-/** Groups events by record. */
 function groupSystemEvents(events: readonly PublishedSystemEvent[]): Message[][] {
   return [...groupBy(events, ({ entity_id }) => entity_id).values()].map((group) => group.map(toSystemEventMessage));
 }
