@@ -314,7 +314,11 @@ async function gatherOne(stores: Stores, database: Database, target: GroupedBill
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const { currency } = subscription;
   const is_settled = isClosing && !corrected && closed.length === 0 && all.every((one) => isClosed(one, period));
-  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: readInstant(), is_settled };
+  return {
+    question: { ...question, ...committed, currency, usage, closed },
+    usage_as_of_ms: readInstant(),
+    is_settled,
+  };
 }
 
 /** Records whose change may alter the plan of one subscription (sql/postgres/0170-record-changes.sql). */
