@@ -49,7 +49,7 @@ async function main(): Promise<number> {
     if (matching.length === 0 && Object.values(options.meters).some((id) => id !== undefined))
       throw new Error('no meter matches --tenant, --environment and --meter');
     const seen = await checkRecords(config, stores, options);
-    const records = await repairCorrections(config, stores, { options: options, findings: seen });
+    const records = await repairCorrections(config, stores, { options, findings: seen });
     const findings = await repairRevenue(stores, options, records);
     const usage = options.checks.has('usage')
       ? await checkUsage(stores, options)

@@ -108,9 +108,7 @@ export function createJobs(services: SchedulerServices): ScheduledJob[] {
     purgeDocumentsJob(services, HOUR),
     purgeImportFilesJob(services, HOUR),
     purgeReservationEventsJob(services, { every_seconds: HOUR, retention_days: RESERVATION_EVENT_RETENTION_DAYS }),
-    ...(retention_days === undefined
-      ? []
-      : [purgeAuditLogJob(services, { every_seconds: HOUR, retention_days: retention_days })]),
+    ...(retention_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, retention_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),

@@ -107,7 +107,7 @@ async function recheckRange(stores: AuditStores, range: AuditedRange, found: OnF
   const [outcomes] = await countOutcomes(stores.clickhouse, [now]);
   const report = (finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>) =>
     found({ ...finding, partition: now.partition, from_offset: String(now.from), to_offset: String(now.to) });
-  const audit = { stores, range: now, report: report };
+  const audit = { stores, range: now, report };
   await reportRawRows(audit, raw!);
   if (identities!.rows !== raw!.rows || identities!.sum !== raw!.sum) await reportUnmatched(audit, except);
   if (now.settled) await reportOutcomes(audit, now.settled, outcomes!);

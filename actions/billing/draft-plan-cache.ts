@@ -143,7 +143,7 @@ class DraftPlanCache {
     const { id, version } = subscription;
     this.#drafts.set(invoice.id, {
       made_of,
-      snapshot: snapshot,
+      snapshot,
       version: invoice.version,
       subscription: { id, version },
     });

@@ -59,7 +59,7 @@ export async function gatherCostAnalytics(
     meter_ids: filter.meter_ids,
   };
   const rows = costsheet ? (await gatherCosts(stores, scope, costsQuery)).sort(compareByCost) : [];
-  const revenue = await gatherMatchingRevenue(stores, scope, { query: query, ...filter });
+  const revenue = await gatherMatchingRevenue(stores, scope, { query, ...filter });
   const page = rows.slice(query.offset, query.offset + query.limit);
   return {
     costsheet,
@@ -157,7 +157,7 @@ async function gatherCostRows(
   const names = [...new Set(page.flatMap(({ external_customer_id }) => external_customer_id ?? []))];
   const [customers, periods] = await Promise.all([
     CustomerModel.in(scope, stores.postgres).whereIn('external_id', names).where('status', 'published'),
-    gatherCostsByPeriod(stores, scope, { query: query, rows: page }),
+    gatherCostsByPeriod(stores, scope, { query, rows: page }),
   ]);
   const byName = new Map(customers.map((customer) => [customer.external_id, customer]));
   return page.map((row, index) => ({

@@ -40,8 +40,8 @@ export async function gatherCostsByPeriod(
   const lines = [...groupBy(rows.filter(isUsageCost), ({ line }) => line)];
   const periods = new Map<CostRow, CostPeriod[]>();
   await mapConcurrently(BATCH_SIZE_MAX, lines, async ([line, of]) => {
-    const windows = await gatherWindows(stores, scope, { query: query, line, of });
-    for (const row of of) periods.set(row, computePeriods(row, windows.get(rowKey(row)) ?? [], { query: query }));
+    const windows = await gatherWindows(stores, scope, { query, line, of });
+    for (const row of of) periods.set(row, computePeriods(row, windows.get(rowKey(row)) ?? [], { query }));
   });
   return rows.map((row) =>
     isUsageCost(row) ? periods.get(row)! : computeFixedCostsByWindow(query.window_size, row.line),
@@ -54,7 +54,7 @@ type CostLineQuery = { readonly query: CostsQuery; readonly line: CostLine; read
 async function gatherWindows(stores: Stores, scope: Scope, { query, line, of }: CostLineQuery) {
   const customers = [...new Set(of.map(({ external_customer_id }) => external_customer_id))];
   const window_size = derivePointSize(query.window_size, line.meter.aggregation.bucket_size)!;
-  const plain = { ...buildUsageQuery({ query: query, line }, customers), start_us: line.start_us, window_size };
+  const plain = { ...buildUsageQuery({ query, line }, customers), start_us: line.start_us, window_size };
   const isGrouped = hasEventGroups(query.group_by);
   // A level costs something in windows without events, too.
   const every_window = line.meter.aggregation.type === 'WEIGHTED_SUM';

@@ -74,7 +74,7 @@ export async function gatherCosts(stores: Stores, scope: Scope, query: CostsQuer
 /** A query about customers, meters or properties contains no fixed costs. */
 async function gatherFixedCosts({ postgres }: Stores, scope: Scope, query: CostsQuery): Promise<FixedCostRow[]> {
   if (query.external_customer_ids || query.meter_ids || query.property_filters) return [];
-  const prices = await listCostPrices(postgres, scope, { query: query, type: 'FIXED' });
+  const prices = await listCostPrices(postgres, scope, { query, type: 'FIXED' });
   return planFixedLines(prices, query).flatMap((line) => {
     const whole = computeFixedCost(line, query);
     if (whole.quantity.isZero()) return [];
@@ -86,7 +86,7 @@ async function gatherUsageCosts(stores: Stores, scope: Scope, query: CostsQuery)
   const lines = await listCostLines(stores, scope, query);
   let count = 0;
   const rows = await mapConcurrently(BATCH_SIZE_MAX, lines, async (line) => {
-    const some = await gatherRows(stores, scope, { query: query, line });
+    const some = await gatherRows(stores, scope, { query, line });
     count += some.length;
     if (query.bounds) checkCells(count);
     return some;
@@ -95,7 +95,7 @@ async function gatherUsageCosts(stores: Stores, scope: Scope, query: CostsQuery)
 }
 
 async function listCostLines({ postgres }: Stores, scope: Scope, query: CostsQuery): Promise<CostLine[]> {
-  const prices = await listCostPrices(postgres, scope, { query: query, type: 'USAGE' });
+  const prices = await listCostPrices(postgres, scope, { query, type: 'USAGE' });
   const meters = await MeterModel.byId(
     scope,
     prices.map(({ meter_id }) => meter_id),
@@ -120,7 +120,7 @@ type CostRating = { readonly query: CostsQuery; readonly line: CostLine };
 
 async function gatherRows(stores: Stores, scope: Scope, { query, line }: CostRating): Promise<UsageCostRow[]> {
   const { external_customer_ids } = query;
-  const usageQuery = buildUsageQuery({ query: query, line }, external_customer_ids);
+  const usageQuery = buildUsageQuery({ query, line }, external_customer_ids);
   const grouped = hasEventGroups(query.group_by)
     ? readUsageReport(stores, scope, buildGroupedUsageQuery(usageQuery, query))
     : null;

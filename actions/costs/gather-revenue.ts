@@ -44,7 +44,7 @@ export async function gatherRevenue(stores: Stores, scope: Scope, query: EarnedR
   const gathering = { sums: new RevenueSums(), byMeter: new Map<string, RevenueSums>() };
   await checkLines(stores.postgres, scope, query);
   for await (const customers of listCustomerBatches(stores.postgres, scope, query.customers))
-    await addBatch(stores, scope, { query: query, customers, gathering });
+    await addBatch(stores, scope, { query, customers, gathering });
   return gathering;
 }
 

@@ -31,7 +31,7 @@ export async function takeEffect(
   const by = { by: author, database: transaction };
   const isRefund = note.credit_note_type === 'REFUND';
   await checkNotForCredits(transaction, lockedInvoice.invoice);
-  await creditPaidPart(transaction, { note, lockedInvoice: lockedInvoice, author });
+  await creditPaidPart(transaction, { note, lockedInvoice, author });
   const changes: Partial<CreditNoteModel> = {
     credit_note_status: 'FINALIZED',
     finalized_at: author.now.toISOString(),

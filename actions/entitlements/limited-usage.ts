@@ -41,7 +41,7 @@ export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuer
   const { scope, now } = query.reading;
   const toWindow = (one: LimitedFeature) => toPeriodUntil(one, now);
   const read = (question: BilledUsageQuery) => loadLiveUsage(stores, scope, question);
-  const usages = await gatherCounts(query, { toWindow: toWindow, read }, ({ meter: _, ...one }, { quantity }) => ({
+  const usages = await gatherCounts(query, { toWindow, read }, ({ meter: _, ...one }, { quantity }) => ({
     ...one,
     ...toLimitUsage(quantity, one.combined.usage_limit),
   }));
@@ -61,7 +61,7 @@ export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQue
   const read = (question: BilledUsageQuery) => readUsage(stores, scope, question);
   const usages = await gatherCounts(
     query,
-    { toWindow: toWindow, read },
+    { toWindow, read },
     ({ meter: _, ...one }, { quantity, high_water, as_of }) => ({
       ...one,
       ...toLimitUsage(quantity, one.combined.usage_limit),

@@ -41,7 +41,7 @@ export async function replayDeadLetters(stores: Stores, scope: Scope, input: Rep
     input.ids === null ? await listUnreplayed(stores, scope) : await findNamedLetters(stores, scope, input.ids);
   await ensureCorrectionNumbers(stores);
   const verdicts: ReplayVerdict[] = [];
-  for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, input: input }));
+  for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, input }));
   const known = new Set(verdicts.map(({ id }) => id));
   for (const id of input.ids ?? []) {
     if (!known.has(id))
@@ -77,8 +77,8 @@ async function replay(
   if (fault) return { id, event_id: letter.event_id || null, verdict: 'refused', message: fault };
   const given = (parseJson(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
   const event_id = given || letter.event_id || newId('event', input.now.getTime());
-  if (!(await restoreEvent(stores, scope, { event_id, body, input: input })))
-    await appendLetter(stores, scope, { event_id, given, body, input: input });
+  if (!(await restoreEvent(stores, scope, { event_id, body, input })))
+    await appendLetter(stores, scope, { event_id, given, body, input });
   await recordReplay(stores.postgres, scope, { id, event_id, user_id: input.user_id, now: input.now });
   return { id, event_id, verdict: 'replayed', message: null };
 }

@@ -54,7 +54,7 @@ async function runExport(stores: Stores, place: RunReference, how: ExportAttempt
   const as_of = await checkUsageCounted(stores, task, how.clock());
   const input = buildFileInput({ ...begun, cut: await loadCutParts(stores, task, as_of) }, how);
   const destination = createDestination(connection, scheduled.job_config, how.settings);
-  const writing = { ...begun, input: input, destination };
+  const writing = { ...begun, input, destination };
   const written = await (scheduled.job_config.max_file_size_mb === null
     ? writeWholeFile(stores, writing, how)
     : writeInParts(stores, writing, how));
@@ -123,7 +123,7 @@ async function writeWholeFile(
     onBegin: (upload_id) => storeUploadId(stores, task, { upload_id, now: how.clock() }),
   });
   const facts = { ...file.total(), file_url: url, file_name: formatFileName(task, job_config, null), files: null };
-  return { facts: facts, discard, commit };
+  return { facts, discard, commit };
 }
 
 /** Stored so that a process that takes over can remove the unfinished upload. */

@@ -66,7 +66,7 @@ export function tryImport(
       stores,
       place,
       task_id: run.entity_id,
-      requested_by: requested_by,
+      requested_by,
       settings,
       clock,
       signal,

@@ -77,7 +77,7 @@ export async function breakDownLines(
     };
     return {
       id: line.id,
-      ...(await computeLineBreakdown(line, { ask, query: query, feature_id: features.get(meter.id) ?? '' })),
+      ...(await computeLineBreakdown(line, { ask, query, feature_id: features.get(meter.id) ?? '' })),
     };
   });
   return new Map(parts.flatMap((one) => (one ? [[one.id, one]] : [])));

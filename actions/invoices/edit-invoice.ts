@@ -101,7 +101,7 @@ async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
   await lockCoupons(await listNamedCoupons(editing), editing);
   await returnRedemptions(invoice, { transaction, author });
   await deleteApplications(invoice, invoice.id, transaction);
-  const settled = await applyAdjustments(editing, { records, retained: retained });
+  const settled = await applyAdjustments(editing, { records, retained });
   await countApplied(settled.coupons_applied, editing);
   await deleteInvoiceLines(invoice, invoice.id, transaction);
   const lines = records.map((record, index) => ({ ...record, ...moneyText(settled.money[index]!) }));

@@ -54,7 +54,7 @@ export async function finalizeDueInvoices(
     next: (left) => listDueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, plans }),
     actBatch: (due, handoff) =>
-      finalizeBatch(stores, due, { now, delay_seconds, report, plans, order: { handoff: handoff, last } }),
+      finalizeBatch(stores, due, { now, delay_seconds, report, plans, order: { handoff, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
     mayGoOn,
@@ -132,7 +132,7 @@ function finalizeAll(
     const parts = splitByHierarchy(seen.filter(({ invoice_id }) => rested.has(invoice_id)));
     for (const some of parts) {
       const computed = await mapBatched(transaction, some, (draft) =>
-        computeLast(stores, transaction, { scope, now, isPlanCurrent: isPlanCurrent, ...draft }),
+        computeLast(stores, transaction, { scope, now, isPlanCurrent, ...draft }),
       );
       const ready = computed.filter((one) => typeof one !== 'string');
       await order?.handoff.waitForPrevious();

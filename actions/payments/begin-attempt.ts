@@ -54,9 +54,7 @@ export async function beginAttempt(
     if (!isRequested && !isDue(payment, by.now)) return { payment, asks: false };
     const unpayable = findObstacle(seen);
     const isCollected = unpayable === null && payment.is_automatic;
-    const collection = isCollected
-      ? await computeCollection(transaction, seen, { isRequested: isRequested, now: by.now })
-      : null;
+    const collection = isCollected ? await computeCollection(transaction, seen, { isRequested, now: by.now }) : null;
     const current = collection ? { ...seen, payment: Object.assign(payment.$clone(), collection) } : seen;
     const obstacle = unpayable ?? (await findPaymentObstacle(transaction, current, { collection, now: by.now }));
     if (obstacle && isNew)

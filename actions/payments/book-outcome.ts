@@ -55,7 +55,7 @@ export async function bookReceipt(
   }
   if (record.is_automatic) await collectRemainder(stores, transaction, { payment: record, by });
   const overpaid = new Decimal(record.amount).minus(needed);
-  return overpaid.isZero() ? record : refundOverpayment(transaction, { payment: record, overpaid: overpaid, by });
+  return overpaid.isZero() ? record : refundOverpayment(transaction, { payment: record, overpaid, by });
 }
 
 /** Ends the invoice's status PROCESSING if the payment was in progress. */

@@ -111,7 +111,7 @@ async function resolveCharge(
   const requested = request.payment_method_id ?? (subscription?.gateway_payment_method_id || null);
   return findPaymentMethod(transaction, invoice, {
     customer_id: invoice.customer_id,
-    requested: requested,
+    requested,
     gateway: request.payment_gateway,
   });
 }

@@ -83,7 +83,7 @@ async function findCollectionMethod(
   { customer_id, subscription }: { customer_id: string; subscription: CollectedSubscription },
 ): Promise<{ readonly way: CollectionTarget } | { readonly way: null; readonly obstacle: FarthingError }> {
   const requested = subscription.gateway_payment_method_id || null;
-  const query = { customer_id, requested: requested, gateway: null };
+  const query = { customer_id, requested, gateway: null };
   try {
     const storedMethod = await findStoredMethod(database, scope, query);
     const way = await buildChargeTarget(storedMethod, query, { database, scope });

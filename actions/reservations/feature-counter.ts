@@ -49,7 +49,7 @@ export function createFeatureCounter(
         return {
           computeVerdict: (quantity, { held, used }) =>
             deriveFeatureVerdict(room, { quantity, held: held.plus(used), when_in_doubt }),
-          room: room,
+          room,
         };
       },
     }),

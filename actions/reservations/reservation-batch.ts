@@ -124,12 +124,12 @@ async function computeOutcomes<Looked>(
   const { computeVerdict, room, promised = [] } = await poolHandler.readRoom(transaction, now);
   const decided = decideOps(ops, {
     state: { ...held, used: ZERO, promised },
-    computeVerdict: computeVerdict,
+    computeVerdict,
     known,
     pool: poolHandler.pool,
   });
   const written = await writeDecisions(transaction, poolHandler, decided);
-  return decided.map((one, index) => toOutcome(one, { room: room, written: written.get(index) ?? null }));
+  return decided.map((one, index) => toOutcome(one, { room, written: written.get(index) ?? null }));
 }
 
 type KnownReservations = {
@@ -192,7 +192,7 @@ function decideOps(
       const of = known.byId.get(op.id);
       if (!of) return { kind: 'refused', error: notFound('reservation', op.id), is_doubtful: false, state, op };
       const about = { of, quantity_held: new Decimal(of.quantity) };
-      const decided = decideEnd(op, about, { state, computeVerdict: computeVerdict });
+      const decided = decideEnd(op, about, { state, computeVerdict });
       const isFresh = endedNow.has(op.id);
       if (decided.kind === 'end') {
         known.byId.set(op.id, mergeChanges(of, decided.changes));
@@ -307,7 +307,7 @@ function toOutcome<Looked>(
   const { held } = one.state;
   if (one.kind === 'known') {
     const verdict = { allowed: true, reason: one.before.reason, is_doubtful: false };
-    return { kind: 'told', verdict, held, room: room, reservation: one.before };
+    return { kind: 'told', verdict, held, room, reservation: one.before };
   }
-  return { kind: 'told', verdict: one.verdict, held, room: room, reservation: written };
+  return { kind: 'told', verdict: one.verdict, held, room, reservation: written };
 }

@@ -59,7 +59,7 @@ async function gatherUsages(
     const inherited = await listInheritedSubscriptions(entitled, reading);
     const usages = await gatherUsageSnapshot(stores, { entitled, reading });
     const enabled = usages.filter(({ combined }) => combined.is_enabled);
-    return { kind: 'counted', usages: enabled, inherited: inherited };
+    return { kind: 'counted', usages: enabled, inherited };
   } catch (error) {
     if (isUnavailable(error)) return { kind: 'unknown' };
     throw error;

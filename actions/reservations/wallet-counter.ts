@@ -63,7 +63,7 @@ export function createWalletCounter(
             when_in_doubt,
           });
         return {
-          computeVerdict: computeVerdict,
+          computeVerdict,
           promised,
           room: { spendable: (until) => unpaid && left(until, ZERO), as_of },
         };

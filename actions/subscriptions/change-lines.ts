@@ -128,7 +128,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const isReplaced = (end: LineChangeEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
   const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
   const retained = ofOld.flatMap((end) => computeRetainedCharge(end, invoiced, period) ?? []);
-  const begins = buildBegunItems(change, { retained: retained, running: next, isProrated: isProrated || isAhead });
+  const begins = buildBegunItems(change, { retained, running: next, isProrated: isProrated || isAhead });
   const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
@@ -154,7 +154,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
     settlement,
     refunds,
     drafts,
-    retained: retained,
+    retained,
     released,
     anchor,
     anchored: change.ended ?? [],

@@ -310,7 +310,7 @@ async function addLineItems(
       ...committed,
       entity: toLineEntity(shared, plan),
       quantity: requested.quantity,
-      requested: requested,
+      requested,
     };
     lines.push({ ...buildPlanLineTerms(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
   }

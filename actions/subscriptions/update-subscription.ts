@@ -30,7 +30,7 @@ export async function updateSubscription(
   const operation = findRequestedVerb(update.request, before);
   // Checked before the operation reads its other inputs; each operation checks again with the lock held.
   if (operation) checkVersion(update.request.version, before);
-  return operation ? doVerb(stores, scope, { ...update, operation: operation }) : changeInPlace(stores, scope, update);
+  return operation ? doVerb(stores, scope, { ...update, operation }) : changeInPlace(stores, scope, update);
 }
 
 async function doVerb(

@@ -62,7 +62,7 @@ export async function chargeChainsWithin(
   const range = { start: toMs(start_us), end: ceilToMs(end_us) };
   const findPeriod = () => range;
   const loadRecorded = ({ subscription }: AnalyticsItem) => invoiced(subscription);
-  const charges = await chargeChains(stores, { items, findPeriod: findPeriod, now, loadRecorded: loadRecorded });
+  const charges = await chargeChains(stores, { items, findPeriod, now, loadRecorded });
   return new Map(charges.map((charge) => [charge.item.id, charge]));
 }
 

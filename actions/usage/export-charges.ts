@@ -72,20 +72,20 @@ export async function loadBatchCharges(
   const services = items.flatMap((item) => startedServices(item, query));
   const since = Math.min(toMs(start_us), ...services.map(({ period }) => period.start));
   const invoiced = await loadInvoicedUsageLines(stores.postgres, scope, { items, since, end_us });
-  const previewed = await planPreviewedLines(stores, { services, invoiced: invoiced, now: query.now });
+  const previewed = await planPreviewedLines(stores, { services, invoiced, now: query.now });
   const chained = await chargeServiceChains(stores, services, query.now);
-  const both = services.flatMap((one) => buildCharges(one, { invoiced: invoiced, previewed, chained, query: query }));
+  const both = services.flatMap((one) => buildCharges(one, { invoiced, previewed, chained, query }));
   const ids = new Set(customers.map(({ id }) => id));
   const charges = both.filter(({ item }) => ids.has(item.subscription.customer_id));
 
-  const measured = await measureCuts(stores, scope, { query: query, cuts: charges.flatMap(listCuts) });
-  const records = charges.flatMap((charge) => buildRecords(charge, { query: query, measured }));
+  const measured = await measureCuts(stores, scope, { query, cuts: charges.flatMap(listCuts) });
+  const records = charges.flatMap((charge) => buildRecords(charge, { query, measured }));
   const own = items.filter(({ subscription }) => ids.has(subscription.customer_id));
   return {
     records,
     charged: collectChargedTimes(both),
     item_ids: new Set(own.map(({ id }) => id)),
-    others: listOtherCharges(own, { services, invoiced: invoiced }),
+    others: listOtherCharges(own, { services, invoiced }),
     previewed: new Set(previewed.keys()),
   };
 }

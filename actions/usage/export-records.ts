@@ -100,10 +100,9 @@ export function buildRecords(charge: ExportServiceCharge, { query, measured }: E
   if (isFullyInvoiced(charge)) return wholes([...partial, ...lines]);
   if (charge.chained && !canBeCut(charge)) {
     const until = toChargedAmounts(charge.chained);
-    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query: query, at: () => until })];
+    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query, at: () => until })];
   }
-  if (!isSame(charge, at))
-    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query: query, at })];
+  if (!isSame(charge, at)) return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query, at })];
   const parts = intervals
     .flatMap((interval) => cutAtInvoices(interval, partial))
     .flatMap((interval) => {

@@ -39,7 +39,7 @@ export async function* exportUsage(
   const limit = query.customers_per_batch ?? CUSTOMERS_PER_BATCH;
   for (let after = ''; event_names.length > 0 || query.amounts; ) {
     const batch = await listExportedCustomers(stores, scope, { ...query, event_names, after, limit });
-    if (batch.length > 0) yield* exportBatch(stores, scope, { query: query, meters, batch });
+    if (batch.length > 0) yield* exportBatch(stores, scope, { query, meters, batch });
     if (batch.length < limit) return;
     after = batch.at(-1)!;
   }
@@ -70,12 +70,10 @@ async function* exportBatch(
   const byExternalId = new Map(
     customers.filter(({ status }) => status === 'published').map((customer) => [customer.external_id, customer]),
   );
-  const { records, charged } = query.amounts
-    ? await loadBatchCharges(stores, scope, { query: query, customers })
-    : NO_CHARGES;
+  const { records, charged } = query.amounts ? await loadBatchCharges(stores, scope, { query, customers }) : NO_CHARGES;
   const byCustomer = new Map<string, BatchRecord[]>(batch.map((id) => [id, []]));
   for (const record of records) byCustomer.get(record.external_customer_id)!.push(record);
-  for await (const record of exportUncharged(stores, scope, { query: query, meters, batch, charged }))
+  for await (const record of exportUncharged(stores, scope, { query, meters, batch, charged }))
     byCustomer.get(record.external_customer_id)!.push(record);
   for (const [external_customer_id, found] of byCustomer) {
     const customer = byExternalId.get(external_customer_id) ?? null;
@@ -104,7 +102,7 @@ async function* exportUncharged(
       const window_size = query.split ?? undefined;
       for (const gap of gaps)
         for (const portion of splitPortions(customers, window_size ?? meter.aggregation.bucket_size, gap))
-          yield* exportGap(gap, { stores, scope, query: query, meter, customers: portion, window_size });
+          yield* exportGap(gap, { stores, scope, query, meter, customers: portion, window_size });
     }
   }
 }

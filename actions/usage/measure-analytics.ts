@@ -73,7 +73,7 @@ export async function measureAll(
     checkCells([...questions.values()].reduce((sum, [one]) => sum + countQueriedWindows(one, query), 0));
   const answer = { items: 0, points: 0 };
   const measured = await mapConcurrently(BATCH_SIZE_MAX, [...questions.values()], async (same) => {
-    const some = await measureBatch(stores, scope, { query: query, same, is_of_many: hasMany(questions.size) });
+    const some = await measureBatch(stores, scope, { query, same, is_of_many: hasMany(questions.size) });
     for (const { usage } of some) {
       answer.items += usage.length;
       for (const { of } of usage) answer.points += of.windows.length;

@@ -66,7 +66,7 @@ export async function measureCuts(
   const toQuestionKey = buildQuestionKeys(query, cuts);
   const answers = new Map<string, CutAnswers>();
   await mapConcurrently(BATCH_SIZE_MAX, [...groupBy(cuts, toQuestionKey)], async ([question, same]) => {
-    answers.set(question, await readAnswers({ stores, scope, query: query, same }));
+    answers.set(question, await readAnswers({ stores, scope, query, same }));
   });
   return (cut) => {
     const answered = answers.get(toQuestionKey(cut))?.get(cut.item.external_customer_id);
@@ -102,7 +102,7 @@ function buildQuestionKeys({ timezone }: MeasureCutsQuery, cuts: readonly UsageC
 
 async function readAnswers({ stores, scope, query, same }: CutQuestion): Promise<CutAnswers> {
   const { item, since_us } = same[0]!;
-  if (item.members.length > 1) return readMembersAnswer({ stores, scope, query: query, same });
+  if (item.members.length > 1) return readMembersAnswer({ stores, scope, query, same });
   const ends = same.map(({ at_us }) => at_us);
   const end_us = Math.max(...ends);
   const isRunning = ends.some((at_us) => at_us < end_us);

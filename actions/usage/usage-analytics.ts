@@ -68,21 +68,21 @@ export async function loadUsageAnalytics(
   const isRequested = (meter: { id: string }) =>
     (query.meter_ids?.includes(meter.id) ?? true) && (query.feature_ids === null || features.has(meter.id));
   const measured = await measureAll(stores, scope, {
-    query: query,
+    query,
     subjects: [
       ...all.filter((item) => isRequested(item.meter)).map(toSubject),
-      ...(await gatherUnbilled(stores, scope, { query: query, customers, items: all, isRequested: isRequested })),
+      ...(await gatherUnbilled(stores, scope, { query, customers, items: all, isRequested })),
     ],
   });
   const invoiced = createInvoicedUsageReader(database);
   const items = measured.flatMap(({ subject: { item } }) => item ?? []);
   const chained = isWhole(query) ? await chargeChainsWithin(stores, items, { ...query, invoiced }) : new Map();
-  const costing = { query: query, invoiced, chained };
+  const costing = { query, invoiced, chained };
   const ahead = await priceAhead(stores, measured, costing);
   const slicer = new TimeSlicer(query.bounds?.asker);
   const rows: AnalyticsRow[] = [];
   for (const one of measured) {
-    for await (const row of buildRows(stores, one, { ...costing, features, slicer: slicer, ahead })) rows.push(row);
+    for await (const row of buildRows(stores, one, { ...costing, features, slicer, ahead })) rows.push(row);
   }
   return { rows: rows.sort(compareByFeature), as_of };
 }
@@ -119,7 +119,7 @@ async function gatherUnbilled(
     customers.filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`));
   const published = await MeterModel.in(scope, stores.postgres).where('status', 'published');
   const meters = published.filter((meter) => isRequested(meter) && withoutItem(meter).length > 0);
-  const names = await findNamesToMeasure(stores, scope, { query: query, customers, count: meters.length });
+  const names = await findNamesToMeasure(stores, scope, { query, customers, count: meters.length });
   const seen = names === null ? meters : meters.filter(({ event_name }) => names.has(event_name));
   const { start_us, end_us } = query;
   return seen.flatMap((meter) =>

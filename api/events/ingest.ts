@@ -117,7 +117,7 @@ export const ingestRoutes: Route[] = [
     answer: BulkIngestRawEventAnswer,
     idempotency: 'same',
     async handle(_input, context) {
-      const batch_size = await appendUnchanged(context, { canHold: canHold });
+      const batch_size = await appendUnchanged(context, { canHold });
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
       const body = readBody(context, 'events');
       const events = parseBulkEvents(body.value);

@@ -44,8 +44,8 @@ export function serveCachedReads(services: Services, mounted: CachedReadsOptions
     answerFromCache(request, response, {
       services,
       mounted,
-      matched: matched,
-      principal: principal,
+      matched,
+      principal,
       began: performance.now(),
     });
   };
@@ -65,7 +65,7 @@ function answerFromCache(request: IncomingMessage, response: ServerResponse, ans
   const now = services.clock();
   const { tenant_id, environment_id } = principal;
   viewCached(services, { tenant_id, environment_id, now }, (cache) => {
-    const read = cache === null ? undefined : tryReadCached(matched, { cache: cache, now });
+    const read = cache === null ? undefined : tryReadCached(matched, { cache, now });
     if (read === undefined) {
       response.once('finish', () => prepare(response, answering));
       return mounted.otherwise(request, response);
@@ -84,7 +84,7 @@ function answerFromCache(request: IncomingMessage, response: ServerResponse, ans
 function prepare({ statusCode }: ServerResponse, { services, matched, principal }: CachedReadExchange): void {
   if (statusCode !== matched.route.route.success) return;
   const cache = viewLastCached(services, principal);
-  const read = cache && tryReadCached(matched, { cache: cache, now: services.clock() });
+  const read = cache && tryReadCached(matched, { cache, now: services.clock() });
   if (!read) return;
   try {
     prepareText(matched.route.route.answer!, read);

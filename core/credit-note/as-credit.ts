@@ -39,7 +39,7 @@ export function toCredit<Charge extends CreditedCharge>(
     ...(discounts
       ? { discounts: discounts.map((one) => ({ ...one, discount_amount: toShare(one.discount_amount).toFixed() })) }
       : {}),
-    ...(taxes ? { taxes: shareTaxes(taxes, returned.tax, { toShare: toShare, currency }) } : {}),
+    ...(taxes ? { taxes: shareTaxes(taxes, returned.tax, { toShare, currency }) } : {}),
   };
 }
 

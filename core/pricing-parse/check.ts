@@ -42,7 +42,7 @@ export function checkConfiguration(draft: unknown, compileExpression?: CompileEx
     aggregation: new Map(meters.map(({ ref, body }) => [ref, body.aggregation])),
   };
   const entitlements = checkItems('entitlement', drafted.entitlements, (body) => checkedEntitlement(body, named));
-  return { configuration: { plans, meters, features, prices, entitlements }, rejected: rejected };
+  return { configuration: { plans, meters, features, prices, entitlements }, rejected };
 }
 
 const toRefs = (items: readonly { ref: string }[]) => new Set(items.map(({ ref }) => ref));

@@ -39,7 +39,7 @@ export function emptyDraft(currency: string): PricingDraft {
 /** Adds one plan, and a second one if the plan can also be paid by the year. */
 export function addPlan(draft: PricingDraft, name: string | null, facts: readonly PricingFact[]): void {
   const { monthly, alternatives } = splitPaymentOptions(draft, facts);
-  const yearly = planYearlyPrices(draft, { monthly, alternatives: alternatives, facts });
+  const yearly = planYearlyPrices(draft, { monthly, alternatives, facts });
   const title = name ?? 'Plan';
   if (name === null) draft.assumptions.add('the plan has no name in the description');
   addVariant(draft, title, { recurring: monthly, facts });
@@ -69,7 +69,7 @@ function splitPaymentOptions(
     if (same.length > 0 && monthly.includes(fact))
       draft.assumptions.add('several recurring prices of one plan are charged together');
   }
-  return { monthly, alternatives: alternatives };
+  return { monthly, alternatives };
 }
 
 const PRICED = new Set<PricingFact['kind']>(['base', 'seat', 'usage', 'rate', 'once']);

@@ -177,7 +177,7 @@ export type ExtraLine = { readonly requested: ExtraLineInput; readonly field: st
 /** Extra lines of the request, then those of its phases. A line of a phase lies within the phase. */
 export function listExtraLines(request: CreateSubscription, phases: readonly PlannedPhase[]): ExtraLine[] {
   const own = (request.line_items ?? []).map((requested, at) => ({
-    requested: requested,
+    requested,
     field: `line_items[${at}]`,
     phase: null,
   }));

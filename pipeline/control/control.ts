@@ -60,7 +60,7 @@ export async function passControl(
   // No statement of an earlier attempt may arrive during this one.
   if (again) await raiseFence(stores.clickhouse, { writer: toPartitionWriter(lease.partition), attempt });
   if (message.type === 'rebuild') {
-    await passRebuild(stores, { lease: lease, record, end }, message);
+    await passRebuild(stores, { lease, record, end }, message);
     return { to };
   }
   const made = await makeDailyRollups(stores, { held: lease, days_before: message.days_before, finish: end });

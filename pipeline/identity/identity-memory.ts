@@ -164,7 +164,7 @@ export class IdentityMemory {
       if (some.length < FAN_OUT) continue;
       const readPairs = async (part: number) =>
         joinPairs(await Promise.all(some.map(({ filter }) => filter.readPairs(part))));
-      const filter = await this.#make({ parts: PARTS, readPairs: readPairs });
+      const filter = await this.#make({ parts: PARTS, readPairs });
       this.#files = [...this.#files.filter((file) => !some.includes(file)), { filter, level: level + 1 }];
       this.#writeManifest();
       for (const file of some) file.filter.remove();

@@ -242,7 +242,7 @@ export class Partition {
     // Uses the meters of this slice, because the next control message may change them.
     const catalogue = this.#catalogue;
     const getVersion = (meter_id: string) => catalogue.getVersion(meter_id);
-    this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion: getVersion });
+    this.#stores.usage_memory?.coming({ owned: this.#state, ...slice, getVersion });
   }
 
   #finished(slice: PreparedSlice): void {
@@ -287,7 +287,7 @@ export class Partition {
       rows = await findMissingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
     }
     const getVersion = (meterId: string) => this.#catalogue.getVersion(meterId);
-    await writeUsageRows(clickhouse, { rows, getVersion: getVersion }, own);
+    await writeUsageRows(clickhouse, { rows, getVersion }, own);
     this.#attempt = attempt;
   }
 

@@ -23,7 +23,7 @@ export function createExportWork(stores: Stores, { clock, settings, slice_ms }: 
     const at = await loadNow(stores.postgres, place, clock);
     const timeout_ms = slice ? slice_ms : TIMEOUT_MS;
     const signal = AbortSignal.any([ending, slice ?? AbortSignal.timeout(TIMEOUT_MS)]);
-    return tryExport(stores, place, { ...attempt, clock: at, signal, timeout_ms, settings, slice: slice });
+    return tryExport(stores, place, { ...attempt, clock: at, signal, timeout_ms, settings, slice });
   };
   return [
     {

@@ -48,7 +48,7 @@ export async function loadCached<Answer>(
   const snapshot = await followChanges(stores, cached);
   const known = cached.find<Answer>(query, query.key, snapshot);
   return {
-    answer: known === undefined ? await cached.make(query, { snapshot: snapshot, loader: loader }, make) : known,
+    answer: known === undefined ? await cached.make(query, { snapshot, loader }, make) : known,
     as_of,
   };
 }

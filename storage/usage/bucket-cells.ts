@@ -112,7 +112,7 @@ async function mergeCells(
     }
     if (bounds) checkCells(cells.length);
   }
-  return { ...NO_CELLS, cells, outside: outside };
+  return { ...NO_CELLS, cells, outside };
 }
 
 function mergeOutside(outside: OutsideEvents, { start, end }: OutsideEvents): void {
@@ -154,7 +154,7 @@ function buildBucketStatement(query: BucketQuery, inside: Inside | undefined): B
     };
   }
   const groups = keys.filter((key) => !key.is_constant).map(({ name }) => name);
-  return { params, sql: statement({ names, keyed: named, groups, from: rows, merged, outside: outside }) };
+  return { params, sql: statement({ names, keyed: named, groups, from: rows, merged, outside }) };
 }
 
 type BucketMerge = {

@@ -134,7 +134,7 @@ export function sampleHistories(
     if (skipped-- > 0) continue;
     left -= history.event_count;
     if (some.length > 0 && left < 0) break;
-    if (some.push({ own, history: history }) === count) break;
+    if (some.push({ own, history }) === count) break;
   }
   return some;
 }

@@ -109,7 +109,7 @@ export class CachedUsage {
       return { ...place, segment_us, counted_uniques: null, bucket: UsageBucket.of(bucket) };
     });
     const outside = inside === undefined ? { start: false, end: false } : findOutside(this.#ends, inside);
-    return { cells, outside: outside, ends: this.#ends, has_later: this.#later === null };
+    return { cells, outside, ends: this.#ends, has_later: this.#later === null };
   }
 
   #toPlace(row: BucketRow): CellPlace {

@@ -102,7 +102,7 @@ function toClippedReading(reading: UsageReadPlan, clipped: ClippedRanges): Usage
   const start_us = Math.min(...times.map(([from]) => from));
   const end_us = Math.max(...times.map(([, to]) => to));
   const query = { ...reading.query, external_customer_ids: [...clipped.keys()] };
-  return { ...reading, query: query, plan: planRawOnly(reading.plan, { start_us, end_us }) };
+  return { ...reading, query, plan: planRawOnly(reading.plan, { start_us, end_us }) };
 }
 
 /** A customer that leaves removes its level: a weighted sum drops it at the instant of leaving. */

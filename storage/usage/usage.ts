@@ -64,7 +64,7 @@ export async function readUsageReport(stores: Stores, scope: Scope, query: Meter
     const report = await countedBy({
       stores,
       scope,
-      query: query,
+      query,
       began: await loadCurrentCounting(stores, scope, query),
     });
     if (report) return { ...report, as_of };
@@ -108,7 +108,7 @@ function recordRead(
   const has_rows = counter.has_buckets && counter.stop === undefined;
   currentRecorder()?.read({
     ...scope,
-    query: query,
+    query,
     meter: question.meter,
     meter_version: counter.version,
     has_rows,
@@ -182,7 +182,7 @@ async function mayBeTorn(
   if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isDoubtedPlace(doubt, place)));
   const snapshot = { before: new Map(), days_before: 0 };
   const plan = { ...part!.plan, raw_ranges };
-  const wanted = { ...toRawEventsQuery({ ...question, query: query, plan, snapshot, progress: undefined }), doubts };
+  const wanted = { ...toRawEventsQuery({ ...question, query, plan, snapshot, progress: undefined }), doubts };
   return (await countRawEvents(question.stores.clickhouse, wanted)) > 0;
 }
 

@@ -54,29 +54,9 @@ const PRODUCT = [
 const LAYERS = ['core', 'actions', 'storage', 'api', 'pipeline'];
 const ELLIPTIC = /^(?:what|who|whoever|whatever|however|of|behind|those|that of|the same)\b/i;
 
-export type House = {
-  /** Identifiers with a banned word, each counted once in each file that has it. */
-  banned_identifiers: number;
-  /** Banned words and phrases in comments. */
-  banned_in_comments: number;
-  /** Functions that are named `…Of`. */
-  named_of: number;
-  /** Exported functions whose first word is no verb. */
-  exports_without_verb: number;
-  /** Share of functions whose first word is a verb, in percent. */
-  verb_first_percent: number;
-  /** Type names that are declared more than once. */
-  type_names_used_twice: number;
-  type_names: number;
-  /** Comments that begin with What, Who, Of, Those, The same and the like. */
-  elliptic_comments: number;
-  comments: number;
-  rooms: Record<string, { rooms: number; arrows: number; in_knots: number }>;
-  lines: { product: number; tests: number; prose_words: number };
-};
-
 /** The numbers that may only fall. */
 export const RATCHET = [
+  // Identifiers with a banned word, each once in each file that has it.
   'banned_identifiers',
   'banned_in_comments',
   'named_of',
@@ -85,25 +65,29 @@ export const RATCHET = [
   'elliptic_comments',
 ] as const;
 
+type Counted = Record<(typeof RATCHET)[number], number>;
+
+export type House = Counted & {
+  /** Share of functions whose first word is a verb, in percent. */
+  verb_first_percent: number;
+  type_names: number;
+  comments: number;
+  rooms: Record<string, { rooms: number; arrows: number; in_knots: number }>;
+  lines: { product: number; tests: number; prose_words: number };
+};
+
 export function measureHouse(root: string): House {
   const files = listFiles(root);
-  const sources = files.filter((file) => /\.ts$/.test(file) && isProduct(file));
-  const parsed = sources.map((file) => ({ file, ...parseSource(readFileSync(join(root, file), 'utf8')) }));
+  const sources = listSources(files);
+  const parsed = parseSources(root, sources);
   const functions = parsed.flatMap(({ code }) => listFunctions(code));
-  const types = countNames(parsed.flatMap(({ code }) => listTypes(code)));
-  const comments = parsed.flatMap((source) => source.comments);
-  const isVerbFirst = (name: string) => VERBS.has(splitWords(name)[0]!);
   const verbFirst = functions.filter(({ name }) => isVerbFirst(name)).length;
+  const counted = Object.fromEntries(RATCHET.map((name) => [name, listIn(parsed, name).length])) as Counted;
   return {
-    banned_identifiers: parsed.reduce((sum, { code }) => sum + listBannedIdentifiers(code).length, 0),
-    banned_in_comments: comments.reduce((sum, comment) => sum + countBanned(comment), 0),
-    named_of: functions.filter(({ name }) => /[a-z]Of$/.test(name)).length,
-    exports_without_verb: functions.filter(({ name, isExported }) => isExported && !isVerbFirst(name)).length,
+    ...counted,
     verb_first_percent: Math.round((100 * verbFirst) / functions.length),
-    type_names_used_twice: [...types.values()].filter((times) => times > 1).length,
-    type_names: types.size,
-    elliptic_comments: comments.filter((comment) => ELLIPTIC.test(comment)).length,
-    comments: comments.length,
+    type_names: new Set(parsed.flatMap(({ code }) => listTypes(code))).size,
+    comments: parsed.flatMap((source) => source.comments).length,
     rooms: Object.fromEntries(LAYERS.map((layer) => [layer, measureRooms(root, layer, sources)])),
     lines: {
       product: countLines(
@@ -122,26 +106,39 @@ export function measureHouse(root: string): House {
   };
 }
 
-/** Each place that a number of the ratchet counts, as `file: what`, for one who wants to lower it. */
-export function listPlaces(root: string, figure: (typeof RATCHET)[number]): string[] {
-  return listFiles(root)
-    .filter((file) => /\.ts$/.test(file) && isProduct(file))
-    .flatMap((file) => {
-      const { code, comments } = parseSource(readFileSync(join(root, file), 'utf8'));
-      const functions = listFunctions(code);
-      const found = {
-        banned_identifiers: () => listBannedIdentifiers(code),
-        banned_in_comments: () => comments.filter((comment) => countBanned(comment) > 0),
-        named_of: () => functions.filter(({ name }) => /[a-z]Of$/.test(name)).map(({ name }) => name),
-        exports_without_verb: () =>
-          functions
-            .filter(({ name, isExported }) => isExported && !VERBS.has(splitWords(name)[0]!))
-            .map(({ name }) => name),
-        type_names_used_twice: () => listTypes(code),
-        elliptic_comments: () => comments.filter((comment) => ELLIPTIC.test(comment)),
-      }[figure]();
-      return found.map((what) => `${file}: ${what}`);
-    });
+/** Each place that a number of the ratchet counts, as `file: name or comment`. */
+export function listPlaces(root: string, figure: keyof Counted): string[] {
+  return listIn(parseSources(root, listSources(listFiles(root))), figure);
+}
+
+function listIn(parsed: readonly NamedSource[], figure: keyof Counted): string[] {
+  if (figure === 'type_names_used_twice') {
+    const times = countNames(parsed.flatMap(({ code }) => listTypes(code)));
+    return [...times].filter(([, count]) => count > 1).map(([name, count]) => `${name}: ${count} times`);
+  }
+  const list = LISTS[figure];
+  return parsed.flatMap((source) => list(source).map((what) => `${source.file}: ${what}`));
+}
+
+const LISTS: Record<Exclude<keyof Counted, 'type_names_used_twice'>, (source: ParsedSource) => string[]> = {
+  banned_identifiers: ({ code }) => listBannedIdentifiers(code),
+  banned_in_comments: ({ comments }) => comments.flatMap(listBanned),
+  named_of: ({ code }) => listFunctions(code).flatMap(({ name }) => (/[a-z]Of$/.test(name) ? [name] : [])),
+  exports_without_verb: ({ code }) =>
+    listFunctions(code).flatMap(({ name, isExported }) => (isExported && !isVerbFirst(name) ? [name] : [])),
+  elliptic_comments: ({ comments }) => comments.filter((comment) => ELLIPTIC.test(comment)),
+};
+
+function isVerbFirst(name: string): boolean {
+  return VERBS.has(splitWords(name)[0]!);
+}
+
+function parseSources(root: string, files: readonly string[]): NamedSource[] {
+  return files.map((file) => ({ file, ...parseSource(readFileSync(join(root, file), 'utf8')) }));
+}
+
+function listSources(files: readonly string[]): string[] {
+  return files.filter((file) => /\.ts$/.test(file) && isProduct(file));
 }
 
 function isProduct(file: string): boolean {
@@ -149,6 +146,7 @@ function isProduct(file: string): boolean {
 }
 
 type ParsedSource = { code: string; comments: string[] };
+type NamedSource = ParsedSource & { file: string };
 
 /** Code without comments and the contents of strings, and each comment as one line of text. */
 function parseSource(text: string): ParsedSource {
@@ -196,10 +194,12 @@ function listBannedIdentifiers(code: string): string[] {
   return [...names].filter((name) => splitWords(name).some((word) => BANNED.includes(word)));
 }
 
-function countBanned(comment: string): number {
-  const words = comment.toLowerCase().match(/[a-z]+/g) ?? [];
-  const phrases = BANNED_PHRASES.filter((phrase) => comment.toLowerCase().includes(phrase)).length;
-  return phrases + words.filter((word) => BANNED.includes(word)).length;
+/** The comment once for each banned word and phrase in it. */
+function listBanned(comment: string): string[] {
+  const text = comment.toLowerCase();
+  const words = (text.match(/[a-z]+/g) ?? []).filter((word) => BANNED.includes(word));
+  const phrases = BANNED_PHRASES.filter((phrase) => text.includes(phrase));
+  return [...phrases, ...words].map((found) => `${found}: ${comment}`);
 }
 
 function splitWords(name: string): string[] {

@@ -13,7 +13,7 @@ import { elementSpansUnder } from '../../../core/metering/event-text.ts';
 import { anyText } from '../../support/any-text.ts';
 import { samples } from '../../support/samples.ts';
 
-const RAW: EventRules = { canHold: canHold };
+const RAW: EventRules = { canHold };
 
 type Accepted = { ids: (string | undefined)[]; events: string[] };
 
