@@ -12,6 +12,8 @@ export type Stores = {
   readonly usage_memory?: UsageCache | undefined;
 };
 
+export type Postgres = Pick<Stores, 'postgres'>;
+
 /** A pool or an open transaction: anything that can run a query. */
 export type Database = Knex;
 export type Transaction = Knex.Transaction;

@@ -3,11 +3,9 @@ import { notFound } from '../../core/error.ts';
 import { type TenantLine, TenantModel } from '../../storage/models/tenant.ts';
 import { findSignIn, replacePassword } from '../../storage/models/user-password.ts';
 import { hashPassword, makePassword } from '../../storage/password.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Postgres } from '../../storage/stores.ts';
 import { createApiKey } from './api-keys.ts';
 import { signUp } from './sign-up.ts';
-
-type Postgres = Pick<Stores, 'postgres'>;
 
 export type OpenedTenant = {
   readonly tenant_id: string;

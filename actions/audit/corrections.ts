@@ -20,11 +20,9 @@ import {
 import { findIdentities } from '../../storage/events/identities.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
 import { type AcceptedContent, applyCorrections } from './accepted-contents.ts';
+import type { AuditStores } from './findings.ts';
 import { type FindingKind, formatEventId, type OnFinding } from './findings.ts';
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 const PAGE = 2_000;
 /** More stored rows than this are mostly corrections that were never requested. */

@@ -4,6 +4,9 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { NamedPlace } from '../../storage/audit/places.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 export const CHECKS = [
   'ledger',

@@ -14,10 +14,8 @@ import {
 } from '../../storage/audit/ids.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { AuditStores } from './findings.ts';
 import { formatEventId, type OnFinding } from './findings.ts';
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 const NAMED_MAX = 5;
 

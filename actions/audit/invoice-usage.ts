@@ -5,12 +5,9 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { listNewestFinalInvoices } from '../../storage/audit/invoices.ts';
-import type { Stores } from '../../storage/stores.ts';
 import { gatherProvable } from '../proof/gather.ts';
 import { listCountFaults } from '../proof/seal-lines.ts';
-import type { OnFinding } from './findings.ts';
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+import type { AuditStores, OnFinding } from './findings.ts';
 
 const NEWEST = 500;
 /** A line with more events would delay the audit of all others. */

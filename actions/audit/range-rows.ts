@@ -24,10 +24,7 @@ import { countRowsFrom, findDuplicatePlaces, findUnmatchedRows, type NamedPlace 
 import { LOG_TABLES } from '../../storage/events/present.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
-import type { Finding, FindingKind, OnFinding } from './findings.ts';
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+import type { AuditStores, Finding, FindingKind, OnFinding } from './findings.ts';
 
 /** A range of the ledger, or a range that the ledger does not cover. */
 export type AuditedRange = OffsetRange & { readonly settled?: SliceEventCounts };

@@ -5,10 +5,10 @@
  */
 import { listLedgerRanges, listUncountedRanges, type OffsetRange } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/offset-ranges.ts';
-import type { Stores } from '../../storage/stores.ts';
 import type { ExportSettings } from '../exports/destinations.ts';
 import { auditCorrections } from './corrections.ts';
 import { auditCredits } from './credits.ts';
+import type { AuditStores } from './findings.ts';
 import { type CheckName, type CheckReport, type Finding, type OnFinding, toCheckName } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
@@ -36,8 +36,6 @@ export type AuditRecordsInput = {
 };
 
 const NO_FILES = { settings: { EXPORT_ALLOW_PRIVATE_ADDRESSES: false, SECRETS_KEYS: [] }, reads_stores: false };
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 type CheckCounts = Readonly<Record<string, number>>;
 
 /** In this order: each check may explain the findings of the next. */

@@ -18,7 +18,7 @@ import {
   toEventKey,
 } from '../../storage/audit/reservations.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { AuditStores } from './findings.ts';
 import { formatEventId, type OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
@@ -26,8 +26,6 @@ const EVENTS_AT_ONCE = 1_000;
 const SAMPLE = 200;
 /** Per reservation: with a meter that counts events, a reservation has up to a thousand. */
 const EVENTS_SAMPLED = 10;
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 type ReservationAuditCounts = ReservationSums & { readonly events: number };
 
 export async function auditReservations(stores: AuditStores, found: OnFinding): Promise<ReservationAuditCounts> {

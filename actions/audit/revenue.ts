@@ -17,11 +17,9 @@ import {
   type StoredRecurring,
   type StoredRevenue,
 } from '../../storage/revenue/rows.ts';
-import type { Stores } from '../../storage/stores.ts';
 import { loadCustomersRecurring, loadCustomersRevenue, toRecurringKey } from '../revenue/make-rows.ts';
-import type { Finding, OnFinding } from './findings.ts';
+import type { AuditStores, Finding, OnFinding } from './findings.ts';
 
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 type RevenueAuditCounts = { customers: number; rows: number };
 
 const CUSTOMERS_AT_ONCE = 500;

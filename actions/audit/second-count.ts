@@ -23,7 +23,6 @@ import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.
 import { listMetersToAudit } from '../../storage/progress/meter-versions.ts';
 import { nextOffsets, type SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
 import {
   type CountedMeter,
   findCountedMeter,
@@ -32,9 +31,7 @@ import {
   toEventsKey,
 } from '../../storage/usage/recount.ts';
 import { applyCorrections, parseReplacement } from './accepted-contents.ts';
-import type { OnFinding } from './findings.ts';
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+import type { AuditStores, OnFinding } from './findings.ts';
 
 export type SecondCountInput = {
   /** Number of newest corrections whose events are counted; all if absent. */

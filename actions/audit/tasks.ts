@@ -12,12 +12,11 @@ import {
   type TaskFault,
   type TaskSums,
 } from '../../storage/audit/tasks.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Postgres } from '../../storage/stores.ts';
 import type { ExportSettings } from '../exports/destinations.ts';
 import { listStoredFiles, type StoredFile } from '../exports/download.ts';
 import type { Finding, OnFinding } from './findings.ts';
 
-type Postgres = Pick<Stores, 'postgres'>;
 type TaskAuditCounts = TaskSums & {
   readonly files: number;
   readonly files_gone: number;

@@ -19,12 +19,11 @@ import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database } from '../../storage/stores.ts';
 import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, toScope } from '../billing/billable-items.ts';
 import { createUsageReader } from '../billing/measure-usage.ts';
-import type { OnFinding } from './findings.ts';
+import type { AuditStores, OnFinding } from './findings.ts';
 
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 type UninvoicedAuditCounts = { readonly subscriptions: number; readonly lines: number };
 
 const NEWEST = 5_000;

@@ -12,7 +12,6 @@ import { findRebuild, type RebuildKeys, requestRebuild } from '../../storage/pro
 import { listMetersToAudit } from '../../storage/progress/meter-versions.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
 import {
   type CountedMeter,
   type DaysWanted,
@@ -25,6 +24,7 @@ import {
 } from '../../storage/usage/recount.ts';
 import { toSnapshot } from '../../storage/usage/snapshot.ts';
 import { listDaysWithRows, listStoredRows } from '../../storage/usage/stored-rows.ts';
+import type { AuditStores } from './findings.ts';
 
 export type UsageAuditInput = {
   readonly tenant_id?: string | undefined;
@@ -44,8 +44,6 @@ export type UsageAuditReport = {
   readonly rows: number;
   readonly differences: number;
 };
-
-type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 /** Limits of one recount: each of these events may be a row of each of these meters. A longer day is split into ranges. */
 const EVENTS_MAX = 100_000;

@@ -12,9 +12,7 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { SecretSealer } from '../../storage/sealing.ts';
-import type { Stores } from '../../storage/stores.ts';
-
-type Postgres = Pick<Stores, 'postgres'>;
+import type { Postgres } from '../../storage/stores.ts';
 export type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
   readonly encrypted_secret_data: ConnectionSecrets | null;
 };

@@ -7,7 +7,7 @@ import { readBelow } from '../../integrations/export-destinations/directory.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Postgres } from '../../storage/stores.ts';
 import {
   createDestination,
   type ExportSettings,
@@ -22,7 +22,6 @@ type StoredFileQuery = {
   readonly part: number | null;
   readonly settings: ExportSettings;
 };
-type Postgres = Pick<Stores, 'postgres'>;
 
 /** Returns an S3 link; null for a file in the service's directory, which the service sends itself. */
 export async function createFileLink(

@@ -14,12 +14,10 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Postgres, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 import { type ExportKind, listRequiredReads } from './export-kind.ts';
 import { EXPORT_KINDS } from './kinds.ts';
-
-type Postgres = Pick<Stores, 'postgres'>;
 export type NewScheduledTask = Pick<
   ScheduledTask,
   'connection_id' | 'entity_type' | 'interval' | 'enabled' | 'job_config'

@@ -9,11 +9,10 @@ import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { SecretSealer } from '../../storage/sealing.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Postgres, Transaction } from '../../storage/stores.ts';
 
 export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
 export type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
-type Postgres = Pick<Stores, 'postgres'>;
 /** Secrets are stored sealed. */
 type SecretSealing = { readonly sealing: SecretSealer };
 

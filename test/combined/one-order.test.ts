@@ -1,4 +1,4 @@
-/** Rows are held in one order by whoever needs several (actions/subscriptions/lock-in-order.ts): nobody waits in a circle. */
+/** Requests lock several rows in one fixed order (actions/subscriptions/lock-in-order.ts), which prevents deadlocks. */
 import { expect } from 'chai';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { until } from '../support/until.ts';
