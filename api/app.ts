@@ -1,4 +1,4 @@
-/** The HTTP interface of a process: the framework's wiring, in the order in which a request meets it. */
+/** The HTTP interface of a process: wires the framework in the order in which a request passes it. */
 import type { RequestListener } from 'node:http';
 import cors from 'cors';
 import express, { type Express, type RequestHandler } from 'express';
@@ -20,11 +20,11 @@ import { type HttpMetrics, httpMetrics } from './metrics.ts';
 import { routes as allRoutes } from './resources.ts';
 import type { Services } from './services.ts';
 
-/** What a server listens with: what is kept in memory is answered before the framework, and everything else by it. */
+/** Request listener of a server. Answers from the cache bypass the framework. */
 export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {
   const metrics = httpMetrics();
   const app = buildApp(services, routes, metrics);
-  // A span is the framework's affair.
+  // Spans are created by the framework's handlers.
   if (isTracing() || services.usage_memory === undefined) return app;
   return serveCachedReads(services, {
     routes,
@@ -62,10 +62,10 @@ export function buildApp(
   app.all('/v1/openapi.json', getOnly);
   const router = mountRoutes(routes, services);
   app.use('/v1', disableCaching);
-  // The published client asks four of its operations at /v1/v1.
+  // The published client calls four of its operations at /v1/v1.
   app.use('/v1/v1', router);
   app.use('/v1', router);
-  // Providers of payments were given the address without the version.
+  // Payment providers were given the address without the version.
   app.use(mountRoutes(routes.filter(isProviderWebhook), services));
   app.use(refuseUnknownPath);
   app.use(sendError);
@@ -74,13 +74,13 @@ export function buildApp(
 
 const isProviderWebhook = ({ access, path }: Route) => access === 'public' && path.startsWith('/webhooks/');
 
-/** What is not shown here does not exist here. */
+/** A hidden path is answered like one that does not exist. */
 const shownWhere =
   (where: Config['METRICS']): RequestHandler =>
   (request, response, next) =>
     canShowMetrics(where, request) ? next() : refuseUnknownPath(request, response, next);
 
-/** What a key has asked for is for nobody else, and another moment has another answer. */
+/** An answer belongs to the caller's key, and changes with time. */
 const disableCaching: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');
   next();
@@ -90,7 +90,7 @@ const HARDENING = helmet({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
   frameguard: { action: 'deny' },
   referrerPolicy: { policy: 'no-referrer' },
-  // Any page may ask, with a key of its own: there are no cookies to misuse.
+  // Any page may call the API with its own key: there are no cookies to misuse.
   crossOriginResourcePolicy: { policy: 'cross-origin' },
 });
 

@@ -1,6 +1,6 @@
 /**
- * An interface that is a process of its own keeps histories of grants, which no other process can see: it compares some of them itself, as often as the scheduler
- * audits (docs/decisions/0012-entitlement-grants.md). What it finds it writes down, and the scheduler tells it.
+ * An API process caches histories of grants that no other process can see. So it audits a sample of them itself, at the interval of the
+ * scheduler's audit (docs/decisions/0012-entitlement-grants.md). It writes findings to the database, and the scheduler reports them.
  */
 import { sampleRunning } from '../actions/audit/running.ts';
 import type { Services } from './services.ts';

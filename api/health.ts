@@ -1,6 +1,6 @@
 /**
- * Whether the process lives (`/health`), whether it can accept events (`/ready`), and whether it can answer questions about
- * usage, too (`/ready?for=queries`). All are public and outside /v1.
+ * Health checks: whether the process lives (`/health`), can accept events (`/ready`), and can answer usage queries (`/ready?for=queries`).
+ * All are public and outside /v1.
  */
 import { Router } from 'express';
 import { invalid } from '../core/error.ts';

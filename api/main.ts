@@ -1,4 +1,4 @@
-/** `npm run api`: the HTTP interface as a process of its own, any number of times. */
+/** `npm run api`: the HTTP interface as a separate process, in any number of instances. */
 
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
@@ -13,7 +13,7 @@ runProcess('api', async (given) => {
   startUsageFeed(services.postgres, services.usage_memory);
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
-  // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
+  // Shown once, at the first start, and only if it was generated here: the owner knows a configured key.
   if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
   const changes = listenForAccessChanges(services);
   const audit = startCacheAudit(services);

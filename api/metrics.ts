@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics of this process at `/metrics`. Requests are counted by route template, method and status, never by
- * tenant or by path: a label's values must not grow with the customers. Other parts add theirs to prom-client's own registry.
+ * Prometheus metrics of this process at `/metrics`. Requests are counted by route template, method and status, never by tenant or path:
+ * label values must not grow with the customers. Other modules add metrics to prom-client's default registry.
  */
 import { type RequestHandler, Router } from 'express';
 import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-client';
@@ -10,7 +10,7 @@ import { isQuiet } from './http/request-log.ts';
 
 export type HttpMetrics = {
   readonly measure: RequestHandler;
-  /** The same of an answer that did not come through the framework. */
+  /** Counts an answer that bypassed the framework. */
   measured(answer: { readonly route: string; readonly status: number; readonly seconds: number }): void;
   readonly router: Router;
 };
@@ -32,7 +32,7 @@ export function httpMetrics(): HttpMetrics {
     response.type(both.contentType).send(await both.metrics());
   });
   router.all('/metrics', getOnly);
-  // To find the labels costs more than to count.
+  // Finding the labels costs more than counting.
   const labelled = new Map<string, { observe(seconds: number): void }>();
   const measured: HttpMetrics['measured'] = ({ route, status, seconds }) => {
     const key = `${status} ${route}`;

@@ -1,4 +1,4 @@
-/** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+/** List of the routes, one line per resource. Order does not matter; mount.ts puts static paths first. */
 import { addonRoutes } from './addons/routes.ts';
 import { aiRoutes } from './ai/routes.ts';
 import { alertRoutes } from './alerts/routes.ts';

@@ -1,4 +1,4 @@
-/** What routes work with; built once in main.ts, given to every request. */
+/** Dependencies of the routes; built once in main.ts, passed to every request. */
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -6,6 +6,6 @@ import type { Stores } from '../storage/stores.ts';
 export type Services = Stores & {
   readonly config: Config;
   readonly logger: Logger;
-  /** The clock of the entrance; tests and the demo move it. */
+  /** Clock of the process; tests and the demo move it. */
   readonly clock: () => Date;
 };

@@ -1,8 +1,8 @@
-/** An add-on as it is shown inside of another record: without its own parts, whose keys the published client needs. */
+/** An add-on inside another record has no related records; the published client needs their keys. */
 import { z } from 'zod';
 import { addonShape } from '../../core/addon/record.ts';
 
-const NOT_HERE = { description: 'Not shown inside of another record: null.' };
+const NOT_HERE = { description: 'Always null inside another record.' };
 
 export const AddonWithoutParts = addonShape.extend({
   prices: z.null().meta(NOT_HERE),

@@ -1,4 +1,4 @@
-/** Add-ons as they are answered, with the parts that `expand` asks for. */
+/** Builds the answers of add-ons, with the records that `expand` names. */
 import { groupBy } from '../../core/group-by.ts';
 import type { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
@@ -7,7 +7,7 @@ import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 
-/** Everything that an add-on is made of: what GET of one shows. */
+/** Records in the answer of a single add-on. */
 const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_grant'];
 
 export async function showAddons(addons: readonly AddonModel[], expand: readonly string[], context: Context) {

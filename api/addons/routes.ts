@@ -25,7 +25,7 @@ export const addonRoutes: Route[] = [
   addons.create({
     summary: 'Create an add-on',
     description:
-      'It is what prices (`POST /prices` with the entity type ADDON) and entitlements are attached to; it has none at first. Its `lookup_key` is its own among the published add-ons.',
+      'Creates an add-on without prices and entitlements; add prices with `POST /prices` and the entity type ADDON. A `lookup_key` of another published add-on is refused.',
     body: CreateAddon,
     handle: ({ body }, context) => {
       const record = { id: newId('addon', context.now.getTime()), ...body, ...createdBy(toAuthor(context)) };
@@ -36,29 +36,31 @@ export const addonRoutes: Route[] = [
   addons.list,
   addons.search,
   addons.readBy({
-    summary: 'Get the published add-on that has a lookup key',
-    description: 'With its prices and entitlements. An archived add-on is not found by it.',
+    summary: 'Get an add-on by lookup key',
+    description:
+      'Returns the published add-on with its prices, entitlements and credit grants. An archived add-on is not found.',
     under: 'lookup',
     key: 'lookup_key',
     operation: 'LookupKey',
-    about: 'The key of the add-on.',
+    about: 'Lookup key of the add-on.',
     fetch: (scope, lookup_key, database) => AddonModel.fetchByKey(scope, lookup_key, database),
   }),
   addons.read({
-    summary: 'Get an add-on with its prices and entitlements',
-    description: 'Its published prices come with their meters. An archived add-on is answered, too.',
+    summary: 'Get an add-on',
+    description:
+      'Returns the add-on with its prices that have not ended, their meters, its entitlements and credit grants. An archived add-on is returned too.',
   }),
   addons.change({
     summary: 'Update an add-on',
-    description: 'Changes what is sent; the rest stays, the lookup key always.',
+    description: 'Changes the fields in the request. The lookup key cannot be changed.',
     body: UpdateAddon,
     handle: ({ params, body }, context) =>
       AddonModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),
   }),
   addons.archive({
-    summary: 'Archive an add-on that no subscription has',
+    summary: 'Archive an add-on',
     description:
-      'Its lookup key is free for another add-on then, and its entitlements are archived with it. Refused while it is attached to a subscription.',
+      'Archives the add-on and its entitlements, and releases its lookup key. Refused while it is attached to a subscription.',
     handle: ({ params }, context) =>
       archiveAddon(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),

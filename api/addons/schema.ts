@@ -16,7 +16,7 @@ export const CreateAddon = z
     description: description.optional(),
     metadata: metadata.optional(),
     type: orDefault(anyCase(ADDON_TYPES), 'onetime').meta({
-      description: `${type.meta()!.description} onetime when absent.`,
+      description: `${type.meta()!.description} Default: onetime.`,
     }),
   })
   .meta({
@@ -31,7 +31,7 @@ export const UpdateAddon = z
 export const AddonFilter = listShape({
   addon_ids: matchAny('add-ons'),
   lookup_keys: matchAny('lookup keys'),
-  addon_type: type.optional().meta({ description: 'Add-ons of this type.' }),
+  addon_type: type.optional().meta({ description: 'Type of the add-on.' }),
 }).meta({ id: 'AddonFilter', example: { lookup_keys: ['more_calls'], expand: ['prices', 'entitlements.features'] } });
 export type AddonFilter = z.output<typeof AddonFilter>;
 
@@ -54,12 +54,15 @@ export const addonGrammar: ListGrammar = {
 
 export const AddonAnswer = addonShape
   .extend({
-    prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
-    entitlements: z.array(EntitlementAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
+    prices: z.array(PriceAnswer).nullable().meta({ description: 'Prices, if `expand` names them; null otherwise.' }),
+    entitlements: z
+      .array(EntitlementAnswer)
+      .nullable()
+      .meta({ description: 'Entitlements, if `expand` names them; null otherwise.' }),
     credit_grants: z
       .array(CreditGrantAnswer)
       .nullable()
-      .meta({ description: 'Where `expand` names credit_grant; else null.' }),
+      .meta({ description: 'Credit grants, if `expand` names credit_grant; null otherwise.' }),
   })
   .meta({ id: 'AddonResponse' });
 

@@ -1,4 +1,4 @@
-/** What descriptions in words become: bodies of requests, of which nothing is saved. */
+/** Parses descriptions of prices into request bodies; nothing is saved. */
 import { HourlyLimit } from '../../actions/pricing-parse/hourly-limit.ts';
 import { type LanguageModel, parseDescription } from '../../actions/pricing-parse/parse-pricing.ts';
 import { type Route, route } from '../http/route.ts';
@@ -10,10 +10,10 @@ export const aiRoutes: Route[] = [
     method: 'post',
     path: '/ai/pricing/parse',
     operation_id: 'parsePricing',
-    summary: 'Turn a description of prices into plans, prices, meters and entitlements',
+    summary: 'Parse a description of prices',
     description:
-      'Nothing is saved. Each body is one that its own operation takes; where it names another one it has the `ref` of that one in the ' +
-      'place of an id. What was not understood is told, and so is what had to be assumed.',
+      'Returns request bodies and saves nothing. Each body is valid for its own operation; a reference to another body is the `ref` of ' +
+      'that body instead of an id. `not_understood` and `assumptions` list the differences from the description.',
     tag: 'AI',
     access: 'ai:write',
     body: ParsePricing,
@@ -27,7 +27,7 @@ export const aiRoutes: Route[] = [
 
 const models = new WeakMap<Services, LanguageModel>();
 
-/** One for the life of the service: it counts how often it was asked. */
+/** Each service has one model, because its hourly limit counts the requests. */
 function getLanguageModel(services: Services): LanguageModel {
   const known = models.get(services);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Requests and answers of the parser of prices. */
+/** Request and answer of the price parser. */
 import { z } from 'zod';
 import { checkCurrency } from '../../core/money.ts';
 import { PARSE_METHODS, parsedPricingShape } from '../../core/pricing-parse/record.ts';
@@ -13,14 +13,17 @@ export const ParsePricing = z
       .trim()
       .min(1)
       .max(DESCRIPTION_MAX)
-      .meta({ description: 'What is charged, in English, as people write it.' }),
+      .meta({ description: 'Description of the charges in English prose, at most 20,000 characters.' }),
     currency: orDefault(z.string(), 'usd')
       .transform((currency) => checkCurrency(currency))
       .pipe(z.string())
-      .meta({ description: 'Of amounts that name none, and of `$`; as ISO 4217 has it, usd when absent.' }),
+      .meta({
+        description:
+          'Currency code (ISO 4217) of amounts without a currency and of `$`, case-insensitive. Default: usd.',
+      }),
     method: orDefault(anyCase(['auto', ...PARSE_METHODS]), 'auto').meta({
       description:
-        'rules: by rules alone; llm: by the language model that is configured, or refused; auto: by the model where there is one, and else by rules.',
+        'Parser. `rules` uses rules only. `llm` uses the configured language model and is refused without one. `auto` uses the model if it is configured and answers, else rules. Default: auto.',
     }),
   })
   .meta({
@@ -34,10 +37,10 @@ export const ParsePricing = z
 
 export const ParsePricingAnswer = parsedPricingShape
   .extend({
-    method: z.enum(PARSE_METHODS).meta({ description: 'By which way it was read.' }),
+    method: z.enum(PARSE_METHODS).meta({ description: 'Parser that produced the answer.' }),
     fallback_reason: z
       .string()
       .nullable()
-      .meta({ description: 'Why the language model was not the one that read it, where it was to.' }),
+      .meta({ description: 'Reason why rules replaced the configured language model; null otherwise.' }),
   })
   .meta({ id: 'ParsePricingResponse' });

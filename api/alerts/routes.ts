@@ -1,4 +1,4 @@
-/** Alerts: what is watched of spending, and the log of everything that has changed its state (docs/rules/alerts.md). */
+/** Alerts: settings that watch spending, and the log of the state changes of all alerts (docs/rules/alerts.md). */
 import { archiveAlertSetting, changeAlertSetting, createAlertSetting } from '../../actions/alerts/alert-settings.ts';
 import { indexById } from '../../core/by-id.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
@@ -42,9 +42,9 @@ export const alertRoutes: Route[] = [
     method: 'post',
     path: '/alerts/search',
     operation_id: 'queryAlertLog',
-    summary: 'Search the log of alerts',
+    summary: 'Search the alert log',
     description:
-      'One for each change of state: of the credits of a wallet, of what a subscription costs, of what has been used of a grant. Newest first unless `sort` is stated.',
+      'Returns one entry per change of state of an alert on the balance of a wallet, the spending of a subscription or the usage of a grant. Default order: newest first.',
     tag,
     access: 'alert_settings:read',
     body: AlertLogFilter,
@@ -53,18 +53,21 @@ export const alertRoutes: Route[] = [
     handle: ({ body }, context) => findLogs(body, context),
   }),
   settings.create({
-    summary: 'Watch what a subscription, a line item of it or a group of its lines costs',
+    summary: 'Create an alert setting',
     description:
-      'In the running period, by what `/subscriptions/usage` says. 409 where there is one of the same already. Wallets, features and entitlements have alert settings of their own.',
+      'Watches the spending of a subscription, of one of its usage lines or of a group of its lines in the running period, as in `/subscriptions/usage`. A second alert on the same target is refused with 409. Wallets, features and entitlements have their own alert settings.',
     body: CreateAlertSetting,
     handle: ({ body }, context) =>
       createAlertSetting(context.services, context.scope, { input: body, author: toAuthor(context) }),
   }),
   settings.search,
-  settings.read({ summary: 'Get an alert setting', description: 'An archived one is answered, too.' }),
+  settings.read({
+    summary: 'Get an alert setting',
+    description: 'Returns the alert setting. An archived one is returned too.',
+  }),
   settings.change({
     summary: 'Replace the levels of an alert',
-    description: 'What they say of what has been spent already is told within seconds.',
+    description: 'Replaces all levels. A level that is already reached is reported within seconds.',
     body: UpdateAlertSetting,
     handle: ({ params, body }, context) =>
       changeAlertSetting(context.services, context.scope, {
@@ -78,7 +81,7 @@ export const alertRoutes: Route[] = [
     path: '/alerts/setting/:id',
     operation_id: 'deleteAlertSetting',
     summary: 'Archive an alert setting',
-    description: 'It is not looked at any more; its log stays.',
+    description: 'Ends the checks of the setting. Its log entries remain.',
     tag,
     access: 'alert_settings:write',
     params: idParams,

@@ -33,13 +33,13 @@ export const UpdateAlertSetting = newAlertSetting.pick({ config: true }).meta({
 const entityType = anyCase(ALERT_ENTITY_TYPES).optional();
 
 export const AlertSettingFilter = listShape({
-  entity_type: entityType.meta({ description: 'What is watched.' }),
-  entity_id: z.string().optional().meta({ description: 'The id of what is watched.' }),
-  entity_ids: matchAny('ids of what is watched'),
-  parent_entity_type: entityType.meta({ description: 'What it belongs to: subscription, of line items and groups.' }),
-  parent_entity_id: z.string().optional().meta({ description: 'The subscription of the line item or the group.' }),
+  entity_type: entityType.meta({ description: 'Type of the watched entity.' }),
+  entity_id: z.string().optional().meta({ description: 'Id of the watched entity.' }),
+  entity_ids: matchAny('ids of watched entities'),
+  parent_entity_type: entityType.meta({ description: 'Type of the parent: `subscription` for line items and groups.' }),
+  parent_entity_id: z.string().optional().meta({ description: 'Id of the subscription of the line item or group.' }),
   parent_entity_ids: matchAny('subscriptions of line items and groups'),
-  enabled: flag.optional().meta({ description: 'Whether it is looked at.' }),
+  enabled: flag.optional().meta({ description: 'True for enabled settings, false for disabled ones.' }),
 }).meta({ id: 'AlertSettingsFilter', example: { entity_type: 'subscription', enabled: true } });
 export type AlertSettingFilter = z.output<typeof AlertSettingFilter>;
 
@@ -55,11 +55,11 @@ export const alertSettingGrammar: ListGrammar = {
 };
 
 export const AlertLogFilter = listShape({
-  entity_type: entityType.meta({ description: 'What has changed its state.' }),
-  entity_id: z.string().optional().meta({ description: 'The id of what has changed its state.' }),
-  alert_type: anyCase(ALERT_TYPES).optional().meta({ description: 'What was compared.' }),
-  alert_status: anyCase(ALERT_STATES).optional().meta({ description: 'The state that it has got.' }),
-  customer_id: z.string().optional().meta({ description: 'Whose it is.' }),
+  entity_type: entityType.meta({ description: 'Type of the entity whose state changed.' }),
+  entity_id: z.string().optional().meta({ description: 'Id of the entity whose state changed.' }),
+  alert_type: anyCase(ALERT_TYPES).optional().meta({ description: 'Type of the alert.' }),
+  alert_status: anyCase(ALERT_STATES).optional().meta({ description: 'State after the change.' }),
+  customer_id: z.string().optional().meta({ description: 'Id of the customer.' }),
 }).meta({ id: 'AlertLogFilter', example: { alert_type: 'low_credit_balance', expand: ['customer', 'wallet'] } });
 export type AlertLogFilter = z.output<typeof AlertLogFilter>;
 
@@ -80,7 +80,7 @@ export const alertLogGrammar: ListGrammar = {
 export const AlertSettingAnswer = alertSettingShape.meta({ id: 'AlertSettingsResponse' });
 export const AlertSettingListAnswer = listAnswer(AlertSettingAnswer, 'ListAlertSettingsResponse');
 
-const where = (name: string) => `Where \`expand\` names ${name}; null else.`;
+const where = (name: string) => `Record that the entry refers to, if \`expand\` names ${name}; null otherwise.`;
 export const AlertLogAnswer = alertLogShape
   .extend({
     customer: CustomerAnswer.nullish().meta({ description: where('customer') }),

@@ -1,4 +1,4 @@
-/** The audit log: who changed what, newest first. It is written with every change and cannot be changed itself. */
+/** Audit log: user, record and time of each change, newest first. Each change writes its entry; no route changes an entry. */
 import { invalid } from '../../core/error.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { AuditEntryModel } from '../../storage/models/audit-entry.ts';
@@ -17,9 +17,9 @@ export const auditLogRoutes: Route[] = [
     method: 'get',
     path: '/audit-logs',
     operation_id: 'listAuditLogs',
-    summary: 'List changes, newest first',
+    summary: 'List audit log entries',
     description:
-      'Who made or changed which record of the environment, with the record before and after; secrets are left out. Several conditions must all hold.',
+      'Returns the changes of the environment’s records, newest first, with user, record before and record after. Secrets are redacted. All conditions must hold.',
     tag,
     access: 'audit_log:read',
     query: AuditFilter,
@@ -45,8 +45,8 @@ export const auditLogRoutes: Route[] = [
     method: 'get',
     path: '/audit-logs/:id',
     operation_id: 'getAuditLog',
-    summary: 'Get one change',
-    description: 'One of the environment, or of what lies above the environments.',
+    summary: 'Get an audit log entry',
+    description: 'Returns a change in the environment, or of a record of the tenant, which belongs to no environment.',
     tag,
     access: 'audit_log:read',
     params: idParams,

@@ -1,4 +1,4 @@
-/** Guessing of passwords: after five wrong ones, whoever guesses waits a quarter of an hour. */
+/** Limits password guessing: after five wrong passwords, attempts are refused for 15 minutes. */
 import { LRUCache } from 'lru-cache';
 import { FarthingError } from '../../core/error.ts';
 
@@ -8,8 +8,8 @@ const WITHIN_MS = 15 * 60_000;
 const wrong = new LRUCache<string, number>({ max: 50_000, ttl: WITHIN_MS });
 
 /**
- * Does it, unless too many went wrong before for this one: an email from an address, or a user who changes the password. Each
- * counts from its beginning, so that many at one time are many.
+ * Runs `work`, unless too many attempts of `whom` failed. `whom` is an email from an address, or a user who changes the password.
+ * An attempt counts from its start, so concurrent attempts are limited too.
  */
 export async function limitAttempts<Result>(whom: readonly string[], work: () => Promise<Result>): Promise<Result> {
   const name = JSON.stringify(whom);

@@ -1,4 +1,4 @@
-/** Signing up and signing in: the two operations that ask for no key. What they answer is a token (http/token.ts). */
+/** Sign-up and sign-in: they need no key and return a token (http/token.ts). */
 import { signIn } from '../../actions/access/sign-in.ts';
 import { signUp } from '../../actions/access/sign-up.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -16,9 +16,9 @@ export const authRoutes: Route[] = [
     method: 'post',
     path: '/auth/signup',
     operation_id: 'signUp',
-    summary: 'Make a tenant and its first user',
+    summary: 'Sign up a new tenant',
     description:
-      'The user is a super_admin, and the tenant has two environments, Development and Production (`GET /environments`). Refused where the operator has closed it (`SIGN_UP`), and with 409 for an email that signs in already.',
+      'Creates a tenant with the environments Development and Production (`GET /environments`), and its first user with the role super_admin. Refused if the operator has closed sign-up (`SIGN_UP`), and with 409 for an email that already signs in.',
     tag,
     access: 'public',
     body: SignUp,
@@ -39,7 +39,7 @@ export const authRoutes: Route[] = [
     operation_id: 'login',
     summary: 'Sign in with email and password',
     description:
-      'The token acts with the roles of the user. A wrong email and a wrong password are refused with the same 403, and five of them with 429 for a quarter of an hour.',
+      'Returns a token with the roles of the user. A wrong email and a wrong password are refused with the same 403. After five of them, attempts are refused with 429 for 15 minutes.',
     tag,
     access: 'public',
     body: Login,

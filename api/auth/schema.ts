@@ -1,14 +1,20 @@
-/** Requests and answers of signing up and signing in. */
+/** Requests and answers of sign-up and sign-in. */
 import { z } from 'zod';
 import { keyText, metadataMap, withoutEffect } from '../../core/record.ts';
 
-const email = z.email().max(320).meta({ description: 'With which the user signs in; of one user alone, in any case.' });
-/** Long enough that it is no guess, and not so long that hashing it is an attack. */
+const email = z
+  .email()
+  .max(320)
+  .meta({
+    description:
+      'Email address for sign-in, at most 320 characters. It is case-insensitive and belongs to one user only.',
+  });
+/** The minimum prevents guessing. The maximum bounds the cost of hashing, which could be an attack. */
 export const newPassword = z
   .string()
   .min(8, { error: 'must have at least 8 characters' })
   .max(1024, { error: 'must have at most 1024 characters' })
-  .meta({ description: 'At least 8 characters. It is kept as a hash and never shown.' });
+  .meta({ description: 'Password, 8 to 1,024 characters. Only its hash is stored.' });
 
 export const SignUp = z
   .object({
@@ -17,7 +23,7 @@ export const SignUp = z
     tenant_name: keyText
       .trim()
       .nullish()
-      .meta({ description: 'The name of the company; the domain of the email when absent.' }),
+      .meta({ description: 'Name of the company. Default: the domain of the email.' }),
     metadata: metadataMap.nullish(),
     token: withoutEffect,
   })
@@ -29,9 +35,10 @@ export const SignUp = z
 export const Login = z
   .object({
     email,
-    password: z.string().min(1).max(1024).meta({ description: 'The password of this user.' }),
+    password: z.string().min(1).max(1024).meta({ description: 'Password of the user.' }),
     environment_id: z.string().nullish().meta({
-      description: 'Makes a token for this environment alone; else X-Environment-ID names one with each request.',
+      description:
+        'Environment to which the token is restricted. Without it, each request names one in X-Environment-ID.',
     }),
     token: withoutEffect,
   })
@@ -39,8 +46,8 @@ export const Login = z
 
 export const AuthAnswer = z
   .object({
-    token: z.string().meta({ description: 'Goes into the header `Authorization: Bearer …`; good for thirty days.' }),
-    user_id: z.string().meta({ description: 'Who has signed in.' }),
-    tenant_id: z.string().meta({ description: 'The company that the user belongs to.' }),
+    token: z.string().meta({ description: 'Token for the header `Authorization: Bearer …`, valid for 30 days.' }),
+    user_id: z.string().meta({ description: 'User that signed in.' }),
+    tenant_id: z.string().meta({ description: 'Tenant (company) of the user.' }),
   })
   .meta({ id: 'AuthResponse' });

@@ -1,4 +1,4 @@
-/** Connections: whereto exports are written, and with which credentials. */
+/** Connections: destinations of exports and their credentials. */
 import { archiveConnection, changeConnection, createConnection } from '../../actions/exports/connections.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -30,7 +30,7 @@ export const connectionRoutes: Route[] = [
   connections.create({
     summary: 'Create a connection',
     description:
-      'To S3, or what speaks S3, with the credentials with which files are written there; or to the directory of the service, which takes none. The credentials are never shown.',
+      'Connects to S3 or a compatible service, with credentials to write files, or to the export directory of the service, without credentials. Credentials are never returned. A directory is refused if the service has none.',
     body: CreateConnection,
     handle: ({ body }, context) =>
       createConnection(context.services, context.scope, {
@@ -42,10 +42,13 @@ export const connectionRoutes: Route[] = [
   }),
   connections.list,
   connections.search,
-  connections.read({ summary: 'Get a connection', description: 'Without its credentials; an archived one, too.' }),
+  connections.read({
+    summary: 'Get a connection',
+    description: 'Returns the connection without its credentials. An archived connection is returned too.',
+  }),
   connections.change({
     summary: 'Update a connection',
-    description: 'Its name, its metadata, or its credentials, which the next file is written with.',
+    description: 'Changes the name, the metadata or the credentials. New credentials apply from the next file on.',
     body: UpdateConnection,
     handle: ({ params, body }, context) =>
       changeConnection(context.services, context.scope, {
@@ -60,7 +63,7 @@ export const connectionRoutes: Route[] = [
     path: '/connections/:id',
     operation_id: 'deleteConnection',
     summary: 'Archive a connection',
-    description: 'Its credentials are gone then. Refused while a scheduled task writes to it.',
+    description: 'Archives the connection and deletes its credentials. Refused while a scheduled task writes to it.',
     tag,
     access: 'connection:write',
     params: idParams,

@@ -6,7 +6,7 @@ import { BASE_COLUMNS, type ListGrammar, listShape, matchAny } from '../http/lis
 
 const { name, provider_type, metadata, sync_config } = connectionShape.shape;
 const encrypted_secret_data = orNull(connectionSecrets).meta({
-  description: 'The credentials, of one provider. They are kept sealed, and in no answer.',
+  description: 'Credentials of one provider. They are stored encrypted and never returned.',
 });
 
 export const CreateConnection = z.object({ name, provider_type, encrypted_secret_data, metadata, sync_config }).meta({
@@ -24,26 +24,26 @@ export const UpdateConnection = z
   .object({
     name: name.optional(),
     metadata: metadata.unwrap().optional(),
-    sync_config: z.null().optional().meta({ description: 'Nothing is synchronised yet: null.' }),
+    sync_config: z.null().optional().meta({ description: 'Not supported yet: must be null.' }),
     encrypted_secret_data: connectionSecrets
       .nullish()
-      .meta({ description: 'New credentials in the place of those before; they stay when absent.' }),
+      .meta({ description: 'New credentials, which replace the previous ones. Default: unchanged.' }),
   })
   .meta({ id: 'UpdateConnectionRequest', example: { name: 'Warehouse of finance' } });
 
 export const ConnectionAnswer = connectionShape.meta({ id: 'ConnectionResponse' });
 export const ConnectionListAnswer = z
   .object({
-    connections: z.array(ConnectionAnswer).meta({ description: 'A page of those that meet the conditions.' }),
-    total: z.int().meta({ description: 'How many meet the conditions in all.' }),
-    limit: z.int().meta({ description: 'How many a page has at most.' }),
-    offset: z.int().meta({ description: 'How many were left out before the page.' }),
+    connections: z.array(ConnectionAnswer).meta({ description: 'Page of the connections that meet the conditions.' }),
+    total: z.int().meta({ description: 'Number of connections that meet the conditions.' }),
+    limit: z.int().meta({ description: 'Maximum number of connections per page.' }),
+    offset: z.int().meta({ description: 'Number of connections skipped before the page.' }),
   })
   .meta({ id: 'ListConnectionsResponse' });
 
 export const ConnectionFilter = listShape({
   connection_ids: matchAny('connections'),
-  provider_type: provider_type.optional().meta({ description: 'Of this provider.' }),
+  provider_type: provider_type.optional().meta({ description: 'Provider of the connection.' }),
 }).meta({ id: 'ConnectionFilter', example: { provider_type: 's3' } });
 export type ConnectionFilter = z.output<typeof ConnectionFilter>;
 

@@ -14,27 +14,30 @@ const { limit, offset } = listShape({}).shape;
 export const GetCostAnalyticsRequest = z
   .object({
     start_time: instantUs.meta({
-      description: 'From this instant on; together with `end_time` or not at all: without them the last seven days.',
+      description: 'Start of the range; it requires `end_time`. Default range: the last seven days.',
     }),
-    end_time: instantUs.meta({ description: 'Until before this instant.' }),
+    end_time: instantUs.meta({ description: 'Exclusive end of the range; it requires `start_time`.' }),
     external_customer_id: orNull(z.string()).meta({
-      description: 'Of this customer alone, by the id that its events name; of all when absent.',
+      description: 'External id of the customer. Default: all customers.',
     }),
     feature_ids: texts.meta({
-      description: 'Usage of the meters of these features alone, and no fixed charges; all when absent or empty.',
+      description:
+        'Features to restrict to: only usage of their meters counts, without fixed charges. If absent or empty, everything counts.',
     }),
-    expand: texts.meta({ description: 'Records to answer with, for who may read them: meter, price.' }),
+    expand: texts.meta({ description: 'Records to include: meter, price. Each needs the permission to read it.' }),
     property_filters: propertyValues,
     group_by: texts.meta({
-      description: 'Divides the usage of a customer and meter further: source, properties.<name>.',
+      description: 'Keys that divide the usage of a customer and meter further: source, properties.<name>.',
     }),
-    window_size: orNull(windowSize).meta({ description: 'Of `cost_by_period`: DAY when absent, on the clock of UTC.' }),
-    limit: orNull(limit.unwrap()).meta({ description: 'How many items are answered at most: 50 when absent.' }),
-    offset: orNull(offset.unwrap()).meta({ description: 'How many items to leave out before them.' }),
+    window_size: orNull(windowSize).meta({
+      description: 'Size of the windows of `cost_by_period`, in UTC. Default: DAY.',
+    }),
+    limit: orNull(limit.unwrap()).meta({ description: 'Maximum number of items, 1 to 1,000. Default: 50.' }),
+    offset: orNull(offset.unwrap()).meta({ description: 'Number of items to skip before the page. Default: 0.' }),
     include_children: z
       .boolean()
       .nullish()
-      .meta({ description: 'With those whose parent is the customer that is named.' }),
+      .meta({ description: 'True to include customers whose parent is the named customer. Default: false.' }),
   })
   .meta({
     id: 'GetCostAnalyticsRequest',
@@ -48,12 +51,12 @@ export const GetCostAnalyticsRequest = z
 
 const CostPoint = z
   .object({
-    timestamp: z.string().meta({ description: 'Where the window begins.' }),
+    timestamp: z.string().meta({ description: 'Start of the window.' }),
     cost: decimalText.meta({
-      description: 'Cost that the window added, exact; points add up to the cost of the item.',
+      description: 'Exact cost that the window added. Points add up to the cost of the item.',
     }),
-    quantity: decimalText.meta({ description: 'Quantity of the window by itself.' }),
-    event_count: z.int().meta({ description: 'How many events are in it.' }),
+    quantity: decimalText.meta({ description: 'Quantity of the window alone.' }),
+    event_count: z.int().meta({ description: 'Number of events in the window.' }),
   })
   .meta({ id: 'CostPoint' });
 
@@ -61,47 +64,49 @@ const text = (description: string) => z.string().nullable().meta({ description }
 
 const CostAnalyticItem = z
   .object({
-    meter_id: text('The meter whose usage costs this; null of a FIXED price, which is of nobody’s usage.'),
-    meter_name: text('What people call it.'),
-    source: text('With `group_by` source, where the events came from; else null.'),
-    customer_id: text('The customer who used it; null where the events name nobody who is one.'),
-    external_customer_id: text('As the events name who used it; null of a FIXED price.'),
+    meter_id: text('Meter whose usage has this cost; null for a FIXED price, which is independent of usage.'),
+    meter_name: text('Name of the meter; null for a FIXED price.'),
+    source: text('Source of the events if `group_by` names source; null otherwise.'),
+    customer_id: text('Customer of the usage; null if there is no customer with the external id of the events.'),
+    external_customer_id: text('External id from the events; null for a FIXED price.'),
     properties: z
       .record(z.string(), z.string())
       .nullable()
-      .meta({ description: 'With `group_by` properties.<name>, their values; else null.' }),
-    total_cost: decimalText.meta({ description: 'By the price of the cost sheet, not rounded.' }),
+      .meta({ description: 'Values of the properties in `group_by`, by name; null without them.' }),
+    total_cost: decimalText.meta({ description: 'Cost by the price of the cost sheet, not rounded.' }),
     total_quantity: decimalText.meta({
-      description: 'What the meter measured in the range; of a FIXED price its periods in it, times their units.',
+      description: 'Usage of the meter in the range; for a FIXED price its periods in the range, times its units.',
     }),
-    total_events: z.int().meta({ description: 'How many events are in it.' }),
+    total_events: z.int().meta({ description: 'Number of events in the usage.' }),
     cost_by_period: z
       .array(CostPoint)
       .nullable()
-      .meta({ description: 'Windows with events, or of a FIXED price those in which it holds, in order of time.' }),
-    currency: z.string().meta({ description: 'Of the price.' }),
-    price_id: text('The price of the cost sheet.'),
-    costsheet_id: text('The cost sheet that was active.'),
+      .meta({
+        description: 'Windows with events, or for a FIXED price the windows in which it applies, in order of time.',
+      }),
+    currency: z.string().meta({ description: 'Currency of the price.' }),
+    price_id: text('Price of the cost sheet.'),
+    costsheet_id: text('Active cost sheet.'),
     total_revenue: decimalText.nullable().meta({
       description:
-        'Of the usage of this meter by this customer, in this currency; null with `group_by`, and of a FIXED price.',
+        'Revenue of the customer’s usage of the meter, in this currency; null with `group_by`, and for a FIXED price.',
     }),
-    margin: decimalText.nullable().meta({ description: 'The revenue less the cost; null where that is.' }),
-    meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-    price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+    margin: decimalText.nullable().meta({ description: 'Revenue less cost; null if `total_revenue` is null.' }),
+    meter: MeterAnswer.nullable().meta({ description: 'Meter, if `expand` names it; null otherwise.' }),
+    price: PriceAnswer.nullable().meta({ description: 'Price, if `expand` names it; null otherwise.' }),
   })
   .meta({ id: 'CostAnalyticItem' });
 
 const MEANING: Readonly<Record<RevenuePart, string>> = {
-  usage: 'Of it what usage is charged.',
-  fixed: 'Of it what is charged for what is there: fixed and one-time charges, and what was lacking to commitments.',
-  finalized: 'Of it what stands on final invoices.',
-  drafts: 'Of it what stands on drafts, which are computed once more.',
-  open: 'Of it what stands on no invoice yet.',
-  minimums: 'Not in it yet: what would be lacking to commitments if running periods ended as they are now.',
-  discounts: 'What coupons take off on the invoices: the revenue is before them.',
-  credits: 'What prepaid credits paid on the invoices: the revenue is before them.',
-  taxes: 'What taxes add on the invoices: the revenue is without them.',
+  usage: 'Revenue from usage.',
+  fixed: 'Revenue from fixed and one-time charges, and from shortfalls of commitments.',
+  finalized: 'Revenue on final invoices.',
+  drafts: 'Revenue on drafts, which are computed again.',
+  open: 'Revenue that is not on an invoice yet.',
+  minimums: 'Shortfall of commitments if running periods ended now. It is not revenue yet.',
+  discounts: 'Coupon discounts on the invoices. The revenue is before them.',
+  credits: 'Prepaid credits applied to the invoices. The revenue is before them.',
+  taxes: 'Taxes on the invoices. The revenue is without them.',
 };
 
 const RevenueParts = z
@@ -114,34 +119,33 @@ const RevenueParts = z
   .meta({ id: 'RevenueParts' });
 
 const Figures = {
-  total_revenue: decimalText.meta({ description: 'What usage and fixed charges of the range come to.' }),
+  total_revenue: decimalText.meta({ description: 'Revenue from usage and fixed charges of the range.' }),
   total_cost: decimalText.meta({
-    description: 'What the range costs by the cost sheet: the sum of all items.',
+    description: 'Cost of the range by the cost sheet: the sum of all items.',
   }),
   margin: decimalText.meta({ description: 'total_revenue − total_cost.' }),
-  margin_percent: decimalText.meta({ description: 'margin ÷ total_revenue × 100; 0 where the revenue is 0.' }),
-  roi: decimalText.meta({ description: 'margin ÷ total_cost; 0 where the cost is 0.' }),
-  roi_percent: decimalText.meta({ description: 'roi × 100; 0 where the cost is 0.' }),
+  margin_percent: decimalText.meta({ description: 'margin ÷ total_revenue × 100; 0 if the revenue is 0.' }),
+  roi: decimalText.meta({ description: 'margin ÷ total_cost; 0 if the cost is 0.' }),
+  roi_percent: decimalText.meta({ description: 'roi × 100; 0 if the cost is 0.' }),
   currency: z.string().meta({
-    description: 'As ISO 4217 has it, in small letters; empty where nothing was earned and nothing cost anything.',
+    description: 'Currency code (ISO 4217), in lower case; empty without revenue and cost.',
   }),
-  revenue_parts: RevenueParts.meta({ description: 'What the revenue is, and what lies between it and the invoices.' }),
+  revenue_parts: RevenueParts.meta({ description: 'Parts of the revenue, and the differences to the invoices.' }),
 };
 
 export const CostAnalyticsAnswer = z
   .object({
     cost_analytics: z.array(CostAnalyticItem).meta({
-      description:
-        'One for each customer, meter and group, and for each FIXED price, the dearest first: a page of them.',
+      description: 'Page of items: one per customer, meter and group, and one per FIXED price, the highest cost first.',
     }),
     ...Figures,
     totals: z
       .array(z.object(Figures))
-      .meta({ description: 'One for each currency; the figures beside are those of the first.' }),
-    costsheet_id: text('The active cost sheet; null where there is none, and then nothing costs anything.'),
-    start_time: z.string().meta({ description: 'The start of the range that was answered.' }),
-    end_time: z.string().meta({ description: 'The end of the range that was answered, which is not in it.' }),
-    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
-    pagination: Pagination.meta({ description: 'Where the items stand among all of them.' }),
+      .meta({ description: 'Figures per currency. The figures beside this list are those of the first currency.' }),
+    costsheet_id: text('Active cost sheet; null without one, and then every cost is 0.'),
+    start_time: z.string().meta({ description: 'Start of the range.' }),
+    end_time: z.string().meta({ description: 'Exclusive end of the range.' }),
+    as_of: z.string().meta({ description: 'Instant before which every accepted event is counted.' }),
+    pagination: Pagination.meta({ description: 'Position of the page among all items.' }),
   })
   .meta({ id: 'GetDetailedCostAnalyticsResponse' });

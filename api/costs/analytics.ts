@@ -1,4 +1,4 @@
-/** POST /costs/analytics-v2, and the same under its older name: what was earned, what it cost, and what is left. */
+/** POST /costs/analytics-v2, also under its older name: revenue, cost and margin. */
 import type { z } from 'zod';
 import {
   type CostAnalytics,
@@ -36,14 +36,14 @@ const shared = {
 } as const;
 
 const DESCRIPTION =
-  'Revenue is what invoices say and will say of the usage and the fixed charges of the range, before discounts, credits and taxes; cost is the price of the usage by the active cost sheet, and its fixed prices by their time. Where a divisor is 0 the percentage or return is 0. The last seven days unless a range is stated. It takes the permission to read invoices, too.';
+  'Returns revenue, cost, margin and return of a range. Revenue is the charges for usage and fixed charges of the range, invoiced or to be invoiced, before discounts, credits and taxes. Cost is the price of the usage by the active cost sheet, plus its fixed prices by their time. If a divisor is 0, the percentage or return is 0. Default range: the last seven days. The permission to read invoices is required too.';
 
 export const costAnalyticsRoutes: Route[] = [
   route({
     ...shared,
     path: '/costs/analytics-v2',
     operation_id: 'getDetailedCostAnalyticsV2',
-    summary: 'Revenue, cost, margin and return',
+    summary: 'Get cost analytics',
     description: DESCRIPTION,
     handle: ({ body }, context) => answerCosts(body, context),
   }),
@@ -51,7 +51,7 @@ export const costAnalyticsRoutes: Route[] = [
     ...shared,
     path: '/costs/analytics',
     operation_id: 'getDetailedCostAnalytics',
-    summary: 'Revenue, cost, margin and return, under its older name',
+    summary: 'Get cost analytics (older path)',
     description: DESCRIPTION,
     handle: ({ body }, context) => answerCosts(body, context),
   }),

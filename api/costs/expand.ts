@@ -1,4 +1,4 @@
-/** Cost sheets as they are answered, with the prices that `expand` asks for. */
+/** Builds the answers of cost sheets, with the prices that `expand` names. */
 import type { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Context } from '../http/route.ts';

@@ -1,4 +1,4 @@
-/** Cost sheets: create, find, change, delete. Their prices are made as all prices are. */
+/** Cost sheets: create, search, read, update, delete. The routes of prices create their prices. */
 import type { Costsheet } from '../../core/costsheet/record.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
@@ -35,7 +35,7 @@ export const costsheetRoutes: Route[] = [
     operation_id: 'createCostsheet',
     summary: 'Create a cost sheet',
     description:
-      'What something costs you is a price of it (`POST /prices` with `entity_type` COSTSHEET). The one that was made last is the active one.',
+      'Creates a cost sheet. Its prices are your own costs; add them by `POST /prices` with `entity_type` COSTSHEET. The newest cost sheet is the active one.',
     body: CreateCostsheet,
     success: 201,
     answer: CreateCostsheetAnswer,
@@ -59,8 +59,7 @@ export const costsheetRoutes: Route[] = [
     path: '/costs/search',
     operation_id: 'queryCostsheet',
     summary: 'Search cost sheets',
-    description:
-      'Those that meet all conditions, a page at a time: published ones unless `status` is stated, newest first unless `sort` is.',
+    description: 'Returns the cost sheets that meet all conditions, in pages. Default: published ones, newest first.',
     body: CostsheetFilter,
     answer: CostsheetListAnswer,
     handle: ({ body }, context) => findCostsheets(body, context),
@@ -70,8 +69,8 @@ export const costsheetRoutes: Route[] = [
     method: 'get',
     path: '/costs/active',
     operation_id: 'getActiveCostsheet',
-    summary: 'Get the active cost sheet with its prices',
-    description: 'The published one that was made last; 404 where there is none.',
+    summary: 'Get the active cost sheet',
+    description: 'Returns the newest published cost sheet with its prices; 404 without one.',
     answer: CostsheetAnswer,
     handle: async (_input, context) => {
       const sheet = await CostsheetModel.fetchActive(context.scope, context.services.postgres);
@@ -84,7 +83,8 @@ export const costsheetRoutes: Route[] = [
     path: '/costs/:id',
     operation_id: 'getCostsheet',
     summary: 'Get a cost sheet',
-    description: 'Answered under `costsheet`, and again beside it. A deleted one is answered, too.',
+    description:
+      'Returns the cost sheet under `costsheet`, and its fields again at the top level. A deleted one is returned too.',
     params: idParams,
     query: CostsheetExpand,
     answer: GetCostsheetAnswer,
@@ -102,7 +102,7 @@ export const costsheetRoutes: Route[] = [
     path: '/costs/:id',
     operation_id: 'updateCostsheet',
     summary: 'Update a cost sheet',
-    description: 'Changes what is sent; the rest stays. Its prices are not touched.',
+    description: 'Changes the fields in the request. The prices of the cost sheet do not change.',
     params: idParams,
     body: UpdateCostsheet,
     answer: UpdateCostsheetAnswer,
@@ -118,7 +118,8 @@ export const costsheetRoutes: Route[] = [
     path: '/costs/:id',
     operation_id: 'deleteCostsheet',
     summary: 'Delete a cost sheet',
-    description: 'Its name and key are free for another then. The one that was made before it is the active one again.',
+    description:
+      'Deletes the cost sheet and releases its name and key. If it was active, the previous one becomes active again.',
     params: idParams,
     answer: DeleteCostsheetAnswer,
     handle: async ({ params }, context) => {

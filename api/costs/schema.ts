@@ -17,7 +17,7 @@ export const UpdateCostsheet = costsheetFields
   .partial()
   .extend({
     lookup_key: optionalKey.optional().meta(costsheetFields.shape.lookup_key.meta()!),
-    description: z.string().nullish().meta({ description: 'For people; null clears it.' }),
+    description: z.string().nullish().meta({ description: 'Description for people; null clears it.' }),
     metadata: costsheetFields.shape.metadata.unwrap().optional(),
   })
   .meta({ id: 'UpdateCostsheetRequest', example: { description: 'Per thousand tokens' } });
@@ -26,34 +26,34 @@ export const CostsheetExpand = z.object({ expand });
 
 const common = listShape({ costsheet_ids: matchAny('cost sheets') });
 const { limit, offset, status, order, start_time, end_time } = common.shape;
-const TOO = 'Another place for what stands beside it, which the published client uses.';
+const TOO = 'Alternative place of the common key, which the published client uses.';
 
-/** The published client writes these keys in its own way; both ways ask for the same. */
+/** Accepts the common keys, and the spelling of the published client. */
 export const CostsheetFilter = common
   .extend({
-    name: z.string().optional().meta({ description: 'Exactly this name.' }),
-    lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
+    name: z.string().optional().meta({ description: 'Exact name.' }),
+    lookup_key: z.string().optional().meta({ description: 'Exact lookup key.' }),
     queryFilter: z
       .object({
         limit: limit.unwrap().optional().meta({ description: TOO }),
         offset: offset.unwrap().optional().meta({ description: TOO }),
         order: order.unwrap().optional().meta({ description: TOO }),
         status: status.meta({ description: TOO }),
-        sort: z.string().optional().meta({ description: 'A column.' }),
+        sort: z.string().optional().meta({ description: 'Column to sort by.' }),
         expand,
       })
       .nullish()
       .meta({ description: TOO }),
     timeRangeFilter: z.object({ start_time, end_time }).nullish().meta({ description: TOO }),
     costsheetIDs: matchAny('cost sheets'),
-    lookupKey: z.string().optional().meta({ description: 'Another name of `lookup_key`.' }),
-    tenantID: z.string().optional().meta({ description: 'The tenant of the key, and no other.' }),
-    environmentID: z.string().optional().meta({ description: 'The environment of the key, and no other.' }),
+    lookupKey: z.string().optional().meta({ description: 'Alternative name of `lookup_key`.' }),
+    tenantID: z.string().optional().meta({ description: 'Tenant of the key; any other is refused.' }),
+    environmentID: z.string().optional().meta({ description: 'Environment of the key; any other is refused.' }),
   })
   .meta({ id: 'CostsheetFilter', example: { lookup_key: 'models', limit: 10 } });
 export type CostsheetFilter = z.output<typeof CostsheetFilter>;
 
-/** The question in one spelling. */
+/** Converts the spelling of the published client into the common keys. */
 export function normalizeCostsheetFilter(filter: CostsheetFilter, scope: Scope) {
   const { queryFilter, timeRangeFilter, costsheetIDs, lookupKey, tenantID, environmentID, ...fields } = filter;
   if (tenantID && tenantID !== scope.tenant_id) throw invalid('tenantID', 'is not the tenant of this key');
@@ -63,7 +63,7 @@ export function normalizeCostsheetFilter(filter: CostsheetFilter, scope: Scope) 
   return {
     ...fields,
     ...(Object.fromEntries(nested) as Partial<typeof fields>),
-    // A list of columns says more than one column.
+    // The top-level `sort` may list several columns, so it overrides the nested column.
     ...(fields.sort === undefined ? {} : { sort: fields.sort }),
     costsheet_ids: fields.costsheet_ids ?? costsheetIDs,
     lookup_key: fields.lookup_key ?? lookupKey,
@@ -80,19 +80,22 @@ export const CostsheetAnswer = costsheetShape
     prices: z
       .array(PriceAnswer)
       .nullable()
-      .meta({ description: 'Its prices that have not ended, where `expand` names them; of the active one always.' }),
+      .meta({
+        description:
+          'Prices that have not ended, if `expand` names them; `GET /costs/active` always has them. Null otherwise.',
+      }),
   })
   .meta({ id: 'CostsheetResponse' });
 export const CostsheetListAnswer = listAnswer(CostsheetAnswer, 'ListCostsheetResponse');
 
-const costsheet = CostsheetAnswer.meta({ description: 'The cost sheet.' });
+const costsheet = CostsheetAnswer.meta({ description: 'Cost sheet.' });
 export const CreateCostsheetAnswer = z.object({ costsheet }).meta({ id: 'CreateCostsheetResponse' });
 export const UpdateCostsheetAnswer = z.object({ costsheet }).meta({ id: 'UpdateCostsheetResponse' });
-/** Wrapped, as the published client reads it, and flat, as all other records are. */
+/** Contains the cost sheet twice: under `costsheet` for the published client, and flat like all other records. */
 export const GetCostsheetAnswer = CostsheetAnswer.extend({ costsheet }).meta({ id: 'GetCostsheetResponse' });
 export const DeleteCostsheetAnswer = z
   .object({
-    message: z.string().meta({ description: 'What was done.' }),
-    id: z.string().meta({ description: 'The id of the cost sheet.' }),
+    message: z.string().meta({ description: 'Confirmation of the deletion.' }),
+    id: z.string().meta({ description: 'Id of the cost sheet.' }),
   })
   .meta({ id: 'DeleteCostsheetResponse' });

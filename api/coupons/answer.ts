@@ -1,4 +1,4 @@
-/** A coupon as it is answered: whether it can be redeemed now depends on when it is asked for. */
+/** Builds the answers of coupons; `valid` depends on the current time. */
 import { findCouponRefusal } from '../../core/coupon/record.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import type { CouponAssociationModel } from '../../storage/models/coupon-association.ts';

@@ -1,4 +1,4 @@
-/** Which subscriptions have which coupons: to be read here, made and ended by modifications of the subscription. */
+/** Associations of coupons with subscriptions. They are only read here; modifications of the subscription create and end them. */
 import { invalid } from '../../core/error.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
@@ -20,8 +20,9 @@ export const couponAssociationRoutes: Route[] = [
     ...reads,
     path: '/coupons/associations',
     operation_id: 'listCouponAssociations',
-    summary: 'List which subscriptions have which coupons',
-    description: 'Those that meet all conditions, a page at a time, newest first unless `sort` is stated.',
+    summary: 'List coupon associations',
+    description:
+      'Returns the coupons of subscriptions that meet all conditions, in pages. Default order: newest first.',
     query: CouponAssociationFilter,
     answer: CouponAssociationListAnswer,
     handle: ({ query }, context) => findAssociations(query, context),
@@ -30,8 +31,8 @@ export const couponAssociationRoutes: Route[] = [
     ...reads,
     path: '/coupons/associations/:id',
     operation_id: 'getCouponAssociation',
-    summary: 'Get one coupon of a subscription',
-    description: 'With the coupon. One that has ended is answered, too.',
+    summary: 'Get a coupon association',
+    description: 'Returns one coupon of a subscription, with the coupon itself. An ended association is returned too.',
     params: idParams,
     answer: CouponAssociationAnswer,
     handle: async ({ params }, context) => {
@@ -55,7 +56,7 @@ async function findAssociations(input: CouponAssociationFilter, context: Context
   return { ...page, items: await showCouponAssociations(page.items, input.expand ?? [], context) };
 }
 
-/** One that works at some time of [period_start, period_end), or now. */
+/** Conditions for associations that apply at some time in [period_start, period_end), or now. */
 function activeIn(input: CouponAssociationFilter, now: Date): Condition[] {
   const { active_only, period_start, period_end } = input;
   if (!active_only) {

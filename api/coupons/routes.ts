@@ -26,7 +26,7 @@ export const couponRoutes: Route[] = [
   coupons.create({
     summary: 'Create a coupon',
     description:
-      'A fixed coupon takes an amount of its currency off, a percentage coupon a share. What it takes off, for how long, and when it may be redeemed cannot be changed later.',
+      'Creates a coupon. A fixed coupon takes off an amount in its currency, a percentage coupon a share. The discount, its duration and the terms of redemption cannot be changed later. A code of another published coupon is refused.',
     body: CreateCoupon,
     handle: ({ body }, context) => {
       const coupon = defineCoupon(body);
@@ -38,26 +38,28 @@ export const couponRoutes: Route[] = [
   }),
   coupons.list,
   coupons.search,
-  coupons.read({ summary: 'Get a coupon', description: 'An archived coupon is answered, too.' }),
+  coupons.read({ summary: 'Get a coupon', description: 'Returns the coupon. An archived coupon is returned too.' }),
   coupons.readBy({
-    summary: 'Get the published coupon with a code',
-    description: 'The letters of the code may be in any case; an archived coupon has given its code back.',
+    summary: 'Get a coupon by code',
+    description:
+      'Returns the published coupon with this code, case-insensitive. Archived coupons are not found, because their code is released.',
     under: 'code',
     key: 'code',
     operation: 'Code',
-    about: 'The `coupon_code`.',
+    about: 'Code of the coupon (`coupon_code`).',
     fetch: (scope, code, database) => CouponModel.fetchByCode(scope, code, database),
   }),
   coupons.change({
-    summary: 'Update the name or the metadata of a coupon',
-    description: 'What it takes off stays: those who redeemed it were promised that.',
+    summary: 'Update a coupon',
+    description:
+      'Changes the name or the metadata. The discount cannot be changed, because it is promised to redeemers.',
     body: UpdateCoupon,
     handle: ({ params, body }, context) =>
       CouponModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),
   }),
   coupons.archive({
     summary: 'Archive a coupon',
-    description: 'It cannot be redeemed any more, and its code is free for another. Who has redeemed it keeps it.',
+    description: 'Ends redemption of the coupon and releases its code. Subscriptions that have redeemed it keep it.',
     handle: async ({ params }, context) => {
       await CouponModel.changePublished(
         context.scope,

@@ -53,7 +53,7 @@ export const CouponAnswer = couponShape
   .extend({
     valid: z.boolean().meta({
       description:
-        'Whether it can be redeemed now: published, within its time, and not redeemed as often as it may be.',
+        'True if the coupon can be redeemed now: published, within its redemption time, and below its maximum number of redemptions.',
     }),
   })
   .meta({ id: 'CouponResponse' });
@@ -74,10 +74,11 @@ export const CouponAssociationFilter = listShape({
   subscription_line_item_ids: matchAny('line items'),
   subscription_phase_ids: matchAny('phases'),
   active_only: flag.default(false).meta({
-    description: 'Those that work at some time of the period, or now where no period is stated.',
+    description:
+      'True for associations that apply at some time in the period, or now without a period. Default: false.',
   }),
-  period_start: timestampText.optional().meta({ description: 'With `active_only`: the start of the period.' }),
-  period_end: timestampText.optional().meta({ description: 'With `active_only`: its end, exclusive.' }),
+  period_start: timestampText.optional().meta({ description: 'Start of the period. It requires `active_only`.' }),
+  period_end: timestampText.optional().meta({ description: 'Exclusive end of the period. It requires `active_only`.' }),
 }).meta({ id: 'CouponAssociationFilter' });
 export type CouponAssociationFilter = z.output<typeof CouponAssociationFilter>;
 
@@ -97,7 +98,7 @@ export const couponAssociationGrammar: ListGrammar = {
 export const CouponAssociationAnswer = couponAssociationShape
   .extend({
     coupon: CouponAnswer.nullable().meta({
-      description: 'Of one that is asked for; of a list where `expand` names it.',
+      description: 'Coupon of a single association; in a list only if `expand` names it. Null otherwise.',
     }),
   })
   .meta({ id: 'CouponAssociationResponse' });

@@ -1,4 +1,4 @@
-/** Credit notes: what of a final invoice was taken back. */
+/** Credit notes: credited amounts of final invoices. */
 import { createCreditNote } from '../../actions/credit-notes/create-credit-note.ts';
 import { finalizeCreditNote } from '../../actions/credit-notes/finalize-credit-note.ts';
 import { voidCreditNote } from '../../actions/credit-notes/void-credit-note.ts';
@@ -31,16 +31,16 @@ const creditNotes = standardRoutes({
 
 export const creditNoteRoutes: Route[] = [
   creditNotes.create({
-    summary: 'Credit lines of a final invoice',
+    summary: 'Create a credit note',
     description:
-      'Of an invoice that is not paid it lowers what is due (ADJUSTMENT); what was paid goes to the prepaid wallet of its customer (REFUND). Each line gives back no more than is left of it over all credit notes, and its tax comes with it. It takes effect at once, unless `process_credit_note` is false. One content, or one `idempotency_key`, is one note: a second request is refused with 409.',
+      'Credits lines of a final invoice. For an unpaid invoice it lowers the amount due (ADJUSTMENT); a paid amount goes to the prepaid wallet of the customer (REFUND). All credit notes together credit at most the amount of a line; its tax is credited with it. The note takes effect at once unless `process_credit_note` is false. A second note with the same `idempotency_key`, or without one with the same content, is refused with 409.',
     body: CreateCreditNote,
     handle: ({ body }, context) => createCreditNote(context.services, context.scope, body, toAuthor(context)),
   }),
   creditNotes.list,
   creditNotes.read({
     summary: 'Get a credit note',
-    description: 'With its lines; its invoice, subscription and customer are answered with it.',
+    description: 'Returns the credit note with its lines, invoice, subscription and customer.',
   }),
   route({
     method: 'post',
@@ -48,7 +48,7 @@ export const creditNoteRoutes: Route[] = [
     operation_id: 'processCreditNote',
     summary: 'Finalize a draft credit note',
     description:
-      'It takes effect as it would now: whether it adjusts or refunds goes by the payment of its invoice at this moment, and it is refused when other notes have taken what is left.',
+      'Puts a draft into effect by the current state of its invoice, whose payment decides if the note adjusts or refunds. Refused if other notes have credited the remaining amount.',
     tag,
     access: 'creditnote:write',
     params: idParams,
@@ -73,7 +73,7 @@ export const creditNoteRoutes: Route[] = [
     operation_id: 'voidCreditNote',
     summary: 'Void a credit note',
     description:
-      'A draft, or an adjustment, which makes what it took off due again: an invoice that it had paid is PENDING then. A refund that is final is refused.',
+      'Voids a draft or an adjustment. The amount of an adjustment is due again, and an invoice that it had paid becomes PENDING. Refused for a final refund, and if a later change credited all that the note had left of a line.',
     tag,
     access: 'creditnote:write',
     params: idParams,

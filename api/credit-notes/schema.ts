@@ -27,24 +27,24 @@ export const CreateCreditNote = createCreditNoteShape.meta({
   },
 });
 
-const shown = { description: 'With one credit note; in a list where `expand` names it.' };
+const shown = { description: 'Record of a single credit note; in a list only if `expand` names it. Null otherwise.' };
 export const CreditNoteAnswer = CreditNote.extend({
-  line_items: z.array(CreditNoteLineItem.meta({ id: 'CreditNoteLineItem' })).meta({ description: 'What it credits.' }),
+  line_items: z.array(CreditNoteLineItem.meta({ id: 'CreditNoteLineItem' })).meta({ description: 'Credited lines.' }),
   invoice: InvoiceWithoutParts.nullable().meta(shown),
   subscription: SubscriptionAnswer.nullable().meta(shown),
   customer: CustomerAnswer.nullable().meta(shown),
 }).meta({ id: 'CreditNoteResponse' });
 
-/** What was done, and the credit note as it is then. */
+/** Credit note after an action, with a message about it. */
 export const CreditNoteDone = CreditNoteAnswer.extend(MessageAnswer.shape).meta({ id: 'CreditNoteDoneResponse' });
 
 export const CreditNoteFilter = listShape({
   credit_note_ids: matchAny('credit notes'),
-  invoice_id: z.string().optional().meta({ description: 'Id of the invoice that is credited.' }),
+  invoice_id: z.string().optional().meta({ description: 'Id of the credited invoice.' }),
   credit_note_status: commaSeparatedList(anyCase(CREDIT_NOTE_STATUSES))
     .optional()
-    .meta({ description: 'Any of these states.' }),
-  credit_note_type: anyCase(CREDIT_NOTE_TYPES).optional().meta({ description: 'ADJUSTMENT or REFUND.' }),
+    .meta({ description: 'Any of these statuses.' }),
+  credit_note_type: anyCase(CREDIT_NOTE_TYPES).optional().meta({ description: 'Type: ADJUSTMENT or REFUND.' }),
 }).meta({ id: 'CreditNoteFilter', example: { credit_note_status: ['FINALIZED'], limit: 10 } });
 export type CreditNoteFilter = z.output<typeof CreditNoteFilter>;
 

@@ -1,4 +1,4 @@
-/** Credit notes with their lines and the parts that are asked for: one query per part, however many notes. */
+/** Builds the answers of credit notes with their lines and expanded records. Each kind of record takes one query. */
 import { groupBy } from '../../core/group-by.ts';
 import type { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';

@@ -38,18 +38,22 @@ const grants = standardRoutes({
 
 export const creditGrantRoutes: Route[] = [
   grants.create({
-    summary: 'Create a credit grant of a plan, add-on or subscription',
+    summary: 'Create a credit grant',
     description:
-      'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. One of a subscription is given at once where it is due; one of a plan or add-on to each subscription that begins with it from then on.',
+      'Creates a grant of a plan, an add-on or a subscription. A grant of a plan or add-on is a template without dates, given to each subscription that begins with it from then on. A grant of a subscription lies within its time and is given at once if it is due. All grants of one plan, or of one add-on, must have the same rates.',
     body: CreateCreditGrant,
     handle: ({ body }, context) =>
       createCreditGrant(context.services, context.scope, { input: body, author: toAuthor(context) }),
   }),
   grants.list,
-  grants.read({ summary: 'Get a credit grant', description: 'An archived grant is answered, too.' }),
+  grants.read({
+    summary: 'Get a credit grant',
+    description: 'Returns the credit grant. An archived grant is returned too.',
+  }),
   grants.change({
-    summary: 'Update the name, the metadata or the end of a credit grant',
-    description: 'Changes what is sent; the rest stays. What it gives cannot be changed.',
+    summary: 'Update a credit grant',
+    description:
+      'Changes the name, the metadata, or the end of a grant of a subscription. The credits that it gives cannot be changed.',
     body: UpdateCreditGrant,
     handle: ({ params, body: { end_date, ...changes } }, context) =>
       changeCreditGrant(context.services, context.scope, {
@@ -62,9 +66,9 @@ export const creditGrantRoutes: Route[] = [
     method: 'delete',
     path: '/creditgrants/:id',
     operation_id: 'deleteCreditGrant',
-    summary: 'Archive a credit grant, now or from a date on',
+    summary: 'Archive a credit grant',
     description:
-      'It gives no more credits from then on; what it gave stays. One of a subscription that ends ahead stays published until then. Refused when it is archived already.',
+      'Ends the grant now or at `effective_date`. Credits that it gave stay. A grant of a subscription with a later date stays published until then. Refused if the grant is already archived.',
     tag,
     access: 'creditgrant:write',
     params: idParams,
@@ -83,28 +87,28 @@ export const creditGrantRoutes: Route[] = [
   buildGrantsRoute({
     path: '/plans/:id/creditgrants',
     operation_id: 'getPlanCreditGrants',
-    summary: 'List the credit grants of a plan',
+    summary: 'List credit grants of a plan',
     giver: PlanModel,
     filter: 'plan_ids',
   }),
   buildGrantsRoute({
     path: '/addons/:id/creditgrants',
     operation_id: 'getAddonCreditGrants',
-    summary: 'List the credit grants of an add-on',
+    summary: 'List credit grants of an add-on',
     giver: AddonModel,
     filter: 'addon_ids',
   }),
   buildUpcomingGrantsRoute({
     path: '/subscriptions/:id/grants/upcoming',
     operation_id: 'getSubscriptionUpcomingGrants',
-    summary: 'List the credit grants that a subscription is to get',
+    summary: 'List upcoming grants of a subscription',
     owner: SubscriptionModel,
     key: 'subscription_id',
   }),
   buildUpcomingGrantsRoute({
     path: '/customers/:id/grants/upcoming',
     operation_id: 'getCustomerUpcomingGrants',
-    summary: 'List the credit grants that the subscriptions of a customer are to get',
+    summary: 'List upcoming grants of a customer',
     owner: CustomerModel,
     key: 'customer_id',
   }),
@@ -118,7 +122,7 @@ type UpcomingGrantsRouteOptions = {
   key: 'subscription_id' | 'customer_id';
 };
 
-/** Of a grant the next: the one behind it is made when this one is given. */
+/** Each grant has at most one upcoming application; the next one is created when this one is given. */
 function buildUpcomingGrantsRoute({ path, operation_id, summary, owner, key }: UpcomingGrantsRouteOptions): Route {
   return route({
     method: 'get',
@@ -126,7 +130,7 @@ function buildUpcomingGrantsRoute({ path, operation_id, summary, owner, key }: U
     operation_id,
     summary,
     description:
-      'Applications that are pending, or have failed and are tried again: the next of each grant, the soonest first.',
+      'Returns the next application of each grant, pending or failed and to be retried, the earliest first; at most 1,000.',
     tag,
     access: 'creditgrant:read',
     params: idParams,
@@ -141,7 +145,7 @@ function buildUpcomingGrantsRoute({ path, operation_id, summary, owner, key }: U
   });
 }
 
-/** As long as a page can be. */
+/** Maximum length of a page. */
 const UPCOMING_MAX = 1000;
 
 type GrantsRouteOptions = {
@@ -152,14 +156,13 @@ type GrantsRouteOptions = {
   filter: 'plan_ids' | 'addon_ids';
 };
 
-/** The grants of one plan or add-on, at a path of its own. */
 function buildGrantsRoute({ path, operation_id, summary, giver, filter }: GrantsRouteOptions): Route {
   return route({
     method: 'get',
     path,
     operation_id,
     summary,
-    description: 'Published ones, newest first, a page at a time.',
+    description: 'Returns the published credit grants in pages, newest first.',
     tag,
     access: 'creditgrant:read',
     params: idParams,

@@ -26,7 +26,7 @@ export const UpdateCreditGrant = z
     name: name.optional(),
     metadata: metadata.unwrap().optional(),
     end_date: timestampText.nullish().meta({
-      description: 'Of scope SUBSCRIPTION: until when; null opens it.',
+      description: 'End of the grant, for scope SUBSCRIPTION only; null removes the end.',
     }),
   })
   .meta({ id: 'UpdateCreditGrantRequest', example: { name: 'Credits of the month' } });
@@ -34,7 +34,8 @@ export const UpdateCreditGrant = z
 export const DeleteCreditGrant = z
   .object({
     effective_date: timestampText.nullish().meta({
-      description: 'From when on it gives no credits; now when absent. Of scope SUBSCRIPTION it may lie ahead.',
+      description:
+        'Instant from which it gives no credits. Only for scope SUBSCRIPTION it may be in the future. Default: now.',
     }),
   })
   .nullish()
@@ -45,7 +46,7 @@ export const CreditGrantFilter = listShape({
   plan_ids: matchAny('plans'),
   subscription_ids: matchAny('subscriptions'),
   addon_ids: matchAny('add-ons'),
-  scope: creditGrantScope.optional().meta({ description: 'Whether plans, subscriptions or add-ons give them.' }),
+  scope: creditGrantScope.optional().meta({ description: 'Scope of the grants: plan, subscription or add-on.' }),
 }).meta({ id: 'CreditGrantFilter' });
 export type CreditGrantFilter = z.output<typeof CreditGrantFilter>;
 

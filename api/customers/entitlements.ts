@@ -1,4 +1,4 @@
-/** What a customer may use, and what it has used of that. */
+/** Entitlements of a customer, and its usage against them. */
 import { z } from 'zod';
 import { checkUsageReferences, listFeatureIdsByLookupKey } from '../../actions/entitlements/check-named.ts';
 import {
@@ -30,26 +30,26 @@ const tag = 'Customers';
 
 const CustomerEntitlementsQuery = z.object({
   feature_ids: matchAny('features'),
-  subscription_ids: matchAny('subscriptions, to look at no others'),
+  subscription_ids: matchAny('subscriptions'),
 });
 type CustomerEntitlementsQuery = z.output<typeof CustomerEntitlementsQuery>;
 
 const CustomerUsageQuery = CustomerEntitlementsQuery.extend({
-  customer_id: z.string().optional().meta({ description: 'The customer by its id.' }),
-  customer_lookup_key: z.string().optional().meta({ description: 'The customer by the id that its events name.' }),
+  customer_id: z.string().optional().meta({ description: 'Id of the customer.' }),
+  customer_lookup_key: z.string().optional().meta({ description: 'External id of the customer.' }),
   feature_lookup_keys: matchAny('lookup keys of features'),
 });
 type CustomerUsageQuery = z.output<typeof CustomerUsageQuery>;
 
 const VIEW =
-  'What its subscriptions that are active or trialing grant: their plans, their add-ons times quantity, and what is their own, all together and source by source. Who takes part in another’s subscription has what that one grants.';
+  'Returns the features that the active or trialing subscriptions of the customer grant, combined and by source: plans, add-ons times quantity, and entitlements of the subscription itself. An inherited subscription grants the entitlements of its parent.';
 
 export const customerEntitlementRoutes: Route[] = [
   route({
     method: 'get',
     path: '/customers/:id/entitlements',
     operation_id: 'getCustomerEntitlements',
-    summary: 'Get what a customer is entitled to',
+    summary: 'Get customer entitlements',
     description: VIEW,
     tag,
     access: 'entitlement:read',
@@ -76,12 +76,12 @@ export const customerEntitlementRoutes: Route[] = [
     method: 'get',
     path: '/customers/external/:external_id/entitlements',
     operation_id: 'getCustomerEntitlementsByExternalId',
-    summary: 'Get what a customer, named by its external id, is entitled to',
+    summary: 'Get customer entitlements by external id',
     description: VIEW,
     tag,
     access: 'entitlement:read',
     params: z.object({
-      external_id: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+      external_id: z.string().min(1).meta({ description: 'External id of the customer.' }),
     }),
     query: CustomerEntitlementsQuery,
     success: 200,
@@ -96,9 +96,9 @@ export const customerEntitlementRoutes: Route[] = [
     method: 'get',
     path: '/customers/usage',
     operation_id: 'getCustomerUsageSummary',
-    summary: 'Get what a customer has used of what it is entitled to',
+    summary: 'Get customer usage',
     description:
-      'Of each metered feature: the usage since it began again from 0, beside the limit. One of `customer_id` and `customer_lookup_key` is required.',
+      'Returns the usage of each metered feature since its last reset, with its limit. One of `customer_id` and `customer_lookup_key` is required.',
     tag,
     access: 'entitlement:read',
     query: CustomerUsageQuery,
@@ -114,8 +114,8 @@ export const customerEntitlementRoutes: Route[] = [
     method: 'get',
     path: '/customers/:id/usage',
     operation_id: 'getCustomerUsageById',
-    summary: 'Get what a customer, named in the path, has used of what it is entitled to',
-    description: 'As `GET /customers/usage`, where the customer is a parameter of the query.',
+    summary: 'Get customer usage by id',
+    description: 'Returns the same as `GET /customers/usage`, for the customer in the path.',
     tag,
     access: 'entitlement:read',
     params: idParams,
@@ -139,7 +139,7 @@ async function showCustomerEntitlements(customer: CustomerModel, query: Customer
   return { customer_id: customer.id, features: await showEntitled(entitled, context) };
 }
 
-/** Made once, and kept up as usage arrives (docs/decisions/0007-cached-answers.md). */
+/** The answer is cached and updated as usage arrives (docs/decisions/0007-cached-answers.md). */
 async function showCustomerUsage(query: CustomerUsageQuery, context: Context) {
   const { scope, services, now } = context;
   const cacheRequest = { ...scope, key: usageKey(query), now };
@@ -149,7 +149,7 @@ async function showCustomerUsage(query: CustomerUsageQuery, context: Context) {
   return withUsed(answer.shown, { used: answer.used.map(showUsed), as_of });
 }
 
-/** What stays the same whatever is used, and what was used of each of its features. */
+/** `shown` does not depend on usage; `used` has the usage of each feature of `shown`, in the same order. */
 type CachedCustomerUsage = {
   readonly shown: { readonly features: readonly object[] };
   readonly used: readonly UsageAgainstLimit[];
@@ -194,7 +194,7 @@ function usageKey(query: CustomerUsageQuery): string {
   return `customer usage ${JSON.stringify(query)}`;
 }
 
-/** What is read, read there and as of then. */
+/** Context that reads from the given database as of the given time. */
 function gatheredIn(context: Context, { database, now }: GatherContext): Context {
   return { ...context, services: { ...context.services, postgres: database }, now };
 }
@@ -234,7 +234,7 @@ function toReading({ scope, services, now }: Context): EntitlementReadContext {
   return { scope, database: services.postgres, now };
 }
 
-/** By id, by external id, or by both when they agree. */
+/** Finds the customer by id, by external id, or by both if they agree. */
 async function chosenCustomer(
   query: CustomerUsageQuery,
   { scope, database }: EntitlementReadContext,

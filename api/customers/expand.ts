@@ -1,4 +1,4 @@
-/** Customers as they are answered: with the customers that they belong to. */
+/** Builds the answers of customers, with their parent customers. */
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Context } from '../http/route.ts';
 

@@ -38,7 +38,7 @@ export const customerRoutes: Route[] = [
   customers.create({
     summary: 'Create a customer',
     description:
-      '`external_id` is its name in events, and its own among the published customers. Events that came before it count for it, too.',
+      'Creates a customer. `external_id` identifies it in events and is unique among published customers. Earlier events with this id count for it too.',
     body: CreateCustomer,
     handle: ({ body }, context) =>
       createCustomer(context.services, context.scope, {
@@ -54,8 +54,9 @@ export const customerRoutes: Route[] = [
     method: 'put',
     path: '/customers',
     operation_id: 'updateCustomer',
-    summary: 'Update a customer, named by its id or its external id',
-    description: 'Changes what is sent; the rest stays. One of `id` and `external_customer_id` is required.',
+    summary: 'Update a customer by either id',
+    description:
+      'Changes the fields in the request. One of `id` and `external_customer_id` is required; ids of different customers are refused.',
     tag,
     access: 'customer:write',
     query: CustomerChoice,
@@ -69,7 +70,7 @@ export const customerRoutes: Route[] = [
     path: '/customers/:id',
     operation_id: 'updateCustomerById',
     summary: 'Update a customer',
-    description: 'Changes what is sent; the rest stays.',
+    description: 'Changes the fields in the request and keeps the others.',
     tag,
     access: 'customer:write',
     params: idParams,
@@ -84,7 +85,7 @@ export const customerRoutes: Route[] = [
     path: '/customers/:id',
     operation_id: 'getCustomer',
     summary: 'Get a customer',
-    description: 'By its id. An archived customer is answered, too.',
+    description: 'Returns the customer with this id. An archived customer is returned too.',
     tag,
     access: 'customer:read',
     params: idParams,
@@ -107,12 +108,12 @@ export const customerRoutes: Route[] = [
       method: 'get',
       path,
       operation_id,
-      summary: 'Get a published customer by its external id',
-      description: 'The external id is the one that its events name. An archived customer is not found by it.',
+      summary: 'Get a customer by external id',
+      description: 'Returns the published customer with this external id. An archived customer is not found.',
       tag,
       access: 'customer:read',
       params: z.object({
-        [parameter]: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+        [parameter]: z.string().min(1).meta({ description: 'External id of the customer.' }),
       }),
       query: CustomerExpand,
       success: 200,
@@ -128,9 +129,9 @@ export const customerRoutes: Route[] = [
     method: 'delete',
     path: '/customers/:id',
     operation_id: 'deleteCustomer',
-    summary: 'Archive a customer without active subscriptions',
+    summary: 'Archive a customer',
     description:
-      'Its external id is free for another customer then. Refused while it has a subscription that is not cancelled, or is the parent of others.',
+      'Archives the customer and releases its external id. Refused while it has or pays for a subscription that is not cancelled, or is the parent of other customers.',
     tag,
     access: 'customer:write',
     params: idParams,

@@ -19,7 +19,7 @@ export type UpdateCustomer = z.output<typeof UpdateCustomer>;
 /** PUT /customers names the customer in the query, by either id or both. */
 export const CustomerChoice = z.object({
   id: z.string().optional().meta({ description: 'Id of the customer.' }),
-  external_customer_id: z.string().optional().meta({ description: 'The customer by the id that its events name.' }),
+  external_customer_id: z.string().optional().meta({ description: 'External id of the customer.' }),
 });
 export type CustomerChoice = z.output<typeof CustomerChoice>;
 
@@ -28,9 +28,9 @@ export const CustomerExpand = z.object({ expand });
 export const CustomerFilter = listShape({
   customer_ids: matchAny('customers'),
   external_ids: matchAny('external ids'),
-  external_id: z.string().optional().meta({ description: 'The id that the events of the customer name.' }),
-  email: z.string().optional().meta({ description: 'Exactly this address.' }),
-  parent_customer_ids: matchAny('customers, to which it belongs'),
+  external_id: z.string().optional().meta({ description: 'External id of the customer.' }),
+  email: z.string().optional().meta({ description: 'Exact email address.' }),
+  parent_customer_ids: matchAny('parent customers'),
 }).meta({ id: 'CustomerFilter', example: { external_ids: ['acme'], limit: 10 } });
 export type CustomerFilter = z.output<typeof CustomerFilter>;
 
@@ -59,19 +59,19 @@ export const customerGrammar: ListGrammar = {
   metadata: true,
 };
 
-const NOT_YET = { description: 'Integrations are not there yet.' };
+const NOT_YET = { description: 'Not supported yet: always null.' };
 
 const ParentAnswer = customerShape.extend({
   integrations: z.null().meta(NOT_YET),
-  parent_customer: z.null().meta({ description: 'A parent belongs to nobody.' }),
+  parent_customer: z.null().meta({ description: 'Always null, because a parent customer has no parent.' }),
 });
 
-/** `integrations` are not kept here; the published client needs the key. */
+/** `integrations` is always null; the published client needs the key. */
 export const CustomerAnswer = customerShape
   .extend({
     integrations: z.null().meta(NOT_YET),
     parent_customer: ParentAnswer.nullable().meta({
-      description: 'The customer that it belongs to; null without, and inside of another record.',
+      description: 'Parent customer; null without one, and inside another record.',
     }),
   })
   .meta({ id: 'CustomerResponse' });

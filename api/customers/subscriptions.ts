@@ -1,4 +1,4 @@
-/** The subscriptions of a customer, named by its external id. */
+/** Subscriptions of a customer, by its external id. */
 import { z } from 'zod';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { type Route, route } from '../http/route.ts';
@@ -20,13 +20,13 @@ export const customerSubscriptionRoutes: Route[] = [
     method: 'get',
     path: '/customers/external/:external_id/subscriptions',
     operation_id: 'listCustomerSubscriptions',
-    summary: 'List the subscriptions of a customer, named by its external id',
+    summary: 'List subscriptions by external customer id',
     description:
-      'Of the published customer with this id. Further conditions are those of `GET /subscriptions` with `external_customer_id`.',
+      'Returns the subscriptions of the published customer with this external id. Further conditions work as in `GET /subscriptions` with `external_customer_id`.',
     tag: 'Customers',
     access: 'subscription:read',
     params: z.object({
-      external_id: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+      external_id: z.string().min(1).meta({ description: 'External id of the customer.' }),
     }),
     query: Query,
     success: 200,

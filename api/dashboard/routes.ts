@@ -1,4 +1,4 @@
-/** Dashboards: what was earned by customer and over time, what recurs, what is new (docs/rules/revenue.md). */
+/** Dashboards: revenue by customer and over time, recurring revenue, recent records (docs/rules/revenue.md). */
 import type { z } from 'zod';
 import {
   loadRevenueDashboard,
@@ -33,9 +33,9 @@ export const dashboardRoutes: Route[] = [
     ...shared,
     path: '/dashboard/revenue-dashboard',
     operation_id: 'getRevenueDashboard',
-    summary: 'Revenue by customer and over time, and what recurs',
+    summary: 'Get the revenue dashboard',
     description:
-      'What final invoices charge for what began to be served in the period, before discounts, credits and taxes: by customer and currency, the greatest first, and window by window; and recurring revenue with its movements. Amounts of different currencies are never added up.',
+      'Returns the charges of final invoices whose service began in the period, before discounts, credits and taxes. It has one item per customer and currency, the greatest first, the revenue per window, and recurring revenue with its movements. Amounts of different currencies are never added up.',
     body: RevenueDashboardRequest,
     answer: RevenueDashboardAnswer,
     handle: ({ body }, context) => answerDashboard(body, context),
@@ -44,8 +44,9 @@ export const dashboardRoutes: Route[] = [
     ...shared,
     path: '/dashboard/revenues',
     operation_id: 'getDashboardRevenues',
-    summary: 'Trend of revenue, recent subscriptions and how invoices are paid',
-    description: 'Revenue and what recurs in the last windows, and what the last thirty days have brought.',
+    summary: 'Get the revenue trend',
+    description:
+      'Returns revenue and recurring revenue of the last windows, and the new subscriptions and payment outcomes of invoices of the last thirty days.',
     body: DashboardRevenuesRequest,
     answer: DashboardRevenuesAnswer,
     handle: ({ body }, context) => answerRevenues(body, context),
@@ -76,7 +77,7 @@ function checkPeriod({ period_start, period_end }: { period_start: number; perio
   return checkRange({ start_us: period_start, end_us: period_end });
 }
 
-/** Three years of days. */
+/** Covers three years of days. */
 const WINDOWS_SHOWN_MAX = 1_100;
 
 function checkShown(range: { start_us: number; end_us: number }, size: WindowSize): void {
@@ -110,7 +111,7 @@ function showTotals({ usage, fixed }: { usage: Decimal; fixed: Decimal }) {
   return { total_revenue: usage.plus(fixed), total_usage_revenue: usage, total_fixed_revenue: fixed };
 }
 
-/** By currency, every window in order of time. */
+/** Groups by currency. Each currency has every window, in order of time. */
 function groupWindowsByCurrency({ windows, revenue }: RevenueTrend): [string, { window: Period; total: Decimal }[]][] {
   return Array.from(
     groupBy(revenue, ({ currency }) => currency),
@@ -182,7 +183,7 @@ async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, c
   };
 }
 
-/** So many, the one that runs now among them. */
+/** Returns the interval of the last `count` windows, including the running one. */
 function lastWindows(now: number, size: WindowSize, count: number): Period {
   const running = windowAt(now, size, { timezone: 'UTC' });
   let { start } = running;
@@ -224,7 +225,7 @@ async function recentSubscriptions(lately: Period, { scope, services }: Context)
 const PAID: readonly PaymentStatus[] = ['SUCCEEDED', 'OVERPAID'];
 const PENDING: readonly PaymentStatus[] = ['INITIATED', 'PENDING', 'PROCESSING'];
 
-/** What was refunded or voided is neither. */
+/** Refunded and voided invoices have none of these outcomes. */
 function countByPaymentOutcome(counts: readonly { payment_status: PaymentStatus; count: number }[]) {
   const over = (statuses: readonly PaymentStatus[]) =>
     counts.reduce((sum, { payment_status, count }) => sum + (statuses.includes(payment_status) ? count : 0), 0);

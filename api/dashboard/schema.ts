@@ -12,19 +12,23 @@ const { limit, offset } = listShape({}).shape;
 
 export const RevenueDashboardRequest = z
   .object({
-    period_start: requiredInstantUs.meta({ description: 'What began to be served at this instant or later.' }),
-    period_end: requiredInstantUs.meta({ description: 'What began to be served before this instant.' }),
+    period_start: requiredInstantUs.meta({
+      description: 'Start of the period. A charge counts in it if its service began at this instant or later.',
+    }),
+    period_end: requiredInstantUs.meta({
+      description: 'Exclusive end of the period. A charge counts in it if its service began before this instant.',
+    }),
     customer_ids: z
       .array(z.string())
       .max(CUSTOMERS_MAX, { error: `must not have more than ${CUSTOMERS_MAX} entries` })
       .nullish()
-      .meta({ description: 'Of these customers alone; of all when absent or empty.' }),
+      .meta({ description: 'Customers to include, at most 1,000; all if absent or empty.' }),
     window_size: orNull(windowSize).meta({
       description:
-        'Of the graph and of what recurs, on the clock of UTC: DAY for up to 62 days, else MONTH, when absent.',
+        'Size of the windows of the graph and of recurring revenue, in UTC. Default: DAY for up to 62 days, else MONTH. More than 1,100 windows are refused.',
     }),
-    limit: orNull(limit.unwrap()).meta({ description: 'How many customers are answered at most: 1000 when absent.' }),
-    offset: orNull(offset.unwrap()).meta({ description: 'How many of them to leave out before.' }),
+    limit: orNull(limit.unwrap()).meta({ description: 'Maximum number of items, 1 to 1,000. Default: 1,000.' }),
+    offset: orNull(offset.unwrap()).meta({ description: 'Number of items to skip before the page. Default: 0.' }),
   })
   .meta({
     id: 'RevenueDashboardRequest',
@@ -33,40 +37,42 @@ export const RevenueDashboardRequest = z
 
 const Totals = {
   total_revenue: decimalText.meta({ description: 'Usage and fixed charges of final invoices.' }),
-  total_usage_revenue: decimalText.meta({ description: 'Of it what usage was charged.' }),
-  total_fixed_revenue: decimalText.meta({ description: 'Of it what was charged for what is there.' }),
+  total_usage_revenue: decimalText.meta({ description: 'Part of the revenue from usage.' }),
+  total_fixed_revenue: decimalText.meta({ description: 'Part of the revenue from fixed charges.' }),
 };
 
 const Customer = z
   .object({
-    customer_id: z.string().meta({ description: 'Whose subscriptions were charged.' }),
-    customer_name: z.string().meta({ description: 'What people call the customer.' }),
-    external_customer_id: z.string().meta({ description: 'The id of your own.' }),
+    customer_id: z.string().meta({ description: 'Customer whose subscriptions were charged.' }),
+    customer_name: z.string().meta({ description: 'Display name of the customer.' }),
+    external_customer_id: z.string().meta({ description: 'Your own id of the customer.' }),
     currency: z
       .string()
-      .meta({ description: 'As ISO 4217 has it, in small letters: a customer has one item of each.' }),
+      .meta({ description: 'Currency code (ISO 4217), in lower case. A customer has one item per currency.' }),
     ...Totals,
   })
   .meta({ id: 'RevenueDashboardCustomer' });
 
 const Point = z
   .object({
-    label: z.string().meta({ description: 'The window: `Jan 2026`, or the day on which it begins.' }),
-    value: decimalText.meta({ description: 'What was earned in it.' }),
-    timestamp: z.string().meta({ description: 'Where the window begins, or the range where that cuts it.' }),
+    label: z.string().meta({ description: 'Label of the window: `Jan 2026`, or its first day.' }),
+    value: decimalText.meta({ description: 'Revenue of the window.' }),
+    timestamp: z.string().meta({ description: 'Start of the window, or of the range if the range cuts the window.' }),
   })
   .meta({ id: 'RevenueGraphPoint' });
 
 const Moves = z
   .object({
-    window_start: z.string().meta({ description: 'Where the window begins.' }),
-    window_end: z.string().meta({ description: 'Where it ends: the running one now.' }),
-    window_label: z.string().meta({ description: 'The window as people read it.' }),
-    opening: decimalText.meta({ description: 'What recurs each month, just before the window.' }),
-    new: decimalText.meta({ description: 'Of customers of whom nothing did before.' }),
-    expansion: decimalText.meta({ description: 'What more of customers of whom something did.' }),
-    contraction: decimalText.meta({ description: 'What less of customers of whom something still does.' }),
-    churn: decimalText.meta({ description: 'Of customers of whom nothing does any more.' }),
+    window_start: z.string().meta({ description: 'Start of the window.' }),
+    window_end: z.string().meta({ description: 'Exclusive end of the window; for the running one, now.' }),
+    window_label: z.string().meta({ description: 'Label of the window for display.' }),
+    opening: decimalText.meta({ description: 'Monthly recurring revenue just before the window.' }),
+    new: decimalText.meta({ description: 'Recurring revenue of customers that had none before the window.' }),
+    expansion: decimalText.meta({
+      description: 'Increase for customers that had recurring revenue before the window.',
+    }),
+    contraction: decimalText.meta({ description: 'Decrease for customers that still have recurring revenue.' }),
+    churn: decimalText.meta({ description: 'Recurring revenue of customers that have none any more.' }),
     closing: decimalText.meta({ description: 'opening + new + expansion − contraction − churn.' }),
   })
   .meta({ id: 'RecurringRevenueMoves' });
@@ -75,27 +81,32 @@ const byCurrency = <S extends z.ZodType>(shape: S) => z.record(z.string(), shape
 
 const mrr = byCurrency(
   z.object({
-    mrr: decimalText.meta({ description: 'What recurs each month at the end of the last window.' }),
-    windows: z.array(Moves).meta({ description: 'How it came to that, window by window.' }),
+    mrr: decimalText.meta({ description: 'Monthly recurring revenue at the end of the last window.' }),
+    windows: z.array(Moves).meta({ description: 'Movements per window.' }),
   }),
-).meta({ description: 'What recurs, by currency: fixed charges of subscriptions, by the month.' });
+).meta({ description: 'Recurring revenue by currency: the monthly amount of fixed charges of subscriptions.' });
 
-const as_of = z.string().meta({ description: 'What became final before this instant is in the answer.' });
+const as_of = z.string().meta({ description: 'Instant before which every finalized invoice is included.' });
 
 export const RevenueDashboardAnswer = z
   .object({
     summaries: byCurrency(
       z
-        .object({ ...Totals, customer_count: z.int().meta({ description: 'How many customers have revenue in it.' }) })
+        .object({
+          ...Totals,
+          customer_count: z.int().meta({ description: 'Number of customers with revenue in the currency.' }),
+        })
         .meta({ id: 'RevenueDashboardSummary' }),
-    ).meta({ description: 'What all customers that are asked for come to, by currency.' }),
-    items: z.array(Customer).meta({ description: 'A page of the customers, the greatest total_revenue first.' }),
+    ).meta({ description: 'Totals of all requested customers, by currency.' }),
+    items: z
+      .array(Customer)
+      .meta({ description: 'Page of items per customer and currency, the greatest total_revenue first.' }),
     graph: z
       .object({
-        total_revenue: z.array(Point).meta({ description: 'Of the currency in which most was earned.' }),
-        by_currency: byCurrency(z.array(Point)).meta({ description: 'The same of each currency.' }),
+        total_revenue: z.array(Point).meta({ description: 'Points of the currency with the most revenue.' }),
+        by_currency: byCurrency(z.array(Point)).meta({ description: 'Points of each currency.' }),
       })
-      .meta({ id: 'RevenueDashboardGraph', description: 'What was earned over time, window by window.' }),
+      .meta({ id: 'RevenueDashboardGraph', description: 'Revenue over time, per window.' }),
     mrr,
     as_of,
   })
@@ -106,27 +117,27 @@ export const DashboardRevenuesRequest = z
     revenue_trend: z
       .object({
         window_count: orNull(z.int().min(1).max(120)).meta({
-          description: 'How many windows, the running one last: 6 when absent.',
+          description: 'Number of windows, 1 to 120; the running one is the last. Default: 6.',
         }),
-        window_size: orNull(windowSize).meta({ description: 'MONTH when absent.' }),
+        window_size: orNull(windowSize).meta({ description: 'Size of the windows. Default: MONTH.' }),
       })
       .nullish()
-      .meta({ description: 'Which windows the trend has.' }),
+      .meta({ description: 'Windows of the trend.' }),
   })
   .meta({ id: 'DashboardRevenuesRequest', example: { revenue_trend: { window_count: 3 } } });
 
 const RevenueWindow = z
   .object({
-    window_start: z.string().meta({ description: 'Where the window begins.' }),
-    window_end: z.string().meta({ description: 'Where it ends, which is not in it.' }),
-    window_label: z.string().meta({ description: 'The window as people read it.' }),
-    total_revenue: decimalText.meta({ description: 'What final invoices charge for what began in it.' }),
+    window_start: z.string().meta({ description: 'Start of the window.' }),
+    window_end: z.string().meta({ description: 'Exclusive end of the window.' }),
+    window_label: z.string().meta({ description: 'Label of the window for display.' }),
+    total_revenue: decimalText.meta({ description: 'Charges of final invoices whose service began in the window.' }),
   })
   .meta({ id: 'RevenueWindow' });
 
 const lately = {
   period_start: z.string().meta({ description: 'Thirty days before the request.' }),
-  period_end: z.string().meta({ description: 'When it was asked.' }),
+  period_end: z.string().meta({ description: 'Time of the request.' }),
 };
 
 export const DashboardRevenuesAnswer = z
@@ -134,41 +145,43 @@ export const DashboardRevenuesAnswer = z
     revenue_trend: z
       .object({
         currency_revenue_windows: byCurrency(
-          z.object({ windows: z.array(RevenueWindow).meta({ description: 'In order of time, empty ones too.' }) }),
-        ).meta({ description: 'By currency.' }),
-        window_size: z.enum(WINDOW_SIZES).meta({ description: 'How large the windows are.' }),
-        window_count: z.int().meta({ description: 'How many there are.' }),
+          z.object({
+            windows: z.array(RevenueWindow).meta({ description: 'Windows in order of time, including empty ones.' }),
+          }),
+        ).meta({ description: 'Windows by currency.' }),
+        window_size: z.enum(WINDOW_SIZES).meta({ description: 'Size of the windows.' }),
+        window_count: z.int().meta({ description: 'Number of windows.' }),
       })
       .meta({ id: 'RevenueTrendResponse', description: 'Revenue over time.' }),
     mrr,
     recent_subscriptions: z
       .object({
-        total_count: z.int().meta({ description: 'How many subscriptions were made.' }),
+        total_count: z.int().meta({ description: 'Number of subscriptions.' }),
         plans: z
           .array(
             z.object({
-              plan_id: z.string().meta({ description: 'Their plan.' }),
-              plan_name: z.string().meta({ description: 'What people call it.' }),
-              count: z.int().meta({ description: 'How many are of it.' }),
+              plan_id: z.string().meta({ description: 'Plan of the subscriptions.' }),
+              plan_name: z.string().meta({ description: 'Name of the plan.' }),
+              count: z.int().meta({ description: 'Number of subscriptions of the plan.' }),
             }),
           )
-          .meta({ description: 'The plan with most of them first.' }),
+          .meta({ description: 'Counts per plan, the highest first.' }),
         ...lately,
       })
       .meta({
         id: 'RecentSubscriptionsResponse',
-        description: 'Subscriptions of the last thirty days, without drafts.',
+        description: 'Subscriptions created in the last thirty days, without drafts.',
       }),
     invoice_payment_status: z
       .object({
-        paid: z.int().meta({ description: 'How many are paid.' }),
-        pending: z.int().meta({ description: 'How many are not paid yet.' }),
-        failed: z.int().meta({ description: 'Of how many the last payment has failed.' }),
+        paid: z.int().meta({ description: 'Number of paid invoices.' }),
+        pending: z.int().meta({ description: 'Number of invoices that are not paid yet.' }),
+        failed: z.int().meta({ description: 'Number of invoices whose last payment failed.' }),
         ...lately,
       })
       .meta({
         id: 'InvoicePaymentStatusResponse',
-        description: 'Final invoices that were made in the last thirty days.',
+        description: 'Payment outcomes of final invoices that were created in the last thirty days.',
       }),
     as_of,
   })

@@ -1,4 +1,4 @@
-/** What customers and subscriptions are entitled to, as it is answered. */
+/** Answers about the entitlements of customers and subscriptions, and the usage against them. */
 import { z } from 'zod';
 import type { EntitledFeature, SubscriptionEntitlementSource } from '../../actions/entitlements/entitled-features.ts';
 import type { FeatureUsage, UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
@@ -16,28 +16,31 @@ const configValue = z.record(z.string(), z.unknown());
 
 const SourceAnswer = z
   .object({
-    subscription_id: z.string().meta({ description: 'The subscription that has it.' }),
-    entity_id: z.string().meta({ description: 'The plan, add-on or subscription that grants it.' }),
-    entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'What grants it.' }),
-    entity_name: z.string().meta({ description: 'Its name; of a subscription, the name of its plan.' }),
-    quantity: z.int().meta({ description: 'How often it is held: of an add-on its quantity, else 1.' }),
-    entitlement_id: z.string().meta({ description: 'The entitlement itself.' }),
-    is_enabled: z.boolean().meta({ description: 'Whether it is granted; else it adds nothing.' }),
-    usage_limit: z.number().nullable().meta({ description: 'The limit of one, before `quantity`; null is unlimited.' }),
-    static_value: z.string().nullable().meta({ description: 'The value of a static feature.' }),
+    subscription_id: z.string().meta({ description: 'Subscription that has the entitlement.' }),
+    entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants it.' }),
+    entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'Type of the owner.' }),
+    entity_name: z.string().meta({ description: 'Name of the owner; for a subscription, the name of its plan.' }),
+    quantity: z.int().meta({ description: 'Multiplier of the entitlement: the quantity of an add-on, else 1.' }),
+    entitlement_id: z.string().meta({ description: 'Id of the entitlement.' }),
+    is_enabled: z.boolean().meta({ description: 'True if the entitlement is enabled. A disabled one adds nothing.' }),
+    usage_limit: z
+      .number()
+      .nullable()
+      .meta({ description: 'Limit of one unit, before `quantity`; null is unlimited.' }),
+    static_value: z.string().nullable().meta({ description: 'Value of a static feature.' }),
     usage_reset_period: resetPeriod.meta({
-      description: 'Of a metered feature; where none is stated, the billing period.',
+      description: 'Reset period of a metered feature. Default: the billing period.',
     }),
-    config_value: configValue.nullable().meta({ description: 'The values of a config feature.' }),
+    config_value: configValue.nullable().meta({ description: 'Values of a config feature, by key.' }),
   })
   .meta({ id: 'EntitlementSource' });
 
 const shape = entitlementShape.shape;
 const BucketAnswer = z
   .object({
-    entitlement_id: z.string().meta({ description: 'The entitlement that grants it.' }),
-    source_entity_id: z.string().meta({ description: 'The plan, add-on or subscription that grants it.' }),
-    usage_limit: z.number().nullable().meta({ description: 'Null: its quota is the limit.' }),
+    entitlement_id: z.string().meta({ description: 'Id of the entitlement.' }),
+    source_entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants it.' }),
+    usage_limit: z.number().nullable().meta({ description: 'Always null, because the quota is the limit.' }),
     grant_measure: shape.grant_measure,
     grant_quota: shape.grant_quota,
     grant_duration_value: shape.grant_duration_value,
@@ -45,46 +48,50 @@ const BucketAnswer = z
   })
   .meta({ id: 'AggregatedEntitlementBucket' });
 
-const feature = FeatureAnswer.meta({ description: 'The feature, with its meter.' });
-const sources = z.array(SourceAnswer).meta({ description: 'Where it comes from, one by one.' });
+const feature = FeatureAnswer.meta({ description: 'Feature with its meter.' });
+const sources = z.array(SourceAnswer).meta({ description: 'Sources of the entitlement, one by one.' });
 
 export const EntitledFeatureAnswer = z
   .object({
     feature,
     entitlement: z
       .object({
-        is_enabled: z.boolean().meta({ description: 'Whether one of the sources grants it.' }),
+        is_enabled: z.boolean().meta({ description: 'True if one of the sources grants the feature.' }),
         is_soft_limit: z
           .boolean()
-          .meta({ description: 'Whether one of them says that usage beyond the limit goes on.' }),
+          .meta({ description: 'True if usage may exceed the limit according to one of the sources.' }),
         usage_limit: z.number().nullable().meta({
           description:
-            'All limits together, times their quantities; of what is granted bit by bit, what one grant of each is together. Null is unlimited, or not metered, or grants of money.',
+            'Sum of the limits, times their quantities; for usage-ordered grants, the sum of their quotas. Null if usage is unlimited, the feature is not metered, or the quotas are money.',
         }),
-        usage_reset_period: resetPeriod.meta({ description: 'Of a metered feature.' }),
-        static_values: z.array(z.string()).meta({ description: 'Of a static feature: the values, equal ones once.' }),
-        config_values: z.array(configValue).meta({ description: 'Of a config feature: the values, equal ones once.' }),
+        usage_reset_period: resetPeriod.meta({ description: 'Reset period of a metered feature; null otherwise.' }),
+        static_values: z.array(z.string()).meta({ description: 'Values of a static feature, equal ones once.' }),
+        config_values: z.array(configValue).meta({ description: 'Values of a config feature, equal ones once.' }),
         aggregation_mode: z.enum(AGGREGATION_MODES).nullable().meta({
-          description: 'Of what is granted bit by bit: whether its sources add up, or this one holds beside others.',
+          description:
+            'Mode of usage-ordered grants: the sources add up (additive), or this one is independent of others (parallel). Null without grants.',
         }),
-        buckets: z.array(BucketAnswer).meta({ description: 'What is granted bit by bit, source by source.' }),
+        buckets: z.array(BucketAnswer).meta({ description: 'Terms of usage-ordered grants, by source.' }),
       })
-      .meta({ id: 'AggregatedEntitlement', description: 'All sources together.' }),
+      .meta({ id: 'AggregatedEntitlement', description: 'Combination of all sources.' }),
     sources,
   })
   .meta({ id: 'AggregatedFeature' });
 
 const entitled = z
   .array(EntitledFeatureAnswer)
-  .meta({ description: 'An entry per feature; of a metered one, per reset period, and per grants that add up.' });
+  .meta({
+    description:
+      'Entries per feature. A metered feature has one per reset period, one for all additive grants, and one per parallel grant.',
+  });
 
 export const CustomerEntitlementsAnswer = z
-  .object({ customer_id: z.string().meta({ description: 'The customer who may use it.' }), features: entitled })
+  .object({ customer_id: z.string().meta({ description: 'Id of the customer.' }), features: entitled })
   .meta({ id: 'CustomerEntitlementsResponse' });
 export const SubscriptionEntitlementsAnswer = z
   .object({
-    subscription_id: z.string().meta({ description: 'The subscription that grants it.' }),
-    plan_id: z.string().meta({ description: 'Its plan.' }),
+    subscription_id: z.string().meta({ description: 'Id of the subscription.' }),
+    plan_id: z.string().meta({ description: 'Plan of the subscription.' }),
     features: entitled,
   })
   .meta({ id: 'SubscriptionEntitlementsResponse' });
@@ -123,16 +130,18 @@ function showSource({ subscription, ...source }: SubscriptionEntitlementSource) 
 
 const GrantAnswer = z
   .object({
-    grant_measure: z.enum(GRANT_MEASURES).meta({ description: 'Units of the meter, or money that its usage costs.' }),
-    grant_quota: decimalText.meta({ description: 'How much a grant makes free, all sources together.' }),
-    used: decimalText.meta({ description: 'What was drawn from it.' }),
-    grant_status: z.enum(['active', 'exhausted']).meta({ description: 'Whether something of it is left.' }),
-    valid_from: timestampText
-      .nullable()
-      .meta({ description: 'Since when it lasts; null where the next usage opens it.' }),
+    grant_measure: z
+      .enum(GRANT_MEASURES)
+      .meta({ description: 'Measure of the quota: units of the meter, or money that its usage costs.' }),
+    grant_quota: decimalText.meta({ description: 'Free usage per grant, of all sources together.' }),
+    used: decimalText.meta({ description: 'Used part of the quota.' }),
+    grant_status: z
+      .enum(['active', 'exhausted'])
+      .meta({ description: 'Status: active while some of the quota is left, else exhausted.' }),
+    valid_from: timestampText.nullable().meta({ description: 'Start of the grant; null if the next usage opens it.' }),
     valid_to: timestampText
       .nullable()
-      .meta({ description: 'Until when, exclusive; null where the next usage opens it.' }),
+      .meta({ description: 'Exclusive end of the grant; null if the next usage opens it.' }),
   })
   .meta({ id: 'EntitlementGrant' });
 
@@ -140,18 +149,21 @@ const FeatureUsageAnswer = z
   .object({
     feature,
     total_limit: z.number().nullable().meta({
-      description: 'All limits together; null is unlimited. Money, as the usage is, where grants are of an amount.',
+      description:
+        'Sum of the limits; null is unlimited. For grants with the measure `amount` it is money, like the usage.',
     }),
-    is_unlimited: z.boolean().meta({ description: 'Whether there is no limit.' }),
-    current_usage: decimalText.meta({ description: 'Units since usage began again from 0.' }),
-    usage_percent: decimalText.meta({ description: 'Usage × 100 / limit, to two places; 0 where it is unlimited.' }),
-    is_enabled: z.boolean().meta({ description: 'Whether one of the sources grants it.' }),
-    is_soft_limit: z.boolean().meta({ description: 'Whether one of them says that usage beyond the limit goes on.' }),
+    is_unlimited: z.boolean().meta({ description: 'True if there is no limit.' }),
+    current_usage: decimalText.meta({ description: 'Usage since the last reset.' }),
+    usage_percent: decimalText.meta({ description: 'Usage × 100 / limit, rounded to two places; 0 if unlimited.' }),
+    is_enabled: z.boolean().meta({ description: 'True if one of the sources grants the feature.' }),
+    is_soft_limit: z
+      .boolean()
+      .meta({ description: 'True if usage may exceed the limit according to one of the sources.' }),
     next_usage_reset_at: timestampText
       .nullable()
-      .meta({ description: 'When usage begins again from 0; null is never.' }),
+      .meta({ description: 'Time of the next reset of usage to 0; null is never.' }),
     grants: z.array(GrantAnswer).nullable().meta({
-      description: 'What is granted bit by bit, grants of one length together; null of any other limit.',
+      description: 'Usage-ordered grants, those of one length together; null without grants.',
     }),
     sources,
   })
@@ -159,20 +171,22 @@ const FeatureUsageAnswer = z
 
 export const CustomerUsageAnswer = z
   .object({
-    customer_id: z.string().meta({ description: 'The customer who uses.' }),
+    customer_id: z.string().meta({ description: 'Id of the customer.' }),
     features: z
       .array(FeatureUsageAnswer)
-      .meta({ description: 'An entry per metered feature and stretch of time in which its usage adds up.' }),
+      .meta({ description: 'Entries per metered feature and interval in which its usage adds up.' }),
     period: z
       .object({
-        start_time: timestampText.meta({ description: 'The start of the running billing period.' }),
-        end_time: timestampText.meta({ description: 'Its end, which is not in it.' }),
-        period: z.string().meta({ description: 'How long it is, such as MONTHLY.' }),
+        start_time: timestampText.meta({ description: 'Start of the running billing period.' }),
+        end_time: timestampText.meta({ description: 'Exclusive end of the period.' }),
+        period: z.string().meta({ description: 'Length of the period, such as MONTHLY.' }),
       })
       .nullable()
-      .meta({ description: 'Of the subscription; null where there are several with periods of their own, or none.' }),
-    pagination: z.null().meta({ description: 'All are answered at once.' }),
-    as_of: timestampText.meta({ description: 'All usage that was accepted before this instant is in it.' }),
+      .meta({
+        description: 'Billing period of the subscriptions; null if their periods differ, or without subscriptions.',
+      }),
+    pagination: z.null().meta({ description: 'Always null, because all features are returned.' }),
+    as_of: timestampText.meta({ description: 'Instant before which all accepted usage is included.' }),
   })
   .meta({ id: 'CustomerUsageSummaryResponse' });
 
@@ -206,7 +220,7 @@ function showGrants({ measure, grants }: NonNullable<FeatureUsage['granted']>) {
   }));
 }
 
-/** What of it grows with usage. */
+/** Fields that change with usage. */
 export function showUsed({ used, usage_percent }: UsageAgainstLimit) {
   return { current_usage: used, usage_percent };
 }

@@ -1,4 +1,4 @@
-/** Entitlements as they are answered, with the records that `expand` asks for. */
+/** Builds the answers of entitlements, with the records that `expand` names. */
 import { indexById } from '../../core/by-id.ts';
 import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -46,7 +46,7 @@ export async function showEntitlement(entitlement: EntitlementModel, context: Co
   return shown!;
 }
 
-/** What plans or add-ons grant, by their ids: what they show in `entitlements`. */
+/** Loads the entitlements of plans or add-ons by their ids, for the field `entitlements` of their answers. */
 export async function loadEntitlementsByEntity(
   entity_ids: readonly string[],
   expand: readonly string[],

@@ -31,10 +31,13 @@ import {
 
 const tag = 'Entitlements';
 
-/** The published client asks for no page, and means all: a plan grants a feature once, and features are not so many. */
+/** The published client sends no page and expects all. The default is the maximum, which suffices: a plan grants a feature once. */
 const { limit, offset } = listShape({}).shape;
 const GrantsPage = z.object({
-  limit: limit.unwrap().default(1000).meta({ description: 'How many a page has at most, from 1 to 1000.' }),
+  limit: limit
+    .unwrap()
+    .default(1000)
+    .meta({ description: 'Maximum number of entitlements per page, 1 to 1,000. Default: 1,000.' }),
   offset,
 });
 
@@ -49,9 +52,9 @@ const entitlements = standardRoutes({
 
 export const entitlementRoutes: Route[] = [
   entitlements.create({
-    summary: 'Grant a feature to a plan, an add-on or a subscription',
+    summary: 'Create an entitlement',
     description:
-      'What is granted goes by the type of the feature: a limit of usage, a value, values by key, or just that it is there. What is granted bit by bit has the terms of its grants in place of a limit. One of a subscription adds to what its plan grants, or replaces the entitlement that `parent_entitlement_id` names.',
+      'Grants a feature to a plan, an add-on or a subscription. The type of the feature decides the value: a usage limit, a text, values by key, or none. Usage-ordered grants have terms instead of a limit. An entitlement of a subscription adds to those of its plan, or replaces the one in `parent_entitlement_id`.',
     body: CreateEntitlement,
     handle: ({ body }, context) =>
       createEntitlement(context.services, context.scope, {
@@ -63,8 +66,9 @@ export const entitlementRoutes: Route[] = [
     method: 'post',
     path: '/entitlements/bulk',
     operation_id: 'createEntitlementsBulk',
-    summary: 'Create up to 100 entitlements, all or none',
-    description: 'One fault refuses all, and names the index of the entitlement.',
+    summary: 'Create entitlements in bulk',
+    description:
+      'Creates 1 to 100 entitlements, all or none. One fault refuses all, and the error names the index of the entitlement.',
     tag,
     access: 'entitlement:write',
     body: CreateBulkEntitlement,
@@ -94,13 +98,14 @@ export const entitlementRoutes: Route[] = [
   entitlements.list,
   entitlements.search,
   entitlements.read({
-    summary: 'Get an entitlement with its feature',
-    description: 'With its plan or add-on, too. An archived entitlement is answered, too.',
+    summary: 'Get an entitlement',
+    description:
+      'Returns the entitlement with its feature and its plan or add-on. An archived entitlement is returned too.',
   }),
   entitlements.change({
-    summary: 'Change what an entitlement grants',
+    summary: 'Update an entitlement',
     description:
-      'Changes what is sent; the rest stays, and null clears: without a limit usage is unlimited. `clear_grant_config` takes all that is said of grants away.',
+      'Changes the fields in the request. Null clears a field: without a limit usage is unlimited. `clear_grant_config` removes all terms of grants.',
     body: UpdateEntitlement,
     handle: ({ params, body }, context) =>
       changeEntitlement(context.services, context.scope, {
@@ -111,7 +116,8 @@ export const entitlementRoutes: Route[] = [
   }),
   entitlements.archive({
     summary: 'Archive an entitlement',
-    description: 'It grants nothing from then on. One of a subscription that replaced it stays in force.',
+    description:
+      'Archives the entitlement, which then grants nothing. An entitlement of a subscription that replaces it stays in force.',
     handle: ({ params }, context) =>
       archiveEntitlement(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
@@ -119,8 +125,9 @@ export const entitlementRoutes: Route[] = [
     method: 'get',
     path: '/plans/:id/entitlements',
     operation_id: 'getPlanEntitlements',
-    summary: 'List what a plan grants',
-    description: 'With the features. The fields of the plan stand beside the list.',
+    summary: 'List entitlements of a plan',
+    description:
+      'Returns the published entitlements of the plan with their features. The fields of the plan are beside the list.',
     tag,
     access: 'entitlement:read',
     params: idParams,
@@ -136,8 +143,9 @@ export const entitlementRoutes: Route[] = [
     method: 'get',
     path: '/addons/:id/entitlements',
     operation_id: 'getAddonEntitlements',
-    summary: 'List what an add-on grants',
-    description: 'All that it grants once, with the features. Times its quantity where it is attached.',
+    summary: 'List entitlements of an add-on',
+    description:
+      'Returns the published entitlements of one unit of the add-on, with their features. An attached add-on grants them times its quantity.',
     tag,
     access: 'entitlement:read',
     params: idParams,
@@ -153,9 +161,9 @@ export const entitlementRoutes: Route[] = [
     method: 'get',
     path: '/subscriptions/:id/entitlements',
     operation_id: 'getSubscriptionEntitlements',
-    summary: 'Get what a subscription is entitled to',
+    summary: 'Get entitlements of a subscription',
     description:
-      'What its plan, its add-ons times quantity, and its own entitlements grant, all together and source by source. Nothing where it is not active or trialing.',
+      'Returns the features that the subscription grants, combined and by source: its plan, its add-ons times quantity, and its own entitlements. Empty unless the subscription is active or trialing.',
     tag,
     access: 'entitlement:read',
     params: idParams,

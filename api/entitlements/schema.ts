@@ -13,7 +13,7 @@ import { PlanWithoutParts } from '../plans/answer.ts';
 const shape = entitlementShape.shape;
 const described = <S extends z.ZodType>(of: S, as: z.ZodType) => of.meta(as.meta()!);
 
-/** What a request states of the values; `null` and "" say that one is not set. */
+/** Values in a request. `null` and "" mean that a value is not set. */
 const values = {
   usage_limit: described(orNull(shape.usage_limit.unwrap()), shape.usage_limit),
   usage_reset_period: described(orNull(shape.usage_reset_period.unwrap()), shape.usage_reset_period),
@@ -41,15 +41,16 @@ const values = {
 export const CreateEntitlement = z
   .object({
     plan_id: orNull(z.string()).meta({
-      description: 'The plan that grants it: this, or `entity_type` and `entity_id`.',
+      description: 'Plan that grants the feature. An alternative to `entity_type` and `entity_id`.',
     }),
-    entity_type: orNull(shape.entity_type).meta({ description: 'PLAN, ADDON or SUBSCRIPTION, with `entity_id`.' }),
+    entity_type: orNull(shape.entity_type).meta({
+      description: 'Type of the owner: PLAN, ADDON or SUBSCRIPTION. It requires `entity_id`.',
+    }),
     entity_id: orNull(z.string()).meta(shape.entity_id.meta()!),
     feature_id: shape.feature_id,
     feature_type: shape.feature_type,
     is_enabled: orNull(z.boolean()).meta({
-      description:
-        'Of a boolean feature: false says that it is not granted. What has a value is granted when it is made, and false is refused.',
+      description: 'False denies a boolean feature; for other types it is refused. Default: true.',
     }),
     ...values,
     parent_entitlement_id: described(shape.parent_entitlement_id.default(null), shape.parent_entitlement_id),
@@ -68,7 +69,7 @@ export const CreateEntitlement = z
   });
 export type CreateEntitlement = z.output<typeof CreateEntitlement>;
 
-/** What grants it, said in one of two ways, or in both when they agree. */
+/** Accepts the owner as `plan_id`, as `entity_type` and `entity_id`, or in both forms if they agree. */
 export function toEntitlementInput({ plan_id, entity_type, entity_id, ...fields }: CreateEntitlement) {
   if (plan_id && ((entity_type && entity_type !== 'PLAN') || (entity_id && entity_id !== plan_id)))
     throw invalid('plan_id', 'contradicts entity_type and entity_id: give one of them');
@@ -81,7 +82,11 @@ export function toEntitlementInput({ plan_id, entity_type, entity_id, ...fields 
 
 export const CreateBulkEntitlement = z
   .object({
-    items: z.array(CreateEntitlement).min(1).max(100).meta({ description: 'All of them are made, or none.' }),
+    items: z
+      .array(CreateEntitlement)
+      .min(1)
+      .max(100)
+      .meta({ description: 'Entitlements to create, 1 to 100. All are created, or none.' }),
   })
   .meta({
     id: 'CreateBulkEntitlementRequest',
@@ -99,7 +104,7 @@ export const CreateBulkEntitlement = z
     },
   });
 
-/** What is left out stays; null and "" clear. */
+/** An absent field does not change; null and "" clear it. */
 const cleared = <S extends z.ZodType>(of: S) =>
   described(
     z.preprocess((text) => (text === '' ? null : text), of),
@@ -108,7 +113,7 @@ const cleared = <S extends z.ZodType>(of: S) =>
 
 export const UpdateEntitlement = z
   .object({
-    is_enabled: z.boolean().optional().meta({ description: 'Whether it is granted.' }),
+    is_enabled: z.boolean().optional().meta({ description: 'True if the feature is granted.' }),
     usage_limit: cleared(shape.usage_limit).optional(),
     usage_reset_period: cleared(shape.usage_reset_period).optional(),
     is_soft_limit: shape.is_soft_limit.optional(),
@@ -117,7 +122,9 @@ export const UpdateEntitlement = z
     clear_grant_config: z
       .boolean()
       .optional()
-      .meta({ description: 'True takes all that is said of grants away: without a limit usage is unlimited then.' }),
+      .meta({
+        description: 'True to remove all terms of grants. Without a limit usage is unlimited then. Default: false.',
+      }),
     grant_measure: cleared(shape.grant_measure).optional(),
     grant_quota: cleared(shape.grant_quota).optional(),
     grant_duration_value: cleared(shape.grant_duration_value).optional(),
@@ -129,7 +136,7 @@ export const UpdateEntitlement = z
   .meta({ id: 'UpdateEntitlementRequest', example: { usage_limit: 2000, is_soft_limit: true } });
 type UpdateEntitlement = z.output<typeof UpdateEntitlement>;
 
-/** Whoever clears the grants and states them has not said which. */
+/** A request that clears the terms of grants and sets them is contradictory, so it is refused. */
 export function toEntitlementChanges({ clear_grant_config, ...changes }: UpdateEntitlement) {
   if (!clear_grant_config) return changes;
   for (const field of Object.keys(NO_GRANTS) as (keyof typeof NO_GRANTS)[])
@@ -139,13 +146,15 @@ export function toEntitlementChanges({ clear_grant_config, ...changes }: UpdateE
 }
 
 export const EntitlementFilter = listShape({
-  entity_type: shape.entity_type.optional().meta({ description: 'Granted by plans, add-ons or subscriptions.' }),
-  entity_ids: matchAny('plans, add-ons or subscriptions, which grant it'),
+  entity_type: shape.entity_type.optional().meta({ description: 'Type of the owner: plan, add-on or subscription.' }),
+  entity_ids: matchAny('plans, add-ons or subscriptions'),
   feature_ids: matchAny('features'),
-  feature_type: featureShape.shape.type.optional().meta({ description: 'To features of this type.' }),
-  is_enabled: flag.optional().meta({ description: 'Only what is granted, or only what is not.' }),
-  plan_ids: matchAny('plans, which grant it'),
-  has_grant_config: flag.optional().meta({ description: 'Only what is granted bit by bit, or only what is not.' }),
+  feature_type: featureShape.shape.type.optional().meta({ description: 'Type of the feature.' }),
+  is_enabled: flag.optional().meta({ description: 'True for enabled entitlements, false for disabled ones.' }),
+  plan_ids: matchAny('plans'),
+  has_grant_config: flag
+    .optional()
+    .meta({ description: 'True for entitlements with usage-ordered grants, false for those without.' }),
 }).meta({ id: 'EntitlementFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], expand: ['features'] } });
 export type EntitlementFilter = z.output<typeof EntitlementFilter>;
 
@@ -180,21 +189,21 @@ export const entitlementGrammar: ListGrammar = {
   expand: ['features', 'meters', 'plans', 'addons'],
 };
 
-/** The limit is a JSON number on the wire; its text is short enough to be exact as one. */
+/** The limit is a JSON number. Its text is short, so the number is exact. */
 export const EntitlementAnswer = publishedEntitlementShape
   .extend({
-    feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-    plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
+    feature: FeatureAnswer.nullable().meta({ description: 'Feature, if `expand` names it; null otherwise.' }),
+    plan: PlanWithoutParts.nullable().meta({ description: 'Plan, if `expand` names it; null otherwise.' }),
+    addon: AddonWithoutParts.nullable().meta({ description: 'Add-on, if `expand` names it; null otherwise.' }),
   })
   .meta({ id: 'EntitlementResponse' });
 
 export const EntitlementListAnswer = listAnswer(EntitlementAnswer, 'ListEntitlementsResponse');
 export const BulkEntitlementAnswer = z
-  .object({ items: z.array(EntitlementAnswer).meta({ description: 'In the order of the request.' }) })
+  .object({ items: z.array(EntitlementAnswer).meta({ description: 'Entitlements in the order of the request.' }) })
   .meta({ id: 'CreateBulkEntitlementResponse' });
 
-/** The published client reads the entitlements of a plan as a plan: its fields stand beside the list. */
+/** The published client expects the fields of the plan beside the list of its entitlements. */
 export const PlanEntitlementsAnswer = PlanWithoutParts.extend(EntitlementListAnswer.shape).meta({
   id: 'PlanEntitlementsResponse',
 });

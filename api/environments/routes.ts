@@ -1,4 +1,4 @@
-/** Environments of the tenant. They lie above the environments, so no environment is needed to reach them. */
+/** Environments are records of the tenant, so these requests need no environment. */
 
 import { addEnvironment } from '../../actions/environments/add-environment.ts';
 import { enqueueClone } from '../../actions/environments/clone-environment.ts';
@@ -28,7 +28,7 @@ export const environmentRoutes: Route[] = [
     operation_id: 'createEnvironment',
     summary: 'Create an environment',
     description:
-      'Its records are its own: nothing of one environment is seen from another. A key for it is made with its id (`POST /secrets/api/keys`). How many of a type there may be says the setting tenant_config.',
+      'Creates an environment. Its records are invisible to other environments. Create a key for it with its id (`POST /secrets/api/keys`). The setting tenant_config limits the number of environments per type.',
     tag,
     access: 'environment:write',
     body: CreateEnvironment,
@@ -51,7 +51,7 @@ export const environmentRoutes: Route[] = [
     path: '/environments',
     operation_id: 'listEnvironments',
     summary: 'List environments',
-    description: 'Those of the tenant, newest first unless `sort` says otherwise.',
+    description: 'Returns the environments of the tenant. Default order: newest first.',
     tag,
     access: 'environment:read',
     query: EnvironmentFilter,
@@ -68,7 +68,7 @@ export const environmentRoutes: Route[] = [
     path: '/environments/:id',
     operation_id: 'getEnvironment',
     summary: 'Get an environment',
-    description: 'By its id; one of another tenant does not exist here.',
+    description: 'Returns the environment with this id. An environment of another tenant is not found.',
     tag,
     access: 'environment:read',
     params: idParams,
@@ -82,7 +82,7 @@ export const environmentRoutes: Route[] = [
     path: '/environments/:id',
     operation_id: 'updateEnvironment',
     summary: 'Rename an environment',
-    description: 'Its type cannot be changed.',
+    description: 'Changes the name. The type cannot be changed.',
     tag,
     access: 'environment:write',
     params: idParams,
@@ -101,9 +101,9 @@ export const environmentRoutes: Route[] = [
     method: 'post',
     path: '/environments/:id/clone',
     operation_id: 'cloneEnvironment',
-    summary: 'Copy the catalogue of an environment into another',
+    summary: 'Copy the catalogue of an environment',
     description:
-      'For a super_admin only. Published features with their meters, then published plans with what hangs on them, in the background: `GET /workflows/{workflow_id}/{run_id}/summary` tells what was copied and what was not, and why. What an earlier run has copied is not copied again.',
+      'Copies published features with their meters, then published plans and add-ons with the records that belong to them, coupons, tax rates and cost sheets into another environment. The copy runs in the background: `GET /workflows/{workflow_id}/{run_id}/summary` lists the records that were copied, and those that were not with the reasons. Records that an earlier run has copied are not copied again. Refused for callers without the role super_admin.',
     tag,
     access: 'environment:write',
     params: idParams,

@@ -5,16 +5,22 @@ import { ENVIRONMENT_TYPES } from '../../storage/models/environment.ts';
 import { listShape, Pagination } from '../http/list.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 
-const name = keyText.trim().min(1, { error: 'must not be blank' }).meta({ description: 'What people call it.' });
+const name = keyText
+  .trim()
+  .min(1, { error: 'must not be blank' })
+  .meta({ description: 'Display name of the environment.' });
 const type = anyCase(ENVIRONMENT_TYPES).meta({
-  description: 'Tells people what it is for; nothing else goes by it. It cannot be changed later.',
+  description: 'Purpose of the environment, for people. It cannot be changed later.',
 });
 
 export const CreateEnvironment = z.object({ name, type }).meta({ id: 'CreateEnvironmentRequest' });
 export const UpdateEnvironment = z
   .object({
     name: name.optional().meta(name.meta()!),
-    type: z.string().optional().meta({ description: 'Refused when it is another than before: it cannot be changed.' }),
+    type: z
+      .string()
+      .optional()
+      .meta({ description: 'Type of the environment. A different type is refused, because it cannot be changed.' }),
   })
   .meta({ id: 'UpdateEnvironmentRequest', example: { name: 'Staging' } });
 
@@ -23,9 +29,13 @@ export const CloneEnvironment = z
     target_environment_id: z
       .string()
       .nullish()
-      .meta({ description: 'The environment that gets the copies; or `name` and `type`, which make one.' }),
-    name: name.nullish().meta({ description: 'The name of a new environment that gets the copies.' }),
-    type: type.nullish().meta({ description: 'The type of the new environment.' }),
+      .meta({
+        description: 'Environment that receives the copies. An alternative to `name` and `type`, which create one.',
+      }),
+    name: name
+      .nullish()
+      .meta({ description: 'Name of a new environment that receives the copies. It requires `type`.' }),
+    type: type.nullish().meta({ description: 'Type of the new environment. It requires `name`.' }),
   })
   .transform(({ target_environment_id, name, type }, context) => {
     if (target_environment_id && !name && !type) return { target_environment_id };
@@ -39,7 +49,7 @@ export const CloneEnvironment = z
 export const CloneAnswer = z
   .object({
     ...WorkflowResult.shape,
-    target_environment_id: z.string().meta({ description: 'The environment that gets the copies.' }),
+    target_environment_id: z.string().meta({ description: 'Environment that receives the copies.' }),
   })
   .meta({ id: 'CloneEnvironmentResponse' });
 
@@ -47,17 +57,17 @@ export const EnvironmentAnswer = z
   .object({
     id: z.string(),
     name,
-    type: z.enum(ENVIRONMENT_TYPES).meta({ description: 'What it is for; nothing else goes by it.' }),
+    type: z.enum(ENVIRONMENT_TYPES).meta({ description: 'Purpose of the environment, for people.' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'EnvironmentResponse' });
 
 export const EnvironmentFilter = listShape({});
-/** The one list with an envelope of its own. */
+/** This list has its own envelope, without `items` and `pagination`. */
 export const EnvironmentListAnswer = z
   .object({
-    environments: z.array(EnvironmentAnswer).meta({ description: 'A page of those of the tenant.' }),
+    environments: z.array(EnvironmentAnswer).meta({ description: 'Page of the environments of the tenant.' }),
     ...Pagination.shape,
   })
   .meta({ id: 'ListEnvironmentsResponse' });

@@ -1,6 +1,6 @@
 /**
- * What usage costs is for who may read invoices, in every door (docs/permissions.md, "Amounts"): others are told the usage, and null in
- * the place of each amount.
+ * On every route, amounts of usage need the permission to read invoices (docs/permissions.md, "Amounts"). Other callers get the usage,
+ * and null for each amount.
  */
 import { canRead } from '../../core/access/role.ts';
 import { mapYielding } from '../../storage/time-slicer.ts';

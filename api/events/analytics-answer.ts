@@ -1,4 +1,4 @@
-/** Usage analytics as it is answered, with the records that `expand` asks for. */
+/** Answer of usage analytics, with the records that `expand` names. */
 import { z } from 'zod';
 import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
 import type { AnalyticsPoint } from '../../actions/usage/analytics-points.ts';
@@ -31,7 +31,7 @@ import { showLineItems } from '../subscriptions/expand.ts';
 import { hideAmounts } from './amounts.ts';
 import { BucketSummary, bucketSummaries, PointBucket, pointBuckets } from './times-of-day.ts';
 
-/** What may be expanded, and as what it may be read. */
+/** Values of `expand`, and the entity whose read permission each needs. */
 const SHOWN_BY: ReadonlyMap<string, PermissionEntity> = new Map([
   ['price', 'price'],
   ['meter', 'meter'],
@@ -43,116 +43,114 @@ const SHOWN_BY: ReadonlyMap<string, PermissionEntity> = new Map([
 
 const Point = z
   .object({
-    timestamp: z.string().meta({ description: 'Where the window begins.' }),
-    usage: decimalText.meta({ description: 'Usage of the window by itself.' }),
+    timestamp: z.string().meta({ description: 'Start of the window.' }),
+    usage: decimalText.meta({ description: 'Usage of the window alone.' }),
     subtotal: decimalText
       .nullable()
-      .meta({ description: 'Cost that the window added, exact, before discounts; the same as `cost`.' }),
-    discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
+      .meta({ description: 'Exact cost that the window added, before discounts. It equals `cost`.' }),
+    discount: decimalText.nullable().meta({ description: 'Always 0, because discounts apply to invoices.' }),
     cost: decimalText.nullable().meta({
       description:
-        'Cost that the window added to the running cost, exact; points add up to `total_cost`. Below 0 where the cost fell.',
+        'Exact cost that the window added to the running cost. Points add up to `total_cost`. It is below 0 if the cost fell.',
     }),
-    event_count: z.int().meta({ description: 'How many events are in it.' }),
+    event_count: z.int().meta({ description: 'Number of events in the window.' }),
     computed_commitment_utilized_amount: decimalText
       .nullable()
-      .meta({ description: 'What of the window is paid out of a windowed commitment; null without one.' }),
+      .meta({ description: 'Part of the window that a windowed commitment covers; null without one.' }),
     computed_overage_amount: decimalText.nullable().meta({
-      description: 'What of the window lies above a windowed commitment, after the factor; null without one.',
+      description: 'Amount of the window above a windowed commitment, after the overage factor; null without one.',
     }),
     computed_true_up_amount: decimalText
       .nullable()
-      .meta({ description: 'What was lacking in the window to a windowed commitment; null without one.' }),
+      .meta({ description: 'Shortfall of a windowed commitment in the window; null without one.' }),
     buckets: z
       .array(PointBucket)
       .nullable()
-      .meta({ description: 'The times of day that its windows begin in; null unless `breakdown_bucket` asks for it.' }),
+      .meta({
+        description: 'Times of day in which the windows of the point begin; null unless `breakdown_bucket` is true.',
+      }),
   })
   .meta({ id: 'UsageAnalyticPoint' });
 
 const Item = z
   .object({
-    feature_id: z.string().meta({ description: 'The feature of the meter; empty when it has none.' }),
+    feature_id: z.string().meta({ description: 'Feature of the meter; empty without one.' }),
     price_id: z
       .string()
       .nullable()
-      .meta({ description: 'The price of the line item; null where no line item bills the usage.' }),
+      .meta({ description: 'Price of the line item; null if no line item bills the usage.' }),
     meter_id: z.string(),
-    sub_line_item_id: z
+    sub_line_item_id: z.string().nullable().meta({ description: 'Line item that bills the usage; null without one.' }),
+    subscription_id: z.string().nullable().meta({ description: 'Subscription of the line item; null without one.' }),
+    external_customer_id: z.string().meta({ description: 'External id of the customer.' }),
+    price: PriceAnswer.nullable().meta({ description: 'Price, if `expand` names it; null otherwise.' }),
+    meter: MeterAnswer.nullable().meta({ description: 'Meter, if `expand` names it; null otherwise.' }),
+    feature: FeatureAnswer.nullable().meta({ description: 'Feature, if `expand` names it; null otherwise.' }),
+    subscription_line_item: SubscriptionLineItemAnswer.nullable().meta({
+      description: 'Line item, if `expand` names it; null otherwise.',
+    }),
+    plan: PlanWithoutParts.nullable().meta({ description: 'Plan, if `expand` names it; null otherwise.' }),
+    addon: AddonWithoutParts.nullable().meta({ description: 'Add-on, if `expand` names it; null otherwise.' }),
+    name: z.string().meta({ description: 'Name of the feature, or of the meter without a feature.' }),
+    event_name: z.string().meta({ description: 'Name of the counted events.' }),
+    source: z
       .string()
       .nullable()
-      .meta({ description: 'The line item that bills the usage; null where none does.' }),
-    subscription_id: z
-      .string()
+      .meta({ description: 'Source of the events if `group_by` names source; null otherwise.' }),
+    sources: z
+      .array(z.string())
       .nullable()
-      .meta({ description: 'The subscription of the line item; null without one.' }),
-    external_customer_id: z.string().meta({ description: 'Whose usage it is.' }),
-    price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-    meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-    feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-    subscription_line_item: SubscriptionLineItemAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-    plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    name: z.string().meta({ description: 'The name of the feature, or of the meter without one.' }),
-    event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
-    source: z.string().nullable().meta({ description: 'With `group_by` source, that of the events; else null.' }),
-    sources: z.array(z.string()).nullable().meta({ description: 'The same as `source`, as a list of one.' }),
-    unit: z.string().nullable().meta({ description: 'What one unit is called, by the feature.' }),
-    unit_plural: z.string().nullable().meta({ description: 'What several units are called, by the feature.' }),
-    aggregation_type: z
-      .enum(AGGREGATION_TYPES)
-      .meta({ description: 'How the values of the events became one number.' }),
+      .meta({ description: 'List with `source` as its only entry; null if `source` is null.' }),
+    unit: z.string().nullable().meta({ description: 'Name of one unit, from the feature.' }),
+    unit_plural: z.string().nullable().meta({ description: 'Name of several units, from the feature.' }),
+    aggregation_type: z.enum(AGGREGATION_TYPES).meta({ description: 'Aggregation of the values of the events.' }),
     total_usage: decimalText.meta({
       description:
-        'The usage of the range in which the line item lives; of a meter that never resets, since the subscription began.',
+        'Usage of the part of the range in which the line item is active. For a meter that never resets it counts from the start of the subscription.',
     }),
-    total_usage_display: z.string().meta({ description: 'The same for people.' }),
+    total_usage_display: z.string().meta({ description: 'Text of `total_usage` for display.' }),
     reporting_unit: FeatureAnswer.shape.reporting_unit.meta({
-      description: 'Another unit in which usage is shown, by the feature.',
+      description: 'Another unit for display, from the feature.',
     }),
     subtotal: decimalText.nullable().meta({ description: 'Exact cost of the usage of the range, before discounts.' }),
-    total_discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
+    total_discount: decimalText.nullable().meta({ description: 'Always 0, because discounts apply to invoices.' }),
     total_cost: decimalText
       .nullable()
-      .meta({ description: 'Exact cost of the usage of the range, not rounded; 0 where no line item bills it.' }),
+      .meta({ description: 'Exact cost of the usage of the range, not rounded; 0 if no line item bills it.' }),
     currency: z
       .string()
       .nullable()
-      .meta({ description: 'Of the subscription; null where no line item bills the usage.' }),
-    event_count: z.int().meta({ description: 'How many events are in the number.' }),
+      .meta({ description: 'Currency of the subscription; null if no line item bills the usage.' }),
+    event_count: z.int().meta({ description: 'Number of counted events.' }),
     properties: z
       .record(z.string(), z.string())
       .nullable()
-      .meta({ description: 'With `group_by` properties.<name>, their values; else null.' }),
+      .meta({ description: 'Values of the properties in `group_by`, by name; null without them.' }),
     commitment_info: CommitmentInfo.nullable().meta({
-      description: 'What the line item is committed to in the range, and what became of it; null without a commitment.',
+      description: 'Commitment of the line item in the range and its effect; null without one.',
     }),
     points: z.array(Point).nullable().meta({
-      description:
-        'One for each window that has events, or costs something without, in their order; null without a `window_size`.',
+      description: 'Points in order of time, one per window with events or a cost; null without a `window_size`.',
     }),
-    add_on_id: z
-      .string()
-      .nullable()
-      .meta({ description: 'The add-on of the line item; null where it comes from none.' }),
-    plan_id: z.string().nullable().meta({ description: 'The plan of the line item; null where it comes from none.' }),
+    add_on_id: z.string().nullable().meta({ description: 'Add-on of the line item; null without one.' }),
+    plan_id: z.string().nullable().meta({ description: 'Plan of the line item; null without one.' }),
     window_size: z
       .enum(WINDOW_SIZES)
       .nullable()
-      .meta({ description: 'How large the windows of the points are: never finer than the buckets of the meter.' }),
-    group: GroupAnswer.nullable().meta({ description: 'The group of the feature; null without one.' }),
+      .meta({ description: 'Size of the windows of the points, never finer than the buckets of the meter.' }),
+    group: GroupAnswer.nullable().meta({ description: 'Group of the feature; null without one.' }),
     bucket_summaries: z.array(BucketSummary).nullable().meta({
       description:
-        'Usage and exact amounts of each time of day of the commitment; null without one, and unless `breakdown_bucket` asks for it.',
+        'Usage and exact amounts per time of day of the commitment; null without one, or unless `breakdown_bucket` is true.',
     }),
   })
   .meta({ id: 'UsageAnalyticItem' });
 
 const Totals = {
-  subtotal: decimalText.nullable().meta({ description: 'What all items cost, before discounts.' }),
-  total_discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
+  subtotal: decimalText.nullable().meta({ description: 'Exact cost of all items of the currency, before discounts.' }),
+  total_discount: decimalText.nullable().meta({ description: 'Always 0, because discounts apply to invoices.' }),
   total_cost: decimalText.nullable().meta({ description: 'Exact cost of all items of the currency.' }),
-  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters; empty where nothing is billed.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), in lower case; empty if nothing is billed.' }),
 };
 
 export const AnalyticsAnswer = z
@@ -160,16 +158,20 @@ export const AnalyticsAnswer = z
     ...Totals,
     totals: z
       .array(z.object(Totals))
-      .meta({ description: 'One per currency; the totals beside are those of the first.' }),
-    items: z.array(Item).meta({ description: 'One for each usage line item, and for usage that none bills.' }),
-    custom_analytics: z.array(z.never()).meta({ description: 'Nothing is computed beside the items: empty.' }),
-    start_time: z.string().meta({ description: 'The start of the range that was answered.' }),
-    end_time: z.string().meta({ description: 'The end of the range that was answered, which is not in it.' }),
-    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
+      .meta({ description: 'Totals per currency. The totals beside this list are those of the first currency.' }),
+    items: z
+      .array(Item)
+      .meta({ description: 'One item per usage line item, and per meter with usage that no line item bills.' }),
+    custom_analytics: z
+      .array(z.never())
+      .meta({ description: 'Always empty, because nothing is computed besides the items.' }),
+    start_time: z.string().meta({ description: 'Start of the range.' }),
+    end_time: z.string().meta({ description: 'Exclusive end of the range.' }),
+    as_of: z.string().meta({ description: 'Instant before which every accepted event is counted.' }),
   })
   .meta({ id: 'GetUsageAnalyticsResponse' });
 
-/** Paths outside of the list are refused, never ignored; and what they show is for who may read it. */
+/** Refuses paths outside of SHOWN_BY. Each path needs the permission to read its entity. */
 export function parseAnalyticsExpand(
   paths: readonly string[] | null | undefined,
   principal: { readonly roles: readonly string[] },
@@ -283,7 +285,7 @@ function reportingUnit({ reporting_unit }: FeatureModel) {
   return reporting_unit && { ...reporting_unit, conversion_rate: Number(reporting_unit.conversion_rate) };
 }
 
-/** One query per part, however many rows. */
+/** Runs one query per kind of record, for any number of rows. */
 async function loadParts(rows: readonly AnalyticsRow[], expand: readonly string[], context: Context) {
   const asks = (part: string) => expand.includes(part);
   const items = rows.flatMap(({ item }) => item ?? []);
@@ -312,7 +314,7 @@ async function loadParts(rows: readonly AnalyticsRow[], expand: readonly string[
   });
 }
 
-/** The id of the plan, or add-on, that a line item comes from; null where it comes from another entity. */
+/** Id of the plan or add-on of a line item; null if the line item belongs to another entity. */
 function pickEntityId({ record }: AnalyticsItem, type: 'plan' | 'addon'): string | null {
   return record.entity_type === type ? (record.entity_id ?? null) : null;
 }

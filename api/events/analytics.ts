@@ -1,4 +1,4 @@
-/** POST /events/analytics: usage and cost of every line item in a range; /meter-usage/detailed-analytics asks the same. */
+/** POST /events/analytics: usage and cost of every line item in a range. /meter-usage/detailed-analytics uses the same code. */
 import { z } from 'zod';
 import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
@@ -21,35 +21,35 @@ const texts = z.array(z.string()).nullish();
 export const GetUsageAnalyticsRequest = z
   .object({
     external_customer_id: orNull(z.string()).meta({
-      description: 'Usage of this customer, by the id that its events name; of all customers when none is named.',
+      description: 'External id of the customer. Default: all customers.',
     }),
     external_customer_ids: texts.meta({
-      description: 'Usage of any of these customers, by the ids that their events name.',
+      description: 'External ids of customers, in addition to `external_customer_id`.',
     }),
-    feature_ids: texts.meta({ description: 'Line items of any of these features; all when absent or empty.' }),
-    meter_ids: texts.meta({ description: 'Line items of any of these meters; all when absent or empty.' }),
-    sources: texts.meta({ description: 'Events of any of these sources; all when absent or empty.' }),
+    feature_ids: texts.meta({ description: 'Features of the line items; all if absent or empty.' }),
+    meter_ids: texts.meta({ description: 'Meters of the line items; all if absent or empty.' }),
+    sources: texts.meta({ description: 'Sources of the events; all if absent or empty.' }),
     start_time: instantUs.meta({
-      description: 'Events at this instant or later; six hours before the end when absent.',
+      description: 'Earliest instant of the events, inclusive. Default: six hours before the end.',
     }),
-    end_time: instantUs.meta({ description: 'Events before this instant; until now when absent.' }),
+    end_time: instantUs.meta({ description: 'Exclusive end of the events. Default: now.' }),
     group_by: texts.meta({
       description:
-        'Divides the events of an item: source, properties.<name>, or feature_id, which divides nothing further.',
+        'Keys that divide the events of an item: source, properties.<name>, or feature_id, which divides nothing further.',
     }),
     window_size: anyWindowSize,
     expand: texts.meta({
       description:
-        'Records to answer with, for who may read them: price, meter, feature, subscription_line_item, plan, addon.',
+        'Records to include: price, meter, feature, subscription_line_item, plan, addon. Each needs the permission to read it.',
     }),
     property_filters: propertyValues,
     include_children: z
       .boolean()
       .nullish()
-      .meta({ description: 'With those whose parent is one of the customers that are named.' }),
+      .meta({ description: 'True to include customers whose parent is one of the named customers. Default: false.' }),
     breakdown_bucket: z.boolean().nullish().meta({
       description:
-        'Whether `bucket_summaries`, and `buckets` of points, say what each time of day of a commitment comes to.',
+        'True to fill `bucket_summaries`, and `buckets` of points, for each time of day of a commitment. Default: false.',
     }),
     billing_anchor: instantUs.meta(usageRange.billing_anchor),
   })
@@ -69,9 +69,9 @@ export const analyticsRoutes: Route[] = [
     method: 'post',
     path: '/events/analytics',
     operation_id: 'getUsageAnalytics',
-    summary: 'Usage and cost per feature and line item',
+    summary: 'Get usage and cost analytics',
     description:
-      'One item per usage line item, in the part of the range in which it lives. Amounts are exact and not rounded. A point costs what its window added to the running cost, so points add up to the cost of the range; its usage is that of its window alone. Amounts are null for who may not read invoices. The last six hours unless a range is stated.',
+      'Returns one item per usage line item, for the part of the range in which it is active. Amounts are exact and not rounded, and null without the permission to read invoices. The cost of a point is the amount that its window added to the running cost, so points add up to the cost of the range. The usage of a point is that of its window alone. Default range: the last six hours.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageAnalyticsRequest,
@@ -110,12 +110,12 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
   return showAnalytics(rows, { expand, as_of, ...range }, context);
 }
 
-/** An empty list says as little as none: clients send it for a filter that is not set. */
+/** An empty list counts as absent: clients send it for a filter that is not set. */
 function listed(list: readonly string[] | null | undefined): readonly string[] | null {
   return list && list.length > 0 ? list : null;
 }
 
-/** The last six hours when no range is asked for. */
+/** Default range: the last six hours. */
 function toAnalysedRange(input: { start_time: number | null; end_time: number | null }, now: Date) {
   const end_us = input.end_time ?? toUs(now.getTime());
   return checkRange({ start_us: input.start_time ?? end_us - 6 * US_PER_HOUR, end_us });

@@ -1,7 +1,7 @@
 /**
- * CloudEvents over HTTP, in their three modes: one as JSON (`application/cloudevents+json`), several (`application/cloudevents-batch+json`),
- * or attributes as headers `ce-…` and the data as the body (docs/rules/events.md, "CloudEvents"). What comes out is a body of ours, so
- * that whatever holds for our events holds for them.
+ * CloudEvents over HTTP, in three modes: one as JSON (`application/cloudevents+json`), a batch (`application/cloudevents-batch+json`),
+ * or attributes as headers `ce-…` and the data as the body (docs/rules/events.md, "CloudEvents"). They are translated into a body of
+ * plain events, so all rules for events apply.
  */
 import type { Request } from 'express';
 import { invalid } from '../../core/error.ts';
@@ -16,7 +16,7 @@ import type { Context } from '../http/route.ts';
 export const ONE = 'application/cloudevents+json';
 export const BATCH = 'application/cloudevents-batch+json';
 
-/** The body of POST /events that a CloudEvent stands for; undefined where the request is none. Throws what is wrong with it. */
+/** Translates a CloudEvent into a body of POST /events; undefined if the request has none. A faulty one throws. */
 export function readCloudEventBody(context: Context): Body | undefined {
   const { request } = context;
   if (hasMediaType(request, BATCH)) throw invalid('Content-Type', `${BATCH} is taken at /events/bulk`);
@@ -28,7 +28,7 @@ export function readCloudEventBody(context: Context): Body | undefined {
   return parseBody(translated.text);
 }
 
-/** The body of POST /events/bulk that a batch stands for: null in the place of each event that has a fault. */
+/** Body of POST /events/bulk for a batch: null in place of each event with a fault. Faults have the index of their event. */
 export type CloudEventBatch = { readonly body: Body; readonly faults: ReadonlyMap<number, AttributeFault> };
 
 export function readCloudEventBatch(context: Context): CloudEventBatch | undefined {
@@ -78,7 +78,7 @@ function structuredAt(characters: string, span: TextSpan, value: unknown): Parse
   return { attributes, data };
 }
 
-/** Undefined where no header says that it is one. */
+/** Undefined if the request has no `ce-…` header. */
 function binary(context: Context): ParsedCloudEvent | undefined {
   const { request } = context;
   const attributes = ceHeaders(request);

@@ -1,4 +1,4 @@
-/** POST /events/{id}/void and /events/{id}/replace, and what was corrected: an addition of ours to the interface. */
+/** POST /events/{id}/void and /events/{id}/replace, and the list of corrections: our addition to the interface. */
 
 import { z } from 'zod';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
@@ -14,12 +14,17 @@ import { getFairShare } from './fair-share.ts';
 import { IngestEventRequest } from './schema.ts';
 
 const tag = 'Events';
-const reason = z.string().trim().min(1).max(1000).meta({ description: 'Why; kept with who asked for it and when.' });
+const reason = z
+  .string()
+  .trim()
+  .min(1)
+  .max(1000)
+  .meta({ description: 'Reason, 1 to 1,000 characters. It is stored with the user and the time.' });
 
 const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest', example: { reason: 'sent by a test' } });
 const ReplaceEventRequest = z
   .object({
-    event: IngestEventRequest.meta({ description: 'The whole event as it should have been.' }),
+    event: IngestEventRequest.meta({ description: 'Complete event with the correct content.' }),
     reason,
   })
   .meta({
@@ -35,18 +40,21 @@ const ReplaceEventRequest = z
     },
   });
 
-/** Of a correction, wherever it is shown. */
+/** Fields of a correction in all answers. */
 export const correctionFields = {
-  action: z.enum(['void', 'replace']).meta({ description: 'Taken out, or put another content in its place.' }),
-  reason: z.string().meta({ description: 'Why, as it was stated.' }),
-  requested_by: z
-    .string()
-    .meta({ description: 'The user who asked for it; `pipeline` where the stores refused the event.' }),
-  requested_at: z.string().meta({ description: 'When it was asked for.' }),
+  action: z
+    .enum(['void', 'replace'])
+    .meta({ description: 'Kind of the correction: `void` removes the event, `replace` replaces its content.' }),
+  reason: z.string().meta({ description: 'Reason from the request.' }),
+  requested_by: z.string().meta({ description: 'User of the request; `pipeline` if the stores rejected the event.' }),
+  requested_at: z.string().meta({ description: 'Time of the request.' }),
   state: z
     .enum(['requested', 'applied', 'unknown_event'])
-    .meta({ description: '`applied` when usage follows it; `unknown_event` when no event of this id was counted.' }),
-  applied_at: z.string().nullable().meta({ description: 'When it had its effect; null before.' }),
+    .meta({
+      description:
+        'State: `requested` before it has effect, `applied` once usage follows it, `unknown_event` if no event with this id was counted.',
+    }),
+  applied_at: z.string().nullable().meta({ description: 'Time at which it had effect; null before.' }),
 };
 
 const CorrectionAnswer = z
@@ -62,9 +70,9 @@ export const correctionRoutes: Route[] = [
     method: 'post',
     path: '/events/:id/void',
     operation_id: 'voidEvent',
-    summary: 'Void an accepted event: usage and open drafts follow, final invoices stay',
+    summary: 'Void an event',
     description:
-      'It is taken out of all usage, and what was charged for it comes off the next invoice. The answer says that it is asked for, and `GET /events/{id}/corrections` when it has its effect. A voided event cannot be replaced any more.',
+      'Removes an accepted event from all usage. Usage and open drafts follow; final invoices stay, and the charge for the event comes off the next invoice. The answer confirms the request; `GET /events/{id}/corrections` shows when it has effect. A voided event cannot be replaced.',
     tag,
     access: 'event:correct',
     params: idParams,
@@ -78,9 +86,9 @@ export const correctionRoutes: Route[] = [
     method: 'post',
     path: '/events/:id/replace',
     operation_id: 'replaceEvent',
-    summary: 'Replace an accepted event: usage and open drafts follow, final invoices stay',
+    summary: 'Replace an event',
     description:
-      'Another content is put in its place, under its id; the difference goes to the next invoice where its own is final. The answer says that it is asked for, and `GET /events/{id}/corrections` when it has its effect.',
+      'Replaces the content of an accepted event under its id. Usage and open drafts follow; final invoices stay, and the difference goes to the next invoice. The answer confirms the request; `GET /events/{id}/corrections` shows when it has effect. Refused for a voided event.',
     tag,
     access: 'event:correct',
     params: idParams,
@@ -96,14 +104,14 @@ export const correctionRoutes: Route[] = [
     method: 'get',
     path: '/events/:id/corrections',
     operation_id: 'listEventCorrections',
-    summary: 'Who voided or replaced an event, when and why',
-    description: 'Every correction that was asked for, with its state.',
+    summary: 'List the corrections of an event',
+    description: 'Returns all corrections of the event with their user, time, reason and state.',
     tag,
     access: 'event:read',
     params: idParams,
     success: 200,
     answer: z
-      .object({ items: z.array(CorrectionAnswer).meta({ description: 'All of them, oldest first.' }) })
+      .object({ items: z.array(CorrectionAnswer).meta({ description: 'Corrections, oldest first.' }) })
       .meta({ id: 'ListEventCorrectionsResponse' }),
     handle: async ({ params }, { services, scope }) => ({
       items: (await listCorrections(services.postgres, scope, params.id)).map(shown),
@@ -126,7 +134,7 @@ function shown({ id, event_id, action, reason, requested_by, requested_at, state
   return { id, event_id, action, reason, requested_by, requested_at, state, applied_at };
 }
 
-/** The event's own bytes, so that its numbers keep their digits. */
+/** Returns the original text of the event, so that its numbers keep their digits. */
 function replacementIn(context: Context, id: string): { replacement: string; reason: string } {
   const bytes: Buffer = context.request.body;
   checkBodySize(bytes);

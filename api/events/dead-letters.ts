@@ -1,4 +1,4 @@
-/** GET /events/dead-letters and POST /events/dead-letters/replay: an addition of ours to the interface. */
+/** GET /events/dead-letters and POST /events/dead-letters/replay: our addition to the interface. */
 import { z } from 'zod';
 import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/events/replay-dead-letters.ts';
 import { invalid } from '../../core/error.ts';
@@ -14,11 +14,14 @@ const tag = 'Events';
 const DeadLetterAnswer = z
   .object({
     id: z.string(),
-    event_id: z.string().nullable().meta({ description: 'The id that its producer was told, where one can be read.' }),
-    reason: z.string().meta({ description: 'Why it could not become an event.' }),
-    received_at: z.string().meta({ description: 'When it came in.' }),
-    body: z.string().meta({ description: 'The bytes as they came.' }),
-    replayed_at: z.string().nullable().meta({ description: 'When it was sent once more; null before.' }),
+    event_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'Id of the event that its producer received; null if none can be read.' }),
+    reason: z.string().meta({ description: 'Reason why it could not become an event.' }),
+    received_at: z.string().meta({ description: 'Time of receipt.' }),
+    body: z.string().meta({ description: 'Bytes as received.' }),
+    replayed_at: z.string().nullable().meta({ description: 'Time of the replay; null before.' }),
   })
   .meta({ id: 'DeadLetter' });
 
@@ -29,11 +32,11 @@ const ReplayRequest = z
       .min(1)
       .max(REPLAYED_AT_ONCE_MAX)
       .optional()
-      .meta({ description: `These, at most ${REPLAYED_AT_ONCE_MAX}.` }),
+      .meta({ description: `Ids of dead letters, at most ${REPLAYED_AT_ONCE_MAX}.` }),
     all: z
       .boolean()
       .optional()
-      .meta({ description: `All that were not replayed yet, ${REPLAYED_AT_ONCE_MAX} at a time.` }),
+      .meta({ description: `True for all that were not replayed yet, at most ${REPLAYED_AT_ONCE_MAX} per request.` }),
   })
   .meta({ id: 'ReplayDeadLettersRequest', example: { all: true } });
 
@@ -43,20 +46,26 @@ const ReplayAnswer = z
       .array(
         z.object({
           id: z.string(),
-          event_id: z.string().nullable().meta({ description: 'The id of the event; null where none can be read.' }),
+          event_id: z.string().nullable().meta({ description: 'Id of the event; null if none can be read.' }),
           verdict: z
             .enum(['replayed', 'refused', 'replayed_before', 'unknown'])
-            .meta({ description: '`replayed` alone was sent once more.' }),
-          message: z.string().nullable().meta({ description: 'Why it was refused; else null.' }),
+            .meta({ description: 'Outcome. Only `replayed` means that it was sent again.' }),
+          message: z.string().nullable().meta({ description: 'Explanation of the verdict; null for `replayed`.' }),
         }),
       )
-      .meta({ description: 'One for each dead letter that was asked for.' }),
+      .meta({ description: 'One verdict per requested dead letter.' }),
   })
   .meta({ id: 'ReplayDeadLettersResponse' });
 
 const page = {
-  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(50).meta({ description: 'How many a page has at most.' }),
-  offset: wholeNumber.pipe(z.int().min(0)).default(0).meta({ description: 'How many to leave out before the page.' }),
+  limit: wholeNumber
+    .pipe(z.int().min(1).max(1000))
+    .default(50)
+    .meta({ description: 'Maximum number of dead letters per page, 1 to 1,000. Default: 50.' }),
+  offset: wholeNumber
+    .pipe(z.int().min(0))
+    .default(0)
+    .meta({ description: 'Number of dead letters to skip before the page. Default: 0.' }),
 };
 
 export const deadLetterRoutes: Route[] = [
@@ -64,16 +73,17 @@ export const deadLetterRoutes: Route[] = [
     method: 'get',
     path: '/events/dead-letters',
     operation_id: 'listDeadLetters',
-    summary: 'What was accepted and could not become an event, with the reason, newest first',
-    description: 'Each with its bytes as they came; `replayed_at` says when it was sent once more.',
+    summary: 'List dead letters',
+    description:
+      'Returns accepted input that could not become an event, newest first, with its original bytes and the reason. `replayed_at` is the time of its replay.',
     tag,
     access: 'event:read',
     query: z.object(page),
     success: 200,
     answer: z
       .object({
-        items: z.array(DeadLetterAnswer).meta({ description: 'A page of them, newest first.' }),
-        pagination: Pagination.meta({ description: 'Where the page stands among them.' }),
+        items: z.array(DeadLetterAnswer).meta({ description: 'Page of the dead letters, newest first.' }),
+        pagination: Pagination.meta({ description: 'Position of the page in the list.' }),
       })
       .meta({ id: 'ListDeadLettersResponse' }),
     async handle({ query }, { services, scope }) {
@@ -90,9 +100,9 @@ export const deadLetterRoutes: Route[] = [
     method: 'post',
     path: '/events/dead-letters/replay',
     operation_id: 'replayDeadLetters',
-    summary: 'Send dead letters through validation and the log once more',
+    summary: 'Replay dead letters',
     description:
-      'Those named by `ids`, or with `all` those that were not replayed yet. Each is judged as if it were sent now, and is replayed once at most; the answer says of each what became of it.',
+      'Sends the dead letters in `ids`, or with `all` those that were not replayed yet, through validation and the log again. Each is checked as if it were sent now, and replayed at most once. The answer has a verdict for each. Exactly one of `ids` and `all` is required.',
     tag,
     access: 'event:correct',
     body: ReplayRequest,

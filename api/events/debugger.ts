@@ -1,4 +1,4 @@
-/** GET /events/{id} and /events/lookup: an event, what became of it, and why. */
+/** GET /events/{id} and /events/lookup: an event, its outcome and the reasons. */
 import { z } from 'zod';
 import { type EventTrace, traceEvent } from '../../actions/events/trace-event.ts';
 import { errorRecord, notFound } from '../../core/error.ts';
@@ -20,9 +20,9 @@ export const debuggerRoutes: Route[] = [
     method: 'get',
     path: '/events/:id',
     operation_id: 'getEvent',
-    summary: 'Get an event and what became of it',
+    summary: 'Get an event and its outcome',
     description:
-      'Which meters count it and what it comes to in each, which refuse it and why, which prices and line items charge for it, and by whom it was corrected. What was sent with this id and not counted (repeats, conflicts, dead letters) is in `outcomes`.',
+      'Returns the meters that count the event and its contribution to each, the meters that refuse it and why, the prices and line items that charge for it, and its corrections. `outcomes` has the input with this id that was not counted: repeats, conflicts and dead letters.',
     tag: 'Events',
     access: 'event:read',
     params: idParams,
@@ -35,11 +35,11 @@ export const debuggerRoutes: Route[] = [
     method: 'get',
     path: '/events/lookup',
     operation_id: 'lookupEvent',
-    summary: 'Get an event by an id that does not fit into a path',
-    description: 'The same as `GET /events/{id}`, with the id in the query string.',
+    summary: 'Get an event by query parameter',
+    description: 'Returns the same as `GET /events/{id}`, for an id that does not fit into a path.',
     tag: 'Events',
     access: 'event:read',
-    query: z.object({ id: z.string().min(1).meta({ description: 'The id of the event, as it was sent.' }) }),
+    query: z.object({ id: z.string().min(1).meta({ description: 'Id of the event, as sent.' }) }),
     success: 200,
     answer: EventByIdAnswer,
     handle: ({ query }, context) => answerEvent(query.id, context),
@@ -67,7 +67,7 @@ async function answerEvent(id: string, context: Context): Promise<void> {
 
 type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
 
-/** In the stores, or still in the log; and in the stores again, because it may have moved while we looked. */
+/** Searches the stores, the log, and the stores again: the event may have moved between the first two searches. */
 async function findDebuggedEvent(id: string, context: Context): Promise<DebuggedEvent | undefined> {
   const stored = await storedEvent(id, context);
   if (stored) return stored;
@@ -76,7 +76,7 @@ async function findDebuggedEvent(id: string, context: Context): Promise<Debugged
   return storedEvent(id, context);
 }
 
-/** As it counts now: what it said last, once it was corrected. */
+/** Event as it counts now: with the content of its last correction. */
 async function storedEvent(id: string, { services, scope }: Context): Promise<DebuggedEvent | undefined> {
   const { clickhouse, postgres } = services;
   const accepted = await findEvent(clickhouse, scope, id);
@@ -86,7 +86,7 @@ async function storedEvent(id: string, { services, scope }: Context): Promise<De
   return { event: { ...accepted, ...last }, in_effect, is_void: last?.action === 'void' };
 }
 
-/** Its slice is done: the pre-aggregated rows hold it too. */
+/** True if its slice is processed, so the pre-aggregated rows include the event. */
 async function isInEffect(
   { partition, offset }: FoundEvent,
   postgres: Context['services']['postgres'],
@@ -163,7 +163,7 @@ function buildTracker(trace: EventTrace, event: FoundEvent) {
   };
 }
 
-/** In the order in which an event takes them. */
+/** Steps in the order of processing. */
 const STEPS = ['customer_lookup', 'meter_lookup', 'price_lookup', 'subscription_line_item_lookup'] as const;
 
 function deriveFailures(trace: EventTrace, event: FoundEvent) {
@@ -177,7 +177,7 @@ function deriveFailures(trace: EventTrace, event: FoundEvent) {
   };
 }
 
-/** Each version of a meter finds anew that it cannot use an event: it is shown once. */
+/** Each version of a meter records an unusable event again; it is shown once. */
 function distinct(outcomes: readonly OutcomeRow[]): OutcomeRow[] {
   const seen = new Set<string>();
   return outcomes.filter(({ outcome: kind, meter_id, reason }) => {

@@ -1,4 +1,4 @@
-/** An event as it is answered: the text of its properties goes out as it came in, so that numbers keep their digits. */
+/** An event in answers: its properties are sent as their original text, so that numbers keep their digits. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs } from '../../core/time/instant.ts';
@@ -6,17 +6,17 @@ import type { FoundEvent } from '../../storage/events/find-events.ts';
 
 export const EventAnswer = z
   .object({
-    id: z.string().meta({ description: 'The `event_id` that was sent, or the one that was made.' }),
-    external_customer_id: z.string().meta({ description: 'Whose usage it is.' }),
-    customer_id: z.string().meta({ description: 'As it was sent; empty without one.' }),
+    id: z.string().meta({ description: 'Id of the event, sent or generated.' }),
+    external_customer_id: z.string().meta({ description: 'External id of the customer.' }),
+    customer_id: z.string().meta({ description: 'Customer id as sent; empty without one.' }),
     event_name: z.string(),
-    timestamp: z.string().meta({ description: 'When it happened, to the microsecond.' }),
+    timestamp: z.string().meta({ description: 'Time of the event, to the microsecond.' }),
     properties: z
       .record(z.string(), z.unknown())
-      .meta({ description: 'As they were sent; numbers keep their digits.' }),
-    source: z.string().meta({ description: 'As it was sent; empty without one.' }),
+      .meta({ description: 'Properties as sent; numbers keep their digits.' }),
+    source: z.string().meta({ description: 'Source as sent; empty without one.' }),
     environment_id: z.string(),
-    received_at: z.string().meta({ description: 'When it came in.' }),
+    received_at: z.string().meta({ description: 'Time of receipt.' }),
   })
   .meta({ id: 'Event' });
 
@@ -32,7 +32,6 @@ export type ShownEvent = Pick<
   | 'properties'
 >;
 
-/** JSON text. */
 export function formatEventJson(event: ShownEvent, { environment_id }: Scope): string {
   const rest = {
     id: event.event_id,

@@ -1,4 +1,4 @@
-/** What the usage export is asked with: dates or instants, cuts, columns, and how the file begins. */
+/** Parameters of the usage export: range, split, columns and byte order mark. */
 import { z } from 'zod';
 import { SPLITS, type Split } from '../../core/billing/charge-intervals.ts';
 import { invalid } from '../../core/error.ts';
@@ -11,7 +11,7 @@ import { anyTimezone, checkRange, type RequestedRange } from './usage-query-fiel
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** Each end with an example of its own: together they are a range. */
+/** Each end has its own example, so that the two examples are a valid range. */
 const dateOrInstant = (example: string) =>
   z
     .string()
@@ -19,7 +19,8 @@ const dateOrInstant = (example: string) =>
       error: 'must be a date (2026-03-01) or an RFC 3339 timestamp',
     })
     .meta({
-      description: 'A date is its midnight on the clock of `timezone`: from 2026-03-01 to 2026-04-01 is March.',
+      description:
+        'Date or RFC 3339 timestamp. A date is its midnight in `timezone`: from 2026-03-01 to 2026-04-01 is March.',
       example,
     });
 
@@ -28,24 +29,26 @@ export const YES_OR_NO = z.enum(['true', 'false']).transform((text) => text === 
 export const ExportQuery = z.object({
   start_time: dateOrInstant('2026-03-01'),
   end_time: dateOrInstant('2026-04-01'),
-  meter_ids: textList.optional().meta({ description: 'All published meters when absent or empty.' }),
+  meter_ids: textList.optional().meta({ description: 'Meters to export; all published ones if absent or empty.' }),
   metadata_columns: textList
     .optional()
-    .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: ['region', 'tier'] }),
-  timezone: anyTimezone.meta({ description: 'An IANA name, on whose clock dates and cuts are; UTC when absent.' }),
+    .meta({ description: 'Metadata keys of the customers; each becomes a column.', example: ['region', 'tier'] }),
+  timezone: anyTimezone.meta({ description: 'IANA timezone of dates and splits. Default: UTC.' }),
   split: orNull(anyCase(SPLITS)).meta({
-    description: 'A record for each day or month on the clock of `timezone` instead of one for the range.',
+    description:
+      'Splits the range into a record per day or month in `timezone`. Default: one record for the range. More than 400 days are refused.',
   }),
   amounts: YES_OR_NO.optional().meta({
-    description: 'A record for each charge, with plan, price, amount, currency and invoice.',
+    description: 'True for a record per charge, with plan, price, amount, currency and invoice. Default: false.',
   }),
   bom: YES_OR_NO.optional().meta({
-    description: 'Begins the file with a byte order mark, by which Excel knows UTF-8; by default for browsers alone.',
+    description:
+      'True to begin the file with a byte order mark, by which Excel recognizes UTF-8. Default: true for browsers only.',
   }),
 });
 export type ExportQuery = z.output<typeof ExportQuery>;
 
-/** A date as if its midnight were that of UTC. */
+/** Reads a date as its midnight in UTC. */
 function parsed(text: string) {
   return parseEventTime(DATE.test(text) ? `${text}T00:00:00Z` : text);
 }
@@ -60,7 +63,7 @@ export function exportRange({ start_time, end_time, timezone, split }: ExportQue
   return range;
 }
 
-/** With amounts each of them is a question about every charge. */
+/** Bounds the work: with amounts, each day queries every charge. */
 const DAYS_MAX = 400;
 
 function checkSplit(range: RequestedRange, split: Split | null): void {

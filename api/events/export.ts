@@ -1,7 +1,7 @@
 /**
- * GET /events/usage/export: usage per customer and meter, or per charge with its amount, as CSV, streamed. There is no Content-Length, and what fails on
- * the way breaks the connection: a file that ends in order is whole. The header X-As-Of is for it what `as_of` is for the other
- * questions: no line of it is older.
+ * GET /events/usage/export: usage per customer and meter, or per charge with its amount, as streamed CSV. There is no Content-Length.
+ * An error during the stream breaks the connection, so a file that ends in order is complete. The header X-As-Of has the meaning of
+ * `as_of` in other answers: no record is older.
  */
 import { Readable } from 'node:stream';
 import { writeCsv } from '../../actions/exports/export-file.ts';
@@ -20,10 +20,9 @@ export const exportRoutes: Route[] = [
     method: 'get',
     path: '/events/usage/export',
     operation_id: 'exportUsage',
-    summary:
-      'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
+    summary: 'Export usage as CSV',
     description:
-      'One record per customer and meter with events in the range; with `amounts=true` one per charge, with what is charged for it and on which invoice, which takes the permission to read invoices. A connection that ends in order has sent the whole file.',
+      'Returns one record per customer and meter with events in the range. With `amounts=true` it returns one record per charge, with its amount and invoice, which needs the permission to read invoices. The header X-As-Of states the freshness. The file is compressed with gzip if the request accepts it. A connection that ends in order has sent the whole file.',
     tag: 'Events',
     access: 'event:read',
     query: ExportQuery,
@@ -33,7 +32,7 @@ export const exportRoutes: Route[] = [
       const range = exportRange(query);
       const { timezone, split, amounts = false } = query;
       if (amounts) requireRead(context.principal, 'invoice', 'an export with amounts');
-      // An empty list is no list, as in the other questions: a file without a line would look like no usage.
+      // An empty list counts as absent, as in other queries: a file without records would suggest that there is no usage.
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
       const as_of = await loadFreshness(context.services, context.scope, context.now.getTime());
       await withBounds(context, (bounds) => {
@@ -46,7 +45,7 @@ export const exportRoutes: Route[] = [
 ];
 
 async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, context: Context) {
-  // Whatever goes wrong before the first record is still an answer with a status.
+  // An error before the first record still returns an error status.
   const first = await records.next();
   const bytes = writeCsv(columnsFor(query), yieldRecords(first, records), { bom: query.bom ?? isBrowser(context) });
   context.response.vary('User-Agent');
@@ -54,7 +53,7 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
   await sendStream(Readable.from(bytes), file, context);
 }
 
-/** Without the turns, records that the store has given at once would be written at once. */
+/** Yields after each time quantum: otherwise all records that the store returned together would be written without a pause. */
 async function* yieldRecords(
   first: IteratorResult<ExportedUsage, void>,
   records: AsyncGenerator<ExportedUsage>,
@@ -92,7 +91,7 @@ function metadataValue({ customer }: ExportedUsage, key: string): string | null 
   return Object.hasOwn(metadata, key) ? metadata[key]! : null;
 }
 
-/** Nothing, and no 0, where nobody charges for it. */
+/** Empty, not 0, for usage that no line charges. */
 const AMOUNT_COLUMNS = [
   word('subscription_id', ({ charge }) => charge?.subscription_id ?? null),
   text('plan', ({ charge }) => charge?.plan ?? null),

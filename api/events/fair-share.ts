@@ -1,11 +1,11 @@
 /**
- * Events are processed in the order in which they were accepted, so that whoever sends more than can be processed makes the
- * events of all others wait. As long as little waits, or nobody else sends, anybody may send as fast as he is answered. When
- * half a second of work waits, or an event has waited for most of one, and several tenants send, the one to whom most of what
- * waits belongs is told to come again (429): the bytes that are accepted keep the order and the promise that they have.
+ * Events are processed in the order of acceptance, so a tenant that sends more than can be processed delays all others. While
+ * little work waits, or only one tenant sends, nothing is rejected. If half a second of work waits, or an event has waited for most
+ * of a second, and several tenants send, a tenant with more than an equal share of the waiting work gets 429. Accepted events keep
+ * their order and stay durable.
  *
- * Work is judged before it is done, by what the meters of the events may cost at worst: a thousand events that fill a hundred
- * meters are accepted in milliseconds, and nobody would see how long they take before it is too late.
+ * Work is estimated before it is done, by the worst cost of the tenant's meters: a thousand events that feed a hundred meters are
+ * accepted in milliseconds, and a measurement of their processing would come too late.
  */
 import { FarthingError } from '../../core/error.ts';
 import { computeWorstCost, NO_COST, type WorstCost, worstWork } from '../../core/metering/meter-cost.ts';
@@ -15,30 +15,30 @@ import type { EventLog } from '../../storage/log/log.ts';
 import { listNewestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-/** Half a second, in the unit of core/metering/expression/work.ts: of what is being processed another half is not over yet. */
+/** Half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress. */
 const WORK_MAX = 5_000_000;
-/** Nobody is sent away for a little. */
+/** A tenant with less waiting work is never rejected. */
 const LITTLE = WORK_MAX / 10;
-/** Who comes again after a second, as he is told, finds the pipeline not idle for long. */
+/** Below a second: a client that retries after a second, as the error says, leaves the pipeline idle only briefly. */
 const WAITING_MAX_MS = 750;
-/** Who has sent nothing for so long is not there. */
+/** A sender without requests for this long is inactive. */
 const INACTIVE_AFTER_MS = 10_000;
 const LAG_CHECK_INTERVAL_MS = 150;
-/** A partition that has not moved for so long waits for a store or a worker, and not for anybody's turn. */
+/** A partition without progress for this long waits for a store or a worker, not for the work of other tenants. */
 const STILL_MS = 10_000;
 const COST_FOR_MS = 5_000;
-/** What is sent so soon after another is noted with it. */
+/** A request within this time after a recorded one is added to its record. */
 const COALESCE_WITHIN_MS = 20;
 
-/** A rebuild of a few rows; many that come together are one. */
+/** A correction rebuilds a few rows. Corrections that arrive together share one rebuild. */
 const CORRECTION_WORK = WORK_MAX / 20;
 
-/** What is sent to the log. */
+/** Load of one request on the log. */
 export type AdmittedLoad = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
 
 type RecordedLoad = { readonly at_ms: Milliseconds; events: number; bytes: number; corrections: number };
 
-/** What one environment has sent and is not known to be processed, oldest first. */
+/** One environment, with the sent load that is not known to be processed, oldest first. */
 type LoadSender = {
   readonly scope: Scope;
   sent: RecordedLoad[];
@@ -51,13 +51,13 @@ export class FairShare {
   readonly #log: Pick<EventLog, 'lag'>;
   readonly #worstCost: (scope: Scope) => Promise<WorstCost>;
   readonly #senders = new Map<string, LoadSender>();
-  /** What waits, by tenant, of those who are there. */
+  /** Waiting work of the active senders, by tenant. */
   #waiting = new Map<string, number>();
   #total = 0;
   #waiting_ms = 0;
   #lag_checked_ms = Number.NEGATIVE_INFINITY;
   #isCheckingLag = false;
-  /** How far each partition was when it last moved, and when that was. */
+  /** Last committed offset of each partition, and the time at which it was first seen. */
   readonly #positions = new Map<number, { offset: bigint; at_ms: Milliseconds }>();
 
   constructor(log: Pick<EventLog, 'lag'>, worstCost: (scope: Scope) => Promise<WorstCost>) {
@@ -65,7 +65,7 @@ export class FairShare {
     this.#worstCost = worstCost;
   }
 
-  /** Throws when it is others' turn; otherwise notes what is sent now. */
+  /** Throws 429 if the tenant exceeds its share; otherwise records the load. */
   admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: AdmittedLoad, now_ms: Milliseconds): void {
     this.#checkLag(now_ms);
     const sender = this.#getSender(scope, now_ms);
@@ -104,17 +104,17 @@ export class FairShare {
           asking.worst = worst;
           this.#count(now_ms);
         },
-        // What was known stays: an accept fails by itself when Postgres is not there.
+        // The known cost remains. If Postgres is unavailable, the request fails for its own reasons.
         () => {},
       );
     }
     return sender;
   }
 
-  /** Nobody waits for the look: what it finds decides about the next. */
+  /** Checks the lag in the background; the result applies to later requests. */
   #checkLag(now_ms: Milliseconds): void {
     const since_ms = now_ms - this.#lag_checked_ms;
-    // A clock that was set back must not keep us from looking.
+    // A clock that was set back must not prevent the check.
     if (this.#isCheckingLag || (since_ms >= 0 && since_ms < LAG_CHECK_INTERVAL_MS)) return;
     this.#lag_checked_ms = now_ms;
     this.#isCheckingLag = true;
@@ -127,12 +127,12 @@ export class FairShare {
         const oldest_us = Math.min(...moving.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
         this.#applyLag(oldest_us === Infinity ? now_ms : toMs(oldest_us), now_ms);
       },
-      // Who cannot tell that events wait sends nobody away: an accept fails by itself when the log is not there.
+      // Without a known lag nothing is rejected. If the log is unavailable, the append fails by itself.
       () => this.#applyLag(now_ms, now_ms),
     );
   }
 
-  /** What came before `oldest_ms` is processed. */
+  /** Load that was sent before `oldest_ms` is processed. */
   #applyLag(oldest_ms: Milliseconds, now_ms: Milliseconds): void {
     this.#isCheckingLag = false;
     this.#waiting_ms = Math.max(0, now_ms - oldest_ms);

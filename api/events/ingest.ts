@@ -1,4 +1,4 @@
-/** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
+/** POST /events, /events/bulk, /events/raw/bulk: the answer is 202 only after the events are durable in the log. */
 
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { findReservedIds } from '../../actions/events/reserved-ids.ts';
@@ -37,7 +37,7 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestEvent',
     summary: 'Ingest one usage event',
     description:
-      'Answered when the event is durable, and counted within about a second. An `event_id` has one effect for the life of the data: sending it again, after a 503 or when no answer came, counts nothing twice. Without one an id is made and answered; with an `Idempotency-Key` it follows from that and the bytes of the request, so that it is the same when both come again. One CloudEvent is taken, too, as JSON (`application/cloudevents+json`) or in headers (`ce-…`): [CloudEvents](/docs/rules/events.md#cloudevents).',
+      'Answers after the event is durable; it is counted within about a second. An `event_id` has one effect for the life of the data, so the request may be repeated after a 503 or without an answer. Without an `event_id` one is generated and returned. With an `Idempotency-Key` it is derived from the key and the bytes of the request, so a repeated request has the same id. A CloudEvent is accepted too, as JSON (`application/cloudevents+json`) or in headers (`ce-…`): [CloudEvents](/docs/rules/events.md#cloudevents).',
     tag: 'Events',
     access: 'event:write',
     body: IngestEventRequest,
@@ -68,7 +68,7 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestEventsBulk',
     summary: 'Ingest 1 to 1,000 usage events',
     description:
-      'All are checked before any is accepted: one fault refuses the request and names every fault. With `verdicts=true` the good ones are accepted, and the answer says of each what became of it. A batch of CloudEvents (`application/cloudevents-batch+json`) is taken, too: [CloudEvents](/docs/rules/events.md#cloudevents).',
+      'Checks all events before any is accepted. One fault refuses the request, and the error lists every fault. With `verdicts=true` the valid events are accepted, and the answer has a verdict for each event. A batch of CloudEvents (`application/cloudevents-batch+json`) is accepted too: [CloudEvents](/docs/rules/events.md#cloudevents).',
     tag: 'Events',
     access: 'event:write',
     query: IngestQuery,
@@ -106,9 +106,9 @@ export const ingestRoutes: Route[] = [
     method: 'post',
     path: '/events/raw/bulk',
     operation_id: 'ingestRawEventsBulk',
-    summary: 'Ingest up to 1,000 raw JSON events, processed asynchronously',
+    summary: 'Ingest up to 1,000 raw events',
     description:
-      'Each must be a JSON object, and may hold keys of its own beside those of an event. One that is a key of an event misspelt (`timestmp`, `eventName`) is refused by name; what else is wrong is found later and shown among the dead letters (`GET /events/dead-letters`).',
+      'Each event must be a JSON object and may have keys of its own besides the standard ones. A misspelt standard key (`timestmp`, `eventName`) is refused by name. Other faults are found during processing and become dead letters (`GET /events/dead-letters`).',
     tag: 'Events',
     access: 'event:write',
     body: BulkIngestRawEventRequest,
@@ -136,7 +136,7 @@ export const ingestRoutes: Route[] = [
 
 const ACCEPTED = { message: 'Events accepted for processing' };
 
-/** How many events were accepted after the quick look; nothing when it takes the long one to say what becomes of them. */
+/** Appends events that pass the fast check and returns their number; undefined if the full check must decide. */
 async function appendUnchanged(context: Context, rules: EventRules): Promise<number | undefined> {
   if (context.clock) return undefined;
   const { body } = context.request;
@@ -148,7 +148,7 @@ async function appendUnchanged(context: Context, rules: EventRules): Promise<num
   return checked.count;
 }
 
-/** Keys that an event does not have, by the index of the event: a misspelt time is an event that counts at another. */
+/** Unknown keys by the index of the event. An event with a misspelt timestamp would count at another time. */
 function faultsOfKeys(body: Body, context: Context): Map<number, Omit<IngestFault, 'index'>> {
   const faults = new Map<number, Omit<IngestFault, 'index'>>();
   for (const key of findRejectedKeys(BulkIngestEventRequest, body.value, context)) {
@@ -159,7 +159,7 @@ function faultsOfKeys(body: Body, context: Context): Map<number, Omit<IngestFaul
   return faults;
 }
 
-/** What a raw event has in the place of a key of ours, by its index: refused, or let pass and told. */
+/** Misspelt standard keys of raw events, by index. UNKNOWN_BODY_KEYS decides if they are refused or ignored and reported. */
 function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number, Omit<IngestFault, 'index'>> {
   const faults = new Map<number, Omit<IngestFault, 'index'>>();
   for (const [index, event] of events.entries()) {
@@ -174,7 +174,7 @@ function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number
   return new Map();
 }
 
-/** Those under the id of a reservation that is not committed yet, by the index of the event. */
+/** Faults of events that have the id of an uncommitted reservation, by the index of the event. */
 function faultsOfReserved(events: readonly unknown[], { services, scope }: Context) {
   const ids = events.map((event) => (isObject(event) ? event['event_id'] : undefined));
   return findReservedIds(services.postgres, scope, ids);
@@ -191,7 +191,7 @@ function findFaults(events: unknown[], check: IngestCheck): IngestFault[] {
   return faults;
 }
 
-/** Appends what has no fault; answers the ids by index, null for what was refused. */
+/** Appends the events without a fault and returns the ids by index, null for refused events. */
 async function appendGood(
   context: Context,
   body: Body,
@@ -211,7 +211,7 @@ async function appendGood(
   return events.map((_event, index) => (rejected.has(index) ? null : ids[next++]!));
 }
 
-/** `places`: where each of them stands in the body. */
+/** `places`: index of each event in the request. */
 async function append(
   context: Context,
   body: Body,
@@ -224,7 +224,7 @@ async function append(
   return appendEvents(services.log, scope, { ...whole, now, makeId: made && ((index) => made(indexes[index]!)) });
 }
 
-/** Where the environment has a clock of its own, an event without a time happened when that says, and not when it came in. */
+/** If the environment has its own clock, an event without a timestamp gets the time of that clock, not of its receipt. */
 function timed({ characters }: Body, events: readonly IncomingEvent[], now: Date) {
   let text = '';
   const moved = events.map(({ span, event_id }) => {
@@ -239,7 +239,7 @@ function admit({ request, services, scope, received_at }: Context, events: numbe
   getFairShare(services).admit(scope, { events, bytes: request.body.length }, received_at.getTime());
 }
 
-/** The producer's id; blank and absent ask for one of ours. */
+/** Id from the producer; undefined if it is absent or blank, so that one is generated. */
 function readEventId(event: unknown): string | undefined {
   const { event_id } = event as { event_id?: unknown };
   return typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined;

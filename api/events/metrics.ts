@@ -1,4 +1,4 @@
-/** What the entrance of events tells Prometheus: never a label by tenant or customer. */
+/** Prometheus metrics of event ingestion. No label names a tenant or customer. */
 import { Counter, register } from 'prom-client';
 
 const replays = new Counter({

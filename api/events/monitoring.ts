@@ -1,4 +1,4 @@
-/** GET /events/monitoring: how many events came, and how far the processing is behind. What cannot be told is an error. */
+/** GET /events/monitoring: number of events, and lag of their processing. A number that cannot be read is an error. */
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 import { ceilToMs, formatUs, type Microseconds, toMs, toUs, US_PER_DAY } from '../../core/time/instant.ts';
@@ -8,30 +8,31 @@ import { type Route, route } from '../http/route.ts';
 import { anyTimezone, anyWindowSize, checkRange, checkWindows, instantUs } from './usage-query-fields.ts';
 
 const MonitoringQuery = z.object({
-  start_time: instantUs.meta({ description: 'Events at this instant or later; with `end_time`, or neither.' }),
-  end_time: instantUs.meta({ description: 'Events before this instant.' }),
-  window_size: anyWindowSize.meta({ description: 'Cuts the range into windows of this size.' }),
-  timezone: anyTimezone.meta({ description: 'On whose clock days and longer windows begin; UTC when absent.' }),
+  start_time: instantUs.meta({ description: 'Earliest instant of the events, inclusive. It requires `end_time`.' }),
+  end_time: instantUs.meta({ description: 'Exclusive end of the events. It requires `start_time`.' }),
+  window_size: anyWindowSize.meta({ description: 'Size of the windows. Default: no windows.' }),
+  timezone: anyTimezone.meta({ description: 'IANA timezone in which days and longer windows begin. Default: UTC.' }),
 });
 
 const MonitoringAnswer = z
   .object({
-    total_count: z.int().meta({ description: 'How many events of the range there are.' }),
+    total_count: z.int().meta({ description: 'Number of events in the range.' }),
     consumption_lag: z.int().meta({
-      description: 'Accepted events that are not yet in the stores, of all tenants; on Kafka, batches of them.',
+      description:
+        'Number of accepted events of all tenants that are not in the stores yet; on Kafka, the number of batches.',
     }),
     post_processing_lag: z
       .int()
-      .meta({ description: 'Meters whose past is still being counted, and corrections that wait.' }),
+      .meta({ description: 'Number of meters whose past is still being counted, plus waiting corrections.' }),
     points: z
       .array(
         z.object({
-          timestamp: z.string().meta({ description: 'Where the window begins.' }),
-          event_count: z.int().meta({ description: 'How many events are in it.' }),
+          timestamp: z.string().meta({ description: 'Start of the window.' }),
+          event_count: z.int().meta({ description: 'Number of events in the window.' }),
         }),
       )
       .nullable()
-      .meta({ description: 'By window, where `window_size` is stated; else null.' }),
+      .meta({ description: 'Counts per window; null without `window_size`.' }),
   })
   .meta({ id: 'GetMonitoringDataResponse' });
 
@@ -40,9 +41,9 @@ export const monitoringRoutes: Route[] = [
     method: 'get',
     path: '/events/monitoring',
     operation_id: 'getEventsMonitoring',
-    summary: 'Count events, and tell how far their processing is behind',
+    summary: 'Get event counts and lag',
     description:
-      'The number of events of the range by their own time, in windows if `window_size` is stated; the last 24 hours without a range. The lags are as of now.',
+      'Counts the events of the range by their own time, in windows if `window_size` is set. Default range: the last 24 hours. A range with only one end is refused. The lags are current.',
     tag: 'Events',
     access: 'event:read',
     query: MonitoringQuery,
@@ -71,7 +72,7 @@ export const monitoringRoutes: Route[] = [
   }),
 ];
 
-/** The last 24 hours when no range is asked for; half a range is refused. */
+/** Default range: the last 24 hours. A range with only one end is refused. */
 function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuery>, now: Date) {
   if (start_time === null && end_time === null) {
     const end_us = toUs(now.getTime());

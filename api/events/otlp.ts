@@ -1,4 +1,4 @@
-/** POST /otlp/v1/metrics: metrics of OpenTelemetry are taken as events (docs/rules/opentelemetry.md). */
+/** POST /otlp/v1/metrics: OpenTelemetry metrics become events (docs/rules/opentelemetry.md). */
 import { createHash } from 'node:crypto';
 import { appendEvents, toOneBody } from '../../actions/events/append-events.ts';
 import { invalid } from '../../core/error.ts';
@@ -18,7 +18,7 @@ import { type Context, type Route, route } from '../http/route.ts';
 import { getFairShare } from './fair-share.ts';
 import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
 
-/** What a request may hold keeps nobody else waiting for long: of so much it takes some tenths of a second to read and check. */
+/** Bounds the delay of other requests: reading and checking this many bytes takes some tenths of a second. */
 const BODY_LIMIT = 8 * 1024 * 1024;
 const NAMED_MAX = 10;
 
@@ -27,9 +27,9 @@ export const otlpRoutes: Route[] = [
     method: 'post',
     path: '/otlp/v1/metrics',
     operation_id: 'ingestOtlpMetrics',
-    summary: 'Ingest metrics of OpenTelemetry',
+    summary: 'Ingest OpenTelemetry metrics',
     description:
-      'OTLP over HTTP in JSON, as exporters and collectors send it to the endpoint `/v1/otlp`. Each data point of a sum or a histogram with delta temporality is an event; what is none is named in `partialSuccess`, and refused with 400 where nothing was taken. The same points sent again count once: [OpenTelemetry](/docs/rules/opentelemetry.md).',
+      'Accepts OTLP over HTTP in JSON, as exporters and collectors send it to the endpoint `/v1/otlp`. Each data point of a sum or a histogram with delta temporality is an event. `partialSuccess` names the rejected points. If no point was accepted, the request is refused with 400. Repeated points count once: [OpenTelemetry](/docs/rules/opentelemetry.md).',
     tag: 'Events',
     access: 'event:write',
     body: OtlpMetricsRequest,
@@ -51,7 +51,7 @@ export const otlpRoutes: Route[] = [
   }),
 ];
 
-/** A text that is too long, say, is a fault of the point, and not of all. */
+/** A fault of one point, such as a text that is too long, rejects this point only. */
 function checked(metrics: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
   const { events, faults } = fromOtlpMetrics(metrics);
   const good = events.filter(({ fields }) => {
@@ -62,14 +62,14 @@ function checked(metrics: OtlpMetrics): { events: PointEvent[]; faults: PointFau
   return { events: good, faults };
 }
 
-/** Each metric once, with what is wrong. */
+/** Lists each faulty metric once, with the reason. */
 function whyNot(faults: readonly PointFault[]): string {
   const reasons = [...new Set(faults.map(({ metric, why }) => (metric === '' ? why : `${metric}: ${why}`)))];
   const more = reasons.length > NAMED_MAX ? `; and ${reasons.length - NAMED_MAX} more` : '';
   return reasons.slice(0, NAMED_MAX).join('; ') + more;
 }
 
-/** A thousand after the other: who gets no answer sends all of them again, and what has arrived counts once. */
+/** Appends 1,000 events at a time. A client without an answer repeats the request; events that were appended count once. */
 async function append(context: Context, events: readonly PointEvent[]): Promise<void> {
   const { services, scope, received_at: now, request } = context;
   getFairShare(services).admit(scope, { events: events.length, bytes: request.body.length }, now.getTime());
@@ -80,7 +80,7 @@ async function append(context: Context, events: readonly PointEvent[]): Promise<
   }
 }
 
-/** What many points have in common is hashed once, as long as they follow one another. */
+/** Hashes the common part of consecutive points once. */
 function createIdHasher(): (identity: Identity) => string {
   let of: string | undefined;
   let hash = createHash('sha256');

@@ -1,4 +1,4 @@
-/** GET /events and POST /events/query: events as they were sent, page by page, by offset or by cursor. */
+/** GET /events and POST /events/query: events as sent, in pages by offset or cursor. */
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 import { anyCase, orDefault, orNull, wholeNumber } from '../../core/record.ts';
@@ -36,29 +36,30 @@ const filtersInText = z
 const PAGE_SIZE = 50;
 
 const eventsQueryFields = {
-  external_customer_id: orNull(z.string()).meta({ description: 'Events of this customer.' }),
-  event_name: orNull(z.string().trim()).meta({ description: 'Events of this name.' }),
-  event_id: orNull(z.string()).meta({ description: 'The event of this id.' }),
-  source: orNull(z.string()).meta({ description: 'Events of this source.' }),
-  start_time: instantUs.meta({ description: 'Events at this instant or later.' }),
-  end_time: instantUs.meta({ description: 'Events before this instant.' }),
+  external_customer_id: orNull(z.string()).meta({ description: 'External id of the customer.' }),
+  event_name: orNull(z.string().trim()).meta({ description: 'Name of the events.' }),
+  event_id: orNull(z.string()).meta({ description: 'Id of the event.' }),
+  source: orNull(z.string()).meta({ description: 'Source of the events.' }),
+  start_time: instantUs.meta({ description: 'Earliest instant of the events, inclusive.' }),
+  end_time: instantUs.meta({ description: 'Exclusive end of the events.' }),
   sort: orDefault(anyCase(['timestamp', 'event_name']), 'timestamp').meta({
-    description: 'With a key of a page, `timestamp` alone.',
+    description:
+      'Column of the order: timestamp or event_name. With a cursor it must be timestamp. Default: timestamp.',
   }),
-  order: orDefault(anyCase(['asc', 'desc']), 'desc').meta({ description: 'Of what `sort` names.' }),
+  order: orDefault(anyCase(['asc', 'desc']), 'desc').meta({ description: 'Direction of `sort`. Default: desc.' }),
   offset: orDefault(wholeNumber.pipe(z.int().min(0)), 0).meta({
-    description: 'How many events to leave out before the page: as many as the pages before it had.',
+    description: 'Number of events to skip: the number on the pages before. Default: 0.',
   }),
-  iter_first_key: orNull(z.string()).meta({ description: 'Of an answer: the page before it.' }),
-  iter_last_key: orNull(z.string()).meta({ description: 'Of an answer: the page behind it.' }),
+  iter_first_key: orNull(z.string()).meta({ description: 'Cursor from an answer, for the page before it.' }),
+  iter_last_key: orNull(z.string()).meta({ description: 'Cursor from an answer, for the page after it.' }),
   count_total: orDefault(
     z.union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] })]),
     false,
-  ).meta({ description: 'Answers with the number of all events that pass.' }),
+  ).meta({ description: 'True to return the number of all matching events. Default: false.' }),
 };
 const pageSize = (most: number) =>
   orDefault(wholeNumber.pipe(z.int().min(1).max(most)), PAGE_SIZE).meta({
-    description: 'How many events a page has at most.',
+    description: 'Maximum number of events per page. Default: 50.',
   });
 
 const GetEventsQuery = z.object({
@@ -72,28 +73,32 @@ const GetEventsRequest = z
   .object({
     ...eventsQueryFields,
     page_size: pageSize(1000),
-    property_filters: propertyValues.meta({ description: 'Properties, and of each the values that pass.' }),
+    property_filters: propertyValues.meta({
+      description: 'Accepted values by property name; all properties must match.',
+    }),
   })
   .meta({ id: 'GetEventsRequest', example: { external_customer_id: 'acme', event_name: 'api_call', page_size: 10 } });
 type GetEventsInput = z.output<typeof GetEventsRequest>;
 
 const GetEventsAnswer = z
   .object({
-    events: z.array(EventAnswer).meta({ description: 'A page of the events that pass.' }),
-    has_more: z.boolean().meta({ description: 'A page ends early where its properties would be longer than 8 MiB.' }),
+    events: z.array(EventAnswer).meta({ description: 'Page of the matching events.' }),
+    has_more: z
+      .boolean()
+      .meta({ description: 'True if further events follow. A page ends early if its properties would exceed 8 MiB.' }),
     iter_first_key: z
       .string()
       .nullable()
-      .meta({ description: 'Asks for the page before this one; null on an empty page.' }),
+      .meta({ description: 'Cursor for the page before this one; null on an empty page.' }),
     iter_last_key: z
       .string()
       .nullable()
-      .meta({ description: 'Asks for the page behind this one; null on an empty page.' }),
+      .meta({ description: 'Cursor for the page after this one; null on an empty page.' }),
     total_count: z
       .int()
       .nullable()
-      .meta({ description: 'How many events pass in all, where `count_total` asks for it.' }),
-    offset: z.int().nullable().meta({ description: 'As it was asked for; null where a key of a page was.' }),
+      .meta({ description: 'Number of all matching events; null unless `count_total` is true.' }),
+    offset: z.int().nullable().meta({ description: 'Offset from the request; null with a cursor.' }),
   })
   .meta({ id: 'GetEventsResponse' });
 
@@ -104,7 +109,7 @@ export const queryRoutes: Route[] = [
     operation_id: 'listEvents',
     summary: 'List events',
     description:
-      'Events as they were sent, newest first unless `sort` and `order` say otherwise. A page has fewer events than `page_size` where they are long. Go on with `iter_last_key` of the answer, which stays exact while events arrive, or with an `offset` that is higher by as many as there were in it.',
+      'Returns events as sent. Default order: newest first. A page has fewer events than `page_size` if they are long. For the next page send `iter_last_key` of the answer, which stays exact while events arrive, or increase `offset` by the number of returned events.',
     tag: 'Events',
     access: 'event:read',
     query: GetEventsQuery,
@@ -116,8 +121,8 @@ export const queryRoutes: Route[] = [
     method: 'post',
     path: '/events/query',
     operation_id: 'listRawEvents',
-    summary: 'List events that pass filters',
-    description: 'The same as `GET /events`, with the question in the body and pages of up to 1,000 events.',
+    summary: 'Query events',
+    description: 'Returns the same as `GET /events`, with the query in the body and up to 1,000 events per page.',
     tag: 'Events',
     access: 'event:read',
     body: GetEventsRequest,
@@ -127,12 +132,12 @@ export const queryRoutes: Route[] = [
   }),
 ];
 
-/** The answer is written here and not by the route's encoder, which would send the properties through binary numbers. */
+/** Writes the JSON itself: the route's encoder would convert the properties to binary floating-point numbers. */
 async function answerEvents(query: GetEventsInput, context: Context): Promise<void> {
   const { services, scope, response } = context;
   const wanted = toEventConditions(query, context);
   const [page, total_count] = await withBounds(context, async (bounds) => {
-    // One after the other: two places of one question could wait for each other.
+    // Sequential, because two slots of one query could wait for each other.
     const found = await readPage(query, { ...wanted, bounds }, context);
     return [found, query.count_total ? await countFoundEvents(services.clickhouse, { ...wanted, bounds }) : null];
   });
@@ -161,8 +166,8 @@ function toEventConditions(query: GetEventsInput, { scope }: Context): FoundEven
 }
 
 /**
- * "iter_last_key" goes on behind the last event of a page, "iter_first_key" to the page before its first one, whichever
- * the order. One more than the page is read, to know whether there is more.
+ * In either order, "iter_last_key" continues after the last event of a page, and "iter_first_key" returns the page before its first
+ * event. One event more than the page is read to detect further events.
  */
 async function readPage(query: GetEventsInput, wanted: FoundEventsQuery, { services }: Context) {
   const { page_size, sort, order } = query;

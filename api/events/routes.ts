@@ -1,4 +1,4 @@
-/** Events: taken in, listed, looked into, counted. */
+/** Routes of events: ingestion, queries, corrections, usage and exports. */
 import type { Route } from '../http/route.ts';
 import { analyticsRoutes } from './analytics.ts';
 import { correctionRoutes } from './corrections.ts';

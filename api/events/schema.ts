@@ -1,4 +1,4 @@
-/** Requests and answers of ingestion and of the questions about events. */
+/** Requests and answers of event ingestion. */
 import { z } from 'zod';
 import { EVENTS_PER_REQUEST_MAX } from '../../core/event/accept.ts';
 
@@ -14,28 +14,31 @@ const THIRD_EVENT_EXAMPLE = { ...EVENT_EXAMPLE, event_id: 'call-3', timestamp: '
 
 export const IngestEventRequest = z
   .object({
-    event_name: z.string().min(1).meta({ description: 'Trimmed of leading and trailing white space.' }),
+    event_name: z
+      .string()
+      .min(1)
+      .meta({ description: 'Name of the event. Leading and trailing white space is removed.' }),
     event_id: z
       .string()
       .optional()
-      .meta({ description: 'The idempotency key, for the life of the data; made by us when absent.' }),
+      .meta({ description: 'Idempotency key for the life of the data. Default: generated.' }),
     external_customer_id: z
       .string()
       .min(1)
-      .meta({ description: 'Whose usage it is; the customer need not exist yet.' }),
+      .meta({ description: 'External id of the customer, who need not exist yet.' }),
     customer_id: z
       .string()
       .optional()
-      .meta({ description: 'Kept with the event; whose usage it is, `external_customer_id` says.' }),
+      .meta({ description: 'Customer id that is stored with the event. Usage belongs to `external_customer_id`.' }),
     timestamp: z.iso
       .datetime({ offset: true })
       .optional()
-      .meta({ description: 'When it happened; the time of receipt when absent.' }),
-    source: z.string().optional().meta({ description: 'Where it comes from, to tell usage apart by.' }),
+      .meta({ description: 'Time of the event. Default: the time of receipt.' }),
+    source: z.string().optional().meta({ description: 'Source of the event, by which usage can be grouped.' }),
     properties: z
       .record(z.string(), z.unknown())
       .optional()
-      .meta({ description: 'What meters read; numbers keep their digits.' }),
+      .meta({ description: 'Values for meters; numbers keep their digits.' }),
   })
   .meta({
     id: 'IngestEventRequest',
@@ -48,7 +51,7 @@ export const BulkIngestEventRequest = z
       .array(IngestEventRequest)
       .min(1)
       .max(EVENTS_PER_REQUEST_MAX)
-      .meta({ description: `From 1 to ${EVENTS_PER_REQUEST_MAX} events.` }),
+      .meta({ description: `Events, 1 to ${EVENTS_PER_REQUEST_MAX}.` }),
   })
   .meta({
     id: 'BulkIngestEventRequest',
@@ -63,7 +66,7 @@ export const BulkIngestRawEventRequest = z
       .array(z.record(z.string(), z.unknown()))
       .min(1)
       .max(EVENTS_PER_REQUEST_MAX)
-      .meta({ description: `From 1 to ${EVENTS_PER_REQUEST_MAX} JSON objects.` }),
+      .meta({ description: `Events as JSON objects, 1 to ${EVENTS_PER_REQUEST_MAX}.` }),
   })
   .meta({
     id: 'BulkIngestRawEventRequest',
@@ -72,7 +75,7 @@ export const BulkIngestRawEventRequest = z
     },
   });
 
-/** With other ids than the events above: the documentation sends both. */
+/** Its id differs from those of the events above, because the documentation sends all of them. */
 export const CLOUD_EVENT_EXAMPLE = {
   specversion: '1.0',
   id: 'call-4',
@@ -84,24 +87,24 @@ export const CLOUD_EVENT_EXAMPLE = {
   data: { tokens: 128, region: 'eu' },
 };
 
-/** What the documentation shows of it; core/event/cloud-event.ts says what is taken. */
+/** Shape in the documentation; core/event/cloud-event.ts decides which CloudEvents are accepted. */
 export const CloudEventRequest = z
   .object({
-    specversion: z.literal('1.0').meta({ description: 'The version of CloudEvents.' }),
-    id: z.string().min(1).meta({ description: 'With `source` the idempotency key, for the life of the data.' }),
-    source: z.string().min(1).meta({ description: 'A URI reference: where it comes from. Becomes `source`.' }),
-    type: z.string().min(1).meta({ description: 'Becomes `event_name`.' }),
-    subject: z.string().min(1).meta({ description: 'Whose usage it is. Becomes `external_customer_id`.' }),
+    specversion: z.literal('1.0').meta({ description: 'Version of CloudEvents.' }),
+    id: z.string().min(1).meta({ description: 'Idempotency key, together with `source`, for the life of the data.' }),
+    source: z.string().min(1).meta({ description: 'Source of the event, a URI reference. Becomes `source`.' }),
+    type: z.string().min(1).meta({ description: 'Type of the event. Becomes `event_name`.' }),
+    subject: z.string().min(1).meta({ description: 'External id of the customer. Becomes `external_customer_id`.' }),
     time: z.iso
       .datetime({ offset: true })
       .optional()
-      .meta({ description: 'When it happened; the time of receipt when absent. Becomes `timestamp`.' }),
-    datacontenttype: z.string().optional().meta({ description: 'JSON, where it is stated.' }),
-    dataschema: z.string().optional().meta({ description: 'Has no effect.' }),
+      .meta({ description: 'Time of the event. Default: the time of receipt. Becomes `timestamp`.' }),
+    datacontenttype: z.string().optional().meta({ description: 'Media type of the data. It must be JSON.' }),
+    dataschema: z.string().optional().meta({ description: 'Schema of the data. It has no effect.' }),
     data: z
       .record(z.string(), z.unknown())
       .optional()
-      .meta({ description: 'What meters read; numbers keep their digits. Becomes `properties`.' }),
+      .meta({ description: 'Values for meters; numbers keep their digits. Becomes `properties`.' }),
   })
   .meta({ id: 'CloudEvent' });
 
@@ -109,7 +112,7 @@ export const CloudEventBatchRequest = z
   .array(CloudEventRequest)
   .min(1)
   .max(EVENTS_PER_REQUEST_MAX)
-  .meta({ id: 'CloudEventBatch', description: `From 1 to ${EVENTS_PER_REQUEST_MAX} CloudEvents.` });
+  .meta({ id: 'CloudEventBatch', description: `CloudEvents, 1 to ${EVENTS_PER_REQUEST_MAX}.` });
 
 export const OTLP_EXAMPLE = {
   resourceMetrics: [
@@ -144,13 +147,13 @@ export const OTLP_EXAMPLE = {
   ],
 };
 
-/** What the documentation shows of it; core/event/otlp-metrics.ts says what is taken. */
+/** Shape in the documentation; core/event/otlp-metrics.ts decides which metrics are accepted. */
 export const OtlpMetricsRequest = z
   .object({
     resourceMetrics: z
       .array(z.record(z.string(), z.unknown()))
       .nullish()
-      .meta({ description: 'Metrics by resource and scope, as OTLP has them (ExportMetricsServiceRequest in JSON).' }),
+      .meta({ description: 'Metrics by resource and scope, as in OTLP (ExportMetricsServiceRequest in JSON).' }),
   })
   .meta({ id: 'OtlpExportMetricsRequest', example: OTLP_EXAMPLE });
 
@@ -158,11 +161,11 @@ export const OtlpMetricsAnswer = z
   .object({
     partialSuccess: z
       .object({
-        rejectedDataPoints: z.string().meta({ description: 'How many data points were not taken.' }),
-        errorMessage: z.string().meta({ description: 'Which metrics, and why.' }),
+        rejectedDataPoints: z.string().meta({ description: 'Number of rejected data points.' }),
+        errorMessage: z.string().meta({ description: 'Rejected metrics and the reasons.' }),
       })
       .nullable()
-      .meta({ description: 'What was not taken; null where all was.' }),
+      .meta({ description: 'Rejected data points; null if all were accepted.' }),
   })
   .meta({ id: 'OtlpExportMetricsResponse' });
 
@@ -170,39 +173,42 @@ export const IngestQuery = z.object({
   verdicts: z
     .stringbool()
     .default(false)
-    .meta({ description: 'Take what is good, answer a verdict per event, and let a bad event refuse only itself.' }),
+    .meta({
+      description:
+        'True to accept the valid events, refuse only the faulty ones, and return a verdict per event. Default: false.',
+    }),
 });
 
 export const IngestEventAnswer = z
   .object({
-    message: z.string().meta({ description: 'That it was accepted.' }),
-    event_id: z.string().meta({ description: 'The id that was sent, or the one that was made.' }),
+    message: z.string().meta({ description: 'Confirmation that the event was accepted.' }),
+    event_id: z.string().meta({ description: 'Id of the event, sent or generated.' }),
   })
   .meta({ id: 'IngestEventResponse' });
 
 const Verdict = z
   .object({
-    index: z.int().meta({ description: 'The place of the event in the request, from 0.' }),
+    index: z.int().meta({ description: 'Index of the event in the request, from 0.' }),
     event_id: z
       .string()
       .nullable()
-      .meta({ description: 'The id that was sent, or the one that was made; null where it was refused.' }),
-    verdict: z.enum(['accepted', 'refused']).meta({ description: 'What became of it.' }),
-    field: z.string().nullable().meta({ description: 'The field at fault; null where the event was accepted.' }),
-    message: z.string().nullable().meta({ description: 'What is wrong with it; null where the event was accepted.' }),
+      .meta({ description: 'Id of the event, sent or generated; null if it was refused.' }),
+    verdict: z.enum(['accepted', 'refused']).meta({ description: 'Outcome of the event.' }),
+    field: z.string().nullable().meta({ description: 'Field with the fault; null if the event was accepted.' }),
+    message: z.string().nullable().meta({ description: 'Reason of the refusal; null if the event was accepted.' }),
   })
   .meta({ id: 'EventVerdict' });
 
-const Accepted = z.object({ message: z.string().meta({ description: 'That they were accepted.' }) });
+const Accepted = z.object({ message: z.string().meta({ description: 'Confirmation that the events were accepted.' }) });
 
-/** The verdicts are there where they are asked for. */
+/** The answer has verdicts if the request has `verdicts=true`. */
 export const BulkIngestEventAnswer = z.union([
   Accepted.meta({ id: 'BulkIngestEventResponse' }),
   Accepted.extend({
-    verdicts: z.array(Verdict).meta({ description: 'One for each event, in the order of the request.' }),
+    verdicts: z.array(Verdict).meta({ description: 'One verdict per event, in the order of the request.' }),
   }).meta({ id: 'BulkIngestEventVerdictsResponse' }),
 ]);
 
 export const BulkIngestRawEventAnswer = Accepted.extend({
-  batch_size: z.int().meta({ description: 'How many events were accepted.' }),
+  batch_size: z.int().meta({ description: 'Number of accepted events.' }),
 }).meta({ id: 'BulkIngestRawEventResponse' });

@@ -1,4 +1,4 @@
-/** What each time of day of a commitment comes to in a range, as analytics answer it (docs/rules/usage.md, "Analytics"). */
+/** Usage and amounts of each time of day of a commitment in analytics (docs/rules/usage.md, "Analytics"). */
 import { z } from 'zod';
 import type { TimesOfDay } from '../../actions/usage/analytics-costs.ts';
 import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
@@ -6,13 +6,13 @@ import { COMMITMENT_TYPES, type TimeBucket, timeOfDayShape } from '../../core/pr
 import { decimalText } from '../../core/record.ts';
 
 const bucketId = z.string().meta({
-  description: 'Of the time of day, as the price names it; empty for the time outside of all of them.',
+  description: 'Id of the time of day in the price; empty for the time outside of all times of day.',
 });
 
 export const PointBucket = z
   .object({
     bucket_id: bucketId,
-    price_id: z.string().meta({ description: 'The price that has the time of day.' }),
+    price_id: z.string().meta({ description: 'Price that has the time of day.' }),
   })
   .meta({ id: 'PointBucket' });
 
@@ -21,27 +21,25 @@ const BucketTime = timeOfDayShape.meta({ id: 'BucketTime' });
 export const BucketSummary = z
   .object({
     ...PointBucket.shape,
-    subscription_line_item_id: z.string().meta({ description: 'The line item that is committed to it.' }),
-    start: BucketTime.nullable().meta({ description: 'From when on; null outside of all times of day.' }),
-    end: BucketTime.nullable().meta({ description: 'Until when, exclusive; null outside of all times of day.' }),
+    subscription_line_item_id: z.string().meta({ description: 'Line item with the commitment.' }),
+    start: BucketTime.nullable().meta({ description: 'Start of the time of day; null outside of all of them.' }),
+    end: BucketTime.nullable().meta({ description: 'Exclusive end of the time of day; null outside of all of them.' }),
     commitment_type: z
       .enum(COMMITMENT_TYPES)
       .nullable()
-      .meta({ description: 'Whether money or units are committed to; null where nothing is.' }),
-    commitment_value: decimalText
-      .nullable()
-      .meta({ description: 'How much in each window; null where nothing is committed to.' }),
-    total_usage: decimalText.meta({ description: 'The usage of the windows that begin in it.' }),
-    base_charge: decimalText.meta({ description: 'What that costs before the commitment.' }),
-    computed_utilized: decimalText.meta({ description: 'What of it is paid out of the commitment.' }),
+      .meta({ description: 'Type of the commitment: money or units; null without one.' }),
+    commitment_value: decimalText.nullable().meta({ description: 'Commitment per window; null without one.' }),
+    total_usage: decimalText.meta({ description: 'Usage of the windows that begin in the time of day.' }),
+    base_charge: decimalText.meta({ description: 'Cost of this usage before the commitment.' }),
+    computed_utilized: decimalText.meta({ description: 'Part of the cost that the commitment covers.' }),
     computed_overage: decimalText.meta({
-      description: 'What lies above the commitment, after the factor; where nothing is committed to it is 0.',
+      description: 'Amount above the commitment, after the overage factor; 0 without a commitment.',
     }),
-    computed_true_up: decimalText.meta({ description: 'What was lacking to the commitment, and is charged.' }),
+    computed_true_up: decimalText.meta({ description: 'Shortfall of the commitment, which is charged.' }),
   })
   .meta({ id: 'BucketSummary' });
 
-/** Exact amounts, in the order of the price's times of day; the time outside of them comes last. */
+/** Returns exact amounts in the order of the price's times of day; the time outside of them is last. */
 export function bucketSummaries(item: AnalyticsItem | null, times: TimesOfDay | null) {
   if (item === null || times === null) return null;
   return inOrder(item, times).map((bucket) => {
@@ -63,7 +61,7 @@ export function bucketSummaries(item: AnalyticsItem | null, times: TimesOfDay | 
   });
 }
 
-/** Which of them a point lies in. */
+/** Returns the times of day in which the windows of a point begin. */
 export function pointBuckets(item: AnalyticsItem | null, times: TimesOfDay | null) {
   if (item === null || times === null) return null;
   return inOrder(item, times).map((bucket) => pointBucket(item, bucket));

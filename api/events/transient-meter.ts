@@ -1,4 +1,4 @@
-/** A question that names no meter becomes one that nobody keeps; where a meter counts just so, its rows can answer. */
+/** Turns a query without a meter into a meter that is not stored. The rows of a stored meter with the same definition can answer it. */
 
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -21,7 +21,7 @@ type TransientMeterQuery = {
   filters: Readonly<Record<string, string[]>> | null;
 };
 
-/** Checked by the rules of a meter; what is wrong is named by the field of the request. */
+/** Checks the query by the rules of a meter; an error names the field of the request. */
 export function buildTransientMeter(query: TransientMeterQuery): MeterDefinition {
   const aggregation: Aggregation = {
     type: query.aggregation_type,
@@ -42,7 +42,7 @@ export function buildTransientMeter(query: TransientMeterQuery): MeterDefinition
   return { id: 'a question', ...candidate };
 }
 
-/** The events of a meter, aggregated another way: what only its own type takes falls away. */
+/** Aggregates the events of a meter by another type; fields that only its own type accepts are dropped. */
 export function withAggregationType(meter: Meter, type: AggregationType): MeterDefinition {
   const { id, event_name, filters, aggregation } = meter;
   const { field, expression, bucket_size } = aggregation;
@@ -72,7 +72,7 @@ function toRequestFieldError(error: unknown): unknown {
   });
 }
 
-/** The published meter with exactly this definition, if there is one. */
+/** Finds a published meter with exactly this definition; a live one is preferred. */
 export async function findEquivalentMeter(
   definition: MeterDefinition,
   { scope, services }: Context,
@@ -86,7 +86,7 @@ export async function findEquivalentMeter(
   return alike.find((meter) => meter.state === 'live') ?? alike[0];
 }
 
-/** One text for everything that decides which events count and for how much. */
+/** Text that is equal for meters that count the same events with the same values. */
 function signature({ aggregation, filters }: Pick<MeterDefinition, 'aggregation' | 'filters'>): string {
   const { type, field, expression, multiplier, bucket_size, group_by } = aggregation;
   const value = type === 'COUNT' ? null : expression ? ['expression', expression] : ['field', field];

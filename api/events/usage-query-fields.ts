@@ -1,4 +1,4 @@
-/** What the questions about events and usage have in common: times, windows, whose usage, which properties. */
+/** Fields that queries of events and usage share: times, windows, customers and properties. */
 import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { FarthingError, invalid } from '../../core/error.ts';
@@ -20,10 +20,10 @@ const instantText = (text: string | null | undefined, context: z.core.$Refinemen
   return null;
 };
 
-/** An RFC 3339 timestamp as microseconds since 1970; null when it is not given. */
+/** RFC 3339 timestamp as microseconds since 1970; null if absent. */
 export const instantUs = z.string().nullish().meta({ format: 'date-time' }).transform(instantText);
 
-/** The same where it must be given. */
+/** Required RFC 3339 timestamp, as microseconds since 1970. */
 export const requiredInstantUs = z
   .string()
   .meta({ format: 'date-time' })
@@ -34,36 +34,36 @@ export const requiredInstantUs = z
   });
 
 export const anyWindowSize = orNull(windowSize).meta({
-  description: 'Cuts the range into windows of this size; without it there is one number for all of it.',
+  description: 'Size of the windows of the range. Default: one number for the whole range.',
 });
 
 export const anyTimezone = orNull(
   z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
-).meta({ description: 'An IANA name, on whose clock windows begin; UTC when absent.' });
+).meta({ description: 'IANA timezone in which windows begin. Default: UTC.' });
 
 /** Property name → accepted values. */
 export const propertyValues = z
   .record(z.string().min(1), z.array(z.string()).min(1))
   .nullish()
   .transform((given) => (given && Object.keys(given).length > 0 ? given : null))
-  .meta({ description: 'Properties of events, and of each the values that pass: all of them must.' });
+  .meta({ description: 'Accepted values by property name of the events; all properties must match.' });
 
-/** What a question about usage says of its range, wherever it has these keys. */
+/** Descriptions of the range fields in all usage queries. */
 export const usageRange = {
-  start_time: { description: 'Events at this instant or later.' },
-  end_time: { description: 'Events before this instant.' },
+  start_time: { description: 'Earliest instant of the events, inclusive.' },
+  end_time: { description: 'Exclusive end of the events.' },
   billing_anchor: {
     description:
-      'Windows of a MONTH begin on its day of the month; when absent on the first, in analytics on that of the subscription.',
+      'Instant on whose day of the month MONTH windows begin. Default: the first; in analytics the day of the subscription.',
   },
 };
 
-/** Everything that can have been sent: timestamps outside of it are refused at ingestion. */
+/** Ingestion refuses earlier timestamps, so a range from here on contains every event. */
 export const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 
 export type RequestedRange = { start_us: Microseconds; end_us: Microseconds };
 
-/** From the beginning until now where the request does not say. */
+/** Default range: from the earliest timestamp until now. */
 export function toRequestedRange(
   input: { start_time: number | null; end_time: number | null },
   now: Date,
@@ -78,16 +78,16 @@ export function checkRange(range: RequestedRange): RequestedRange {
   return range;
 }
 
-/** More than a month of minutes. */
+/** Allows more than a month of minutes. */
 export const WINDOWS_MAX = 50_000;
 
-/** A year has half a million minutes: such an answer is refused, because nobody would get it whole. */
+/** Refuses answers that are too large to arrive whole: a year has half a million minutes. */
 export function checkWindows(range: RequestedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
   if (windowCount(range, size) <= WINDOWS_MAX) return;
   throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
 }
 
-/** A meter's own buckets are cut one by one, unless its pre-aggregated rows on the clock of UTC are these buckets. */
+/** A meter's buckets are computed one by one, unless its pre-aggregated rows, which are in UTC, are these buckets. */
 export function checkBuckets(
   range: RequestedRange,
   size: WindowSize | null | undefined,
@@ -96,7 +96,7 @@ export function checkBuckets(
   if (size && !(toBaseSize(size) === size && timezone === null)) checkWindows(range, size, 'bucket_size');
 }
 
-/** The external id that is asked for; null for all customers. A customer_id must be one that there is. */
+/** Returns the requested external id; null for all customers. An unknown customer_id is refused. */
 export async function loadRequestedCustomers(
   input: { customer_id?: string | null; external_customer_id?: string | null },
   { scope, services }: Context,
@@ -111,13 +111,13 @@ export async function loadRequestedCustomers(
 
 const GONE = 499;
 
-/** What works on a question stops when the caller goes away: the statement in the store, and the loop over its rows. */
+/** Aborts the work on a query when the caller disconnects: the statement in the store, and the loop over its rows. */
 export async function withBounds<Answer>(
   { scope, response }: Context,
   answer: (bounds: QueryBounds) => Promise<Answer>,
 ): Promise<Answer> {
   const controller = new AbortController();
-  // Many questions of one request may wait at one time.
+  // Many queries of one request may wait at the same time.
   setMaxListeners(0, controller.signal);
   const leave = () =>
     controller.abort(new FarthingError('invalid_operation', 'the caller has gone', { http_status_code: GONE }));
@@ -126,9 +126,9 @@ export async function withBounds<Answer>(
   try {
     return await answer({ asker: scope.tenant_id, signal: controller.signal, spent: { work: 0 } });
   } catch (error) {
-    // What the store says of a statement that was broken off is no news.
+    // The error of an aborted statement is irrelevant.
     controller.signal.throwIfAborted();
-    // Nor does anybody want what the other lines of a refused answer still ask for.
+    // The queries of other lines are useless after an error.
     controller.abort(error);
     throw error;
   } finally {

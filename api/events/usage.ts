@@ -1,4 +1,4 @@
-/** POST /events/usage (a question without a meter) and POST /events/usage/meter: one number, and its windows when asked. */
+/** POST /events/usage (a query without a meter) and POST /events/usage/meter: one number, and its windows if requested. */
 import { z } from 'zod';
 import { derivePointSize } from '../../core/analytics/point-size.ts';
 import { compilePropertyFilters } from '../../core/analytics/property-filter.ts';
@@ -32,19 +32,20 @@ import {
 
 const usageQueryFields = {
   external_customer_id: orNull(z.string()).meta({
-    description: 'Usage of this customer, by the id that its events name; of all customers when absent.',
+    description: 'External id of the customer. Default: all customers.',
   }),
   customer_id: orNull(z.string()).meta({
-    description: 'The same by the id of the customer; with both they must be of one.',
+    description: 'Id of the customer. An `external_customer_id` of another customer is refused.',
   }),
-  start_time: instantUs.meta({ description: 'Events at this instant or later; from the beginning when absent.' }),
-  end_time: instantUs.meta({ description: 'Events before this instant; until now when absent.' }),
+  start_time: instantUs.meta({ description: 'Earliest instant of the events, inclusive. Default: no bound.' }),
+  end_time: instantUs.meta({ description: 'Exclusive end of the events. Default: now.' }),
   window_size: anyWindowSize,
   bucket_size: orNull(windowSize).meta({
-    description: 'Of SUM and MAX: aggregated window by window, and the total is the sum of the windows.',
+    description:
+      'Size of buckets, for SUM and MAX only. Each bucket is aggregated separately, and the total is the sum of the buckets.',
   }),
   filters: propertyValues.meta({
-    description: 'Further properties, and of each the values that pass: all of them must.',
+    description: 'Further accepted values by property name; all properties must match.',
   }),
   billing_anchor: instantUs.meta(usageRange.billing_anchor),
   timezone: anyTimezone,
@@ -54,18 +55,22 @@ type EventUsageQuery = z.output<z.ZodObject<typeof usageQueryFields>>;
 const GetUsageRequest = z
   .object({
     ...usageQueryFields,
-    event_name: z.string().meta({ description: 'The name of the events, trimmed of blanks at both ends.' }),
-    aggregation_type: aggregationType.meta({ description: 'How the values of the events become one number.' }),
+    event_name: z.string().meta({ description: 'Name of the events. Blanks at both ends are removed.' }),
+    aggregation_type: aggregationType.meta({ description: 'Aggregation of the values of the events.' }),
     property_name: orNull(z.string()).meta({
-      description: 'The property that holds the value; all but COUNT need it, or an expression.',
+      description: 'Property with the value. All types except COUNT need it, or an expression.',
     }),
-    multiplier: orNull(decimalText).meta({ description: 'Of SUM_WITH_MULTIPLIER alone: greater than 0.' }),
+    multiplier: orNull(decimalText).meta({ description: 'Factor for SUM_WITH_MULTIPLIER only, greater than 0.' }),
     group_by_property: orNull(z.string()).meta({
-      description: 'Of MAX with a bucket_size: each value of this property has a maximum of its own, and they add up.',
+      description:
+        'Property to group by, for MAX with a bucket_size only. Each of its values has its own maximum, and these add up.',
     }),
-    group_by: z.array(z.string()).nullish().meta({ description: 'The same as `group_by_property`, as a list of one.' }),
+    group_by: z
+      .array(z.string())
+      .nullish()
+      .meta({ description: 'List form of `group_by_property`, with at most one entry.' }),
     expression: orNull(z.string()).meta({
-      description: 'CEL over properties, in the place of the property; a missing property is 0.',
+      description: 'CEL expression over properties, instead of `property_name`. A missing property is 0.',
     }),
   })
   .meta({ id: 'GetUsageRequest' });
@@ -73,7 +78,7 @@ const GetUsageRequest = z
 const GetUsageByMeterRequest = z
   .object({
     ...usageQueryFields,
-    meter_id: z.string().min(1).meta({ description: 'The meter whose aggregation and filters count.' }),
+    meter_id: z.string().min(1).meta({ description: 'Meter whose aggregation and filters apply.' }),
   })
   .meta({
     id: 'GetUsageByMeterRequest',
@@ -91,18 +96,20 @@ const UsageAnswer = z
     results: z
       .array(
         z.object({
-          window_size: z.string().meta({ description: 'Where the window begins.', format: 'date-time' }),
-          value: decimalText.meta({ description: 'The usage of the window.' }),
+          window_size: z.string().meta({ description: 'Start of the window.', format: 'date-time' }),
+          value: decimalText.meta({ description: 'Usage of the window.' }),
         }),
       )
       .nullable()
-      .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
-    value: decimalText.meta({ description: 'The usage of the whole range, in the unit that the aggregation gives.' }),
-    event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
-    type: z.enum(AGGREGATION_TYPES).meta({ description: 'How the values of the events became one number.' }),
-    event_count: z.int().meta({ description: 'How many events are in the number.' }),
-    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
-    source: z.enum(['buckets', 'raw']).meta({ description: 'Pre-aggregated rows, or raw events alone.' }),
+      .meta({ description: 'Windows with events, in order of time; null without a `window_size`.' }),
+    value: decimalText.meta({ description: 'Usage of the whole range, in the unit of the aggregation.' }),
+    event_name: z.string().meta({ description: 'Name of the counted events.' }),
+    type: z.enum(AGGREGATION_TYPES).meta({ description: 'Aggregation of the values of the events.' }),
+    event_count: z.int().meta({ description: 'Number of counted events.' }),
+    as_of: z.string().meta({ description: 'Instant before which every accepted event is counted.' }),
+    source: z
+      .enum(['buckets', 'raw'])
+      .meta({ description: 'Origin of the number: pre-aggregated rows (`buckets`), or raw events only (`raw`).' }),
   })
   .meta({ id: 'GetUsageResponse' });
 
@@ -111,9 +118,9 @@ export const usageRoutes: Route[] = [
     method: 'post',
     path: '/events/usage',
     operation_id: 'getUsageStatistics',
-    summary: 'Aggregate the usage of an event name',
+    summary: 'Aggregate events without a meter',
     description:
-      'By an aggregation that the request states, without a meter. Where a meter counts alike its rows answer, and else the raw events; the number is the same.',
+      'Aggregates the events of one name as the request defines. If a meter has the same definition, its rows answer, otherwise the raw events. The number is the same.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageRequest,
@@ -131,8 +138,9 @@ export const usageRoutes: Route[] = [
     method: 'post',
     path: '/events/usage/meter',
     operation_id: 'getUsageByMeter',
-    summary: 'Aggregate usage through a meter',
-    description: 'By the aggregation and the filters of the meter; further filters and customers narrow it.',
+    summary: 'Aggregate usage by a meter',
+    description:
+      'Applies the aggregation and the filters of the meter. Further filters and customers narrow the usage.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageByMeterRequest,
@@ -148,7 +156,7 @@ export const usageRoutes: Route[] = [
   }),
 ];
 
-/** The client knows one property to group by; the interface a list. */
+/** The published client sends one property to group by, the interface has a list. */
 function pickGroupProperty({ group_by, group_by_property }: z.output<typeof GetUsageRequest>): string | null {
   const names = [...new Set([...(group_by ?? []), ...(group_by_property ? [group_by_property] : [])])];
   if (names.length > 1) throw invalid('group_by', 'takes one property');
@@ -208,7 +216,7 @@ async function answerUsage(
   };
 }
 
-/** Without a start, windows are cut from the day of the first event on, and not from the beginning of time. */
+/** Without a start, windows begin on the day of the first event, not at the earliest timestamp. */
 async function rangeToCut(
   body: EventUsageQuery & { definition: MeterDefinition },
   external_customer_ids: string[] | null,

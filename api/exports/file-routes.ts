@@ -1,4 +1,4 @@
-/** The files of exports that a task has written: an address that is good for a while, and what it opens. */
+/** Files of exports that a task has written: a temporary link, and the route that sends the file. */
 import { z } from 'zod';
 import { createFileLink, openFile } from '../../actions/exports/download.ts';
 import { listScheduleReads } from '../../actions/exports/scheduled-tasks.ts';
@@ -19,21 +19,21 @@ export const downloadRoutes: Route[] = [
     method: 'get',
     path: '/tasks/:id/download',
     operation_id: 'downloadTaskExport',
-    summary: 'An address of the file of an export',
+    summary: 'Get a link to an export',
     description:
-      'Anybody may open it for a quarter of an hour. Of a task that has no file it is not found: one that has not ended, or is no export.',
+      'Returns a link to the file, which anybody may open for 15 minutes. A task without a file is a 404: one that has not ended, or is no export.',
     tag: 'Tasks',
     access: 'task:read',
     params: idParams,
     query: z.object({
       part: z.coerce.number().int().min(1).optional().meta({
-        description: 'Of a file in several parts (`files` of the task): which one, from 1.',
+        description: 'Number of the part, from 1. It is required if the file has several parts (`files` of the task).',
         example: 1,
       }),
     }),
     success: 200,
     answer: z
-      .object({ download_url: z.string().meta({ description: 'Where the file is for a quarter of an hour.' }) })
+      .object({ download_url: z.string().meta({ description: 'Link to the file, valid for 15 minutes.' }) })
       .meta({ id: 'TaskDownloadResponse' }),
     handle: async ({ params: { id }, query: { part = null } }, context) => {
       const { services, scope } = context;
@@ -46,12 +46,12 @@ export const downloadRoutes: Route[] = [
     method: 'get',
     path: '/exports/files/:token',
     operation_id: 'getExportFile',
-    summary: 'Open the file of an export by its address',
+    summary: 'Open an export file by link',
     description:
-      'The address comes from `GET /tasks/{id}/download`. It needs no key, and is good for a quarter of an hour.',
+      'Sends the file of a link from `GET /tasks/{id}/download`. The link needs no key and is valid for 15 minutes.',
     tag: 'Tasks',
     access: 'public',
-    params: z.object({ token: z.string().max(2000).meta({ description: 'As it stands in the address.' }) }),
+    params: z.object({ token: z.string().max(2000).meta({ description: 'Token from the link.' }) }),
     success: 200,
     file_type: 'text/csv',
     handle: async ({ params }, context) => {
@@ -72,7 +72,7 @@ export const downloadRoutes: Route[] = [
   }),
 ];
 
-/** Who may not read the records may not read them in a file. */
+/** A file of records requires the permission to read these records. */
 async function requireReads({ task_type, scheduled_task_id }: TaskModel, context: Context): Promise<void> {
   if (task_type !== 'EXPORT') return;
   const { principal, scope, services } = context;

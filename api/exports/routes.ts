@@ -1,4 +1,4 @@
-/** Exports on demand: the file is the answer. */
+/** Exports on demand: the answer is the file. */
 import { Readable } from 'node:stream';
 import { buildExportFile } from '../../actions/exports/export-file.ts';
 import { type ExportKind, listRequiredReads } from '../../actions/exports/export-kind.ts';
@@ -20,9 +20,9 @@ export const exportFileRoutes: Route[] = [
     method: 'get',
     path: '/exports/:entity_type',
     operation_id: 'exportRecords',
-    summary: 'Records of a time as a file, as fresh as its header X-As-Of says',
+    summary: 'Export records as a file',
     description:
-      'Sent while it is made, however long it is: a connection that ends in order has sent the whole file. Whoever reads it must be allowed to read what is in it.',
+      'Streams the records of a range of at most a year as a file of any length. The header X-As-Of states the freshness. A connection that ends in order has sent the whole file. The permission to read the records is required too. More than three exports of a tenant at a time are refused with 429.',
     tag: 'Tasks',
     access: 'task:read',
     params: exportParams,
@@ -65,7 +65,7 @@ function hasMark({ bom, format }: ExportFileQuery, context: Context): boolean {
   return false;
 }
 
-/** Whatever goes wrong before the first piece is still an answer with a status. */
+/** Waits for the first piece, so that an error before it still returns an error status. */
 async function begun(bytes: AsyncIterable<Uint8Array>): Promise<Readable> {
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await pieces.next();
@@ -101,7 +101,7 @@ function toMetadataFields(
   return fields;
 }
 
-/** Of each tenant in each process: a file takes as long as its reader does. */
+/** Limit per tenant and process, because an export takes as long as its reader. */
 const AT_ONCE = 3;
 const running = new Map<string, number>();
 

@@ -1,4 +1,4 @@
-/** What an export on demand is asked with. */
+/** Parameters of an export on demand. */
 import { z } from 'zod';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { compression, exportFormat } from '../../core/export/record.ts';
@@ -10,26 +10,29 @@ import { textList } from '../http/list.ts';
 export const exportParams = z.object({
   entity_type: z
     .enum(toEnumValues(EXPORT_KINDS))
-    .meta({ description: 'What the records of the file are.', example: 'events' }),
+    .meta({ description: 'Type of the exported records.', example: 'events' }),
 });
 
 export const ExportFileQuery = z.object({
   start_time: requiredInstantUs.meta({
-    description: 'Records at this instant or later.',
+    description: 'Earliest instant of the records, inclusive.',
     example: '2026-03-01T00:00:00Z',
   }),
-  end_time: instantUs.meta({ description: 'Records before this instant; until now when absent.' }),
-  format: orDefault(exportFormat, 'CSV').meta({ description: 'CSV or PARQUET; CSV when absent.' }),
+  end_time: instantUs.meta({ description: 'Exclusive end of the records. Default: now.' }),
+  format: orDefault(exportFormat, 'CSV').meta({ description: 'Format of the file: CSV or PARQUET. Default: CSV.' }),
   compression: orDefault(compression, 'none').meta({
     description:
-      'With gzip the file itself is packed. Whether it is packed on the way alone is said by the header Accept-Encoding.',
+      'Compression of the file itself: gzip or none. The header Accept-Encoding controls compression of the transfer only. Default: none.',
   }),
   bom: YES_OR_NO.optional().meta({
-    description: 'Begins a CSV with a byte order mark, by which Excel knows UTF-8; by default for browsers alone.',
+    description:
+      'True to begin a CSV with a byte order mark, by which Excel recognizes UTF-8; refused for other formats. Default: true for browsers only.',
   }),
   customer_metadata: textList
     .optional()
-    .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: ['region'] }),
-  wallet_metadata: textList.optional().meta({ description: 'Keys of the wallets’ metadata, of credits alone.' }),
+    .meta({ description: 'Metadata keys of the customers; each becomes a column.', example: ['region'] }),
+  wallet_metadata: textList
+    .optional()
+    .meta({ description: 'Metadata keys of the wallets, for exports of credits only; each becomes a column.' }),
 });
 export type ExportFileQuery = z.output<typeof ExportFileQuery>;

@@ -1,4 +1,4 @@
-/** Features as they are answered, with their meters where `expand` asks for them. */
+/** Builds the answers of features, with their meters if `expand` names them. */
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -21,7 +21,7 @@ export async function showFeatures(features: readonly FeatureModel[], expand: re
   }));
 }
 
-/** One feature is always shown with its meter. */
+/** The answer of a single feature always has its meter. */
 export async function showFeature(feature: FeatureModel, context: Context) {
   const [shown] = await showFeatures([feature], ['meters'], context);
   return shown!;

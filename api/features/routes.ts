@@ -32,28 +32,31 @@ const features = standardRoutes({
 
 export const featureRoutes: Route[] = [
   features.create({
-    summary: 'Create a feature, with an inline meter if wanted',
+    summary: 'Create a feature',
     description:
-      'A metered feature names a meter with `meter_id`, or defines one with `meter`, which is made with it; features of other types have none. Without a lookup key one is made from the name.',
+      'Creates a feature. A metered feature names a meter in `meter_id`, or defines a new one in `meter`, which is created with it. Features of other types have no meter. Without a lookup key one is derived from the name.',
     body: CreateFeature,
     handle: ({ body }, context) =>
       createFeature(context.services, context.scope, { feature: body, author: toAuthor(context) }),
   }),
   features.list,
   features.search,
-  features.read({ summary: 'Get a feature with its meter', description: 'An archived feature is answered, too.' }),
+  features.read({
+    summary: 'Get a feature',
+    description: 'Returns the feature with its meter. An archived feature is returned too.',
+  }),
   features.change({
-    summary: "Update a feature, or its meter's filters",
+    summary: 'Update a feature',
     description:
-      'Changes what is sent; the rest stays. `filters` replace those of its meter, for every feature and price that has it, and its past is counted anew.',
+      'Changes the fields in the request. `filters` replaces the filters of its meter, for every feature and price with that meter, and its past usage is recounted.',
     body: UpdateFeature,
     handle: ({ params, body: { filters, ...changes } }, context) =>
       changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: toAuthor(context) }),
   }),
   features.archive({
-    summary: 'Archive a feature that nothing grants',
+    summary: 'Archive a feature',
     description:
-      'Its lookup key is free for another feature then. Its meter goes on counting. Refused while a plan, an add-on or a subscription that is not cancelled grants it.',
+      'Archives the feature and releases its lookup key. Its meter continues to count. Refused while a plan, an add-on or a subscription that is not cancelled grants it.',
     handle: ({ params }, context) =>
       archiveFeature(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
@@ -61,8 +64,8 @@ export const featureRoutes: Route[] = [
     method: 'post',
     path: '/features/:id/clone',
     operation_id: 'cloneFeature',
-    summary: 'Copy a feature under a new name and lookup key',
-    description: 'The copy counts with the same meter.',
+    summary: 'Copy a feature',
+    description: 'Creates a copy with a new name and lookup key. The copy counts with the same meter.',
     tag,
     access: 'feature:write',
     params: idParams,

@@ -9,11 +9,14 @@ import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.
 
 const { name } = featureShape.shape;
 
-/** `filters` are those of the feature's meter. */
+/** `filters` belong to the feature's meter. */
 export const UpdateFeature = featureInputShape
   .extend({
     name: name.optional(),
-    filters: z.array(filterShape).optional().meta({ description: 'Those of its meter, replaced as a whole.' }),
+    filters: z
+      .array(filterShape)
+      .optional()
+      .meta({ description: 'Filters of its meter. They replace all previous ones.' }),
   })
   .meta({
     id: 'UpdateFeatureRequest',
@@ -24,16 +27,16 @@ export const CloneFeature = featureInputShape
   .pick({ description: true, metadata: true })
   .extend({
     name,
-    lookup_key: requiredKey.meta({ description: 'That of the copy, its own among published features.' }),
+    lookup_key: requiredKey.meta({ description: 'Lookup key of the copy, unique among published features.' }),
   })
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({
   feature_ids: matchAny('features'),
   meter_ids: matchAny('meters'),
-  lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
+  lookup_key: z.string().optional().meta({ description: 'Exact lookup key.' }),
   lookup_keys: matchAny('lookup keys'),
-  name_contains: z.string().optional().meta({ description: 'A part of the name.' }),
+  name_contains: z.string().optional().meta({ description: 'Part of the name.' }),
 }).meta({ id: 'FeatureFilter', example: { name_contains: 'calls', limit: 10 } });
 export type FeatureFilter = z.output<typeof FeatureFilter>;
 
@@ -57,38 +60,44 @@ export const featureGrammar: ListGrammar = {
   expand: ['meters'],
 };
 
-// JSON numbers on the wire; their texts are short enough to be exact as numbers.
+// Thresholds are JSON numbers. Their texts are short, so the numbers are exact.
 const ThresholdAnswer = z.object({
-  threshold: z.number().meta({ description: 'Where the alert is raised.' }),
+  threshold: z.number().meta({ description: 'Threshold of the alert.' }),
   condition: z
     .enum(ALERT_CONDITIONS)
     .nullable()
-    .meta({ description: 'Whether it is raised above the threshold or below it.' }),
+    .meta({ description: 'Direction of the alert: above or below the threshold.' }),
 });
 
 export const FeatureAnswer = featureShape
   .extend({
     reporting_unit: z
       .object({
-        unit_singular: z.string().meta({ description: 'What one of it is called.' }),
-        unit_plural: z.string().meta({ description: 'What several of it are called.' }),
-        conversion_rate: z.number().meta({ description: 'Kept and answered; nothing here is computed with it.' }),
+        unit_singular: z.string().meta({ description: 'Name of one unit.' }),
+        unit_plural: z.string().meta({ description: 'Name of several units.' }),
+        conversion_rate: z
+          .number()
+          .meta({ description: 'Conversion rate. It is stored and returned, and nothing is computed with it.' }),
       })
       .nullable()
-      .meta({ description: 'Another unit in which usage is shown; null when none is stated.' }),
+      .meta({ description: 'Another unit in which usage is shown; null if none.' }),
     alert_settings: z
       .object({
-        alert_enabled: z.boolean().meta({ description: 'Whether alerts are wanted.' }),
-        critical: ThresholdAnswer.nullable().meta({ description: 'Where it is critical.' }),
-        warning: ThresholdAnswer.nullable().meta({ description: 'Passed before the critical one.' }),
-        info: ThresholdAnswer.nullable().meta({ description: 'Passed before the warning.' }),
+        alert_enabled: z.boolean().meta({ description: 'True if the alert is enabled.' }),
+        critical: ThresholdAnswer.nullable().meta({ description: 'Critical threshold; null if none.' }),
+        warning: ThresholdAnswer.nullable().meta({
+          description: 'Warning threshold, which is reached before the critical one; null if none.',
+        }),
+        info: ThresholdAnswer.nullable().meta({
+          description: 'Info threshold, which is reached before the warning one; null if none.',
+        }),
       })
       .nullable()
-      .meta({ description: 'Thresholds for alerts; null when none are stated.' }),
+      .meta({ description: 'Alert thresholds of the feature; null if none.' }),
     meter: meterShape
       .nullable()
-      .meta({ description: 'Of one feature that is asked for; of a list where `expand` names it.' }),
-    group: GroupAnswer.nullable().meta({ description: 'The group that it belongs to.' }),
+      .meta({ description: 'Meter of a single feature; in a list only if `expand` names it. Null otherwise.' }),
+    group: GroupAnswer.nullable().meta({ description: 'Group of the feature; null if none.' }),
   })
   .meta({ id: 'FeatureResponse' });
 

@@ -1,4 +1,4 @@
-/** Groups as they are answered: with the ids of their members, or inside of one of them. */
+/** Builds the answers of groups, with the ids of their members. */
 import { indexById } from '../../core/by-id.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
@@ -28,7 +28,7 @@ export async function showGroup(group: GroupModel, context: Context) {
   return shown!;
 }
 
-/** The groups that prices or features name, as they are shown inside of them. */
+/** Returns the groups of prices or features, by id, for the answers of these members. */
 export async function showGroupsById(members: readonly { group_id: string | null }[], context: Context) {
   const ids = members.map(({ group_id }) => group_id);
   const groups = await GroupModel.byId(context.scope, ids, context.services.postgres);

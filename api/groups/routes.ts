@@ -23,8 +23,9 @@ const groups = standardRoutes({
 
 export const groupRoutes: Route[] = [
   groups.create({
-    summary: 'Create a group of prices or of features',
-    description: 'It has no members at first: prices and features join it by their `group_id`.',
+    summary: 'Create a group',
+    description:
+      'Creates a group of prices or of features, without members. Prices and features join it by their `group_id`.',
     body: CreateGroup,
     handle: ({ body }, context) => {
       const record = { id: newId('group', context.now.getTime()), ...body, ...createdBy(toAuthor(context)) };
@@ -34,15 +35,15 @@ export const groupRoutes: Route[] = [
   }),
   groups.search,
   groups.read({
-    summary: 'Get a group with the ids of its members',
-    description: 'An archived group is answered, too, and has no members.',
+    summary: 'Get a group',
+    description: 'Returns the group with the ids of its members. An archived group is returned too and has no members.',
   }),
   route({
     method: 'delete',
     path: '/groups/:id',
     operation_id: 'deleteGroup',
     summary: 'Archive a group',
-    description: 'Its members stay and have no group then; its lookup key is free for another.',
+    description: 'Archives the group and releases its lookup key. Its members remain, without a group.',
     tag,
     access: 'group:write',
     params: idParams,

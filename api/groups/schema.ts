@@ -10,9 +10,9 @@ export const CreateGroup = groupFields.meta({
 
 export const GroupFilter = listShape({
   group_ids: matchAny('groups'),
-  lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
-  entity_type: groupEntityType.optional().meta({ description: 'Groups of prices, or of features.' }),
-  name: z.string().optional().meta({ description: 'A part of the name.' }),
+  lookup_key: z.string().optional().meta({ description: 'Exact lookup key.' }),
+  entity_type: groupEntityType.optional().meta({ description: 'Type of the members: price or feature.' }),
+  name: z.string().optional().meta({ description: 'Part of the name.' }),
 }).meta({ id: 'GroupFilter', example: { entity_type: 'price', limit: 10 } });
 export type GroupFilter = z.output<typeof GroupFilter>;
 
@@ -22,7 +22,7 @@ export const groupGrammar: ListGrammar = {
 
 export const GroupAnswer = groupShape
   .extend({
-    entity_ids: z.array(z.string()).meta({ description: 'The ids of its published prices or features.' }),
+    entity_ids: z.array(z.string()).meta({ description: 'Ids of its published prices or features.' }),
   })
   .meta({ id: 'GroupResponse' });
 export const GroupListAnswer = listAnswer(GroupAnswer, 'ListGroupsResponse');

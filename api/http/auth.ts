@@ -1,7 +1,7 @@
 /**
- * Who calls: the header `x-api-key`, and without it a bearer token, decides tenant, principal and roles. The environment is
- * that of the key, and a header that names another is refused; of a token it is that of its claim, else that of the header
- * X-Environment-ID, which must belong to the tenant (docs/rules/records.md, "Tenant and environment").
+ * Authenticates a request. The header `x-api-key`, or else a bearer token, determines tenant, principal and roles. A key determines the
+ * environment, and a header that names another one is refused. A token's environment is its claim, else the header X-Environment-ID, which
+ * must belong to the tenant (docs/rules/records.md, "Tenant and environment").
  */
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
@@ -25,18 +25,18 @@ import { type Claims, verifyToken } from './token.ts';
 
 export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };
 
-/** A revoked key stops working at once (access-changes.ts); where the process does not hear of it, when this has passed. */
+/** A revoked key stops working at once (access-changes.ts), or after this time if the process missed the notification. */
 const FRESH_MS = 5_000;
-/** Whoever is asked for all the time is looked up from then on. */
+/** Age after which the next use of a cached holder reloads it in advance. */
 const RENEWED_MS = 2_500;
-/** While Postgres is away nobody can be looked up: whoever was known so lately goes on sending events. */
+/** While Postgres is unavailable nothing can be loaded, so callers cached for less than this can still send events. */
 const KNOWN_MS = 60_000;
 const TRIED_EVERY_MS = 1_000;
 const TOUCHED_EVERY_MS = 60_000;
 
 /**
- * Who it is, when that was looked up, and when it was tried last. Of one that is `stale` something has changed since: it is looked
- * up before it does anything, but as one that was a key, whatever keys were wrong at its address.
+ * Holder of a key, the time it was loaded, and the time of the last attempt. A `stale` entry has changed since: it is reloaded before use,
+ * but without the limit on wrong keys of its address.
  */
 type CachedKeyHolder = {
   readonly holder: AuthenticatedKey;
@@ -46,11 +46,11 @@ type CachedKeyHolder = {
 };
 
 const holders = new WeakMap<Database, LRUCache<string, CachedKeyHolder>>();
-/** Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. */
+/** Hashes that matched no key recently: repeated attempts with a wrong key do not reach Postgres. */
 const wrong = new WeakMap<Database, LRUCache<string, true>>();
 const limits = new WeakMap<Database, RateLimits>();
 
-/** Of this process. */
+/** One instance per process and database. */
 export function getRateLimits({ postgres, config }: Services): RateLimits {
   return made(limits, postgres, () => new RateLimits(config));
 }
@@ -69,8 +69,8 @@ export async function authenticate(
 }
 
 /**
- * The same for a key of one environment whose holder is known at this moment, at once; undefined where anything has to be looked up or
- * refused, which `authenticate` does.
+ * Synchronous `authenticate` for a key of one environment whose holder is cached. Undefined if anything must be loaded or refused, which
+ * `authenticate` does.
  */
 export function findCachedPrincipal(
   { headers }: Pick<Request, 'headers'>,
@@ -92,7 +92,7 @@ export function findCachedPrincipal(
   return canDo(holder, access) ? { ...holder, environment_id } : undefined;
 }
 
-/** Looked up again while it is still known: thousands that ask at that moment would wait for it otherwise, each by a longer way. */
+/** Reloads the holder before its entry expires; otherwise thousands of concurrent requests would wait for the reload. */
 function renewInTime(
   hash: string,
   cached: CachedKeyHolder,
@@ -100,7 +100,7 @@ function renewInTime(
 ): void {
   const now_ms = now.getTime();
   if (now_ms - cached.seen_ms < RENEWED_MS || now_ms - cached.tried_ms < TRIED_EVERY_MS) return;
-  // Whoever asks next is told by the framework what became of it.
+  // A failure is reported by the framework on the next request.
   refreshHolder(hash, cached, { postgres, now, find: () => loadKeyHolder(postgres, hash, now) }).catch(() => undefined);
 }
 
@@ -108,18 +108,18 @@ function headerValue(value: string | string[] | undefined): string | null {
   return (typeof value === 'string' && value.trim()) || null;
 }
 
-/** After a key, a user or the state of this tenant has changed, or of any where none is named. */
+/** Called after a key, a user or the state of this tenant changed; without a tenant, all tenants. */
 export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?: string): void {
   changes++;
   const cached = holders.get(postgres);
-  // A key that is new may have been tried before it was there, as the one that is configured.
+  // A new key, such as the configured one, may have been tried before it existed.
   wrong.get(postgres)?.clear();
   for (const [name, known] of [...(cached?.entries() ?? [])])
     if (tenant_id === undefined || known.holder.tenant_id === tenant_id)
       cached!.set(name, { ...known, stale: true }, { noUpdateTTL: true });
 }
 
-/** How often something was forgotten. */
+/** Number of invalidations. */
 let changes = 0;
 
 async function resolveHolder(request: Request, services: Services, now: Date): Promise<AuthenticatedKey> {
@@ -134,7 +134,7 @@ async function resolveHolder(request: Request, services: Services, now: Date): P
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
   const claims = await verifyToken(services, token, now);
-  // The token was made for these claims at this second, so nobody else has this name.
+  // The token was signed for these claims at this second, so the name is unique to it.
   const name = JSON.stringify(claims);
   return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
@@ -143,13 +143,13 @@ type HolderLookup = {
   readonly postgres: Database;
   readonly now: Date;
   find(): Promise<AuthenticatedKey>;
-  /** Where the holder is not known: for those that are, nobody waits because of others at their address. */
+  /** Used if the holder is not cached. Cached holders are exempt from the wrong-key limit of their address. */
   findNew?(): Promise<AuthenticatedKey>;
 };
 
 async function remembered(name: string, lookup: HolderLookup): Promise<AuthenticatedKey> {
   const had = getHolderCache(lookup.postgres).get(name);
-  // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
+  // While one request reloads the entry, the others use it: an unresponsive Postgres would delay all of them.
   if (had && !had.stale && isFresh(had, lookup.now.getTime())) return had.holder;
   return refreshHolder(name, had, lookup);
 }
@@ -166,7 +166,7 @@ async function refreshHolder(
   const seen_changes = changes;
   try {
     const holder = await (had ? find() : findNew());
-    // What was read before a change is not kept behind it.
+    // A value read before an invalidation must not be cached after it.
     if (changes === seen_changes) cached.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
@@ -185,7 +185,7 @@ async function loadKeyHolder(database: Database, hash: string, now: Date): Promi
   const seen_changes = changes;
   const holder = rejected.has(hash) ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
-    // It may have been made since it was looked for.
+    // The key may have been created since the query.
     if (changes === seen_changes) rejected.set(hash, true, { noUpdateTTL: true });
     throw unauthenticated('the API key is not valid');
   }
@@ -194,18 +194,18 @@ async function loadKeyHolder(database: Database, hash: string, now: Date): Promi
   return holder;
 }
 
-/** With its roles as they are now. A password that was changed ends the tokens from before. */
+/** Loads the current roles. A changed password invalidates earlier tokens. */
 async function holderOfToken(database: Database, claims: Claims): Promise<AuthenticatedKey> {
   const holder = await findTokenHolder(database, claims);
   if (!holder) throw unauthenticated('the token is not valid');
   const { password_changed_at, ...rest } = holder;
-  // Tokens know whole seconds.
+  // Token times are whole seconds.
   if (password_changed_at !== null && claims.issued_at < Math.floor(toInstant(password_changed_at) / 1000))
     throw unauthenticated('the password was changed since: sign in again');
   return { ...rest, environment_id: claims.environment_id };
 }
 
-/** What follows `Bearer`; the name of the scheme is written in any case. */
+/** Token after `Bearer`; the scheme name is case-insensitive. */
 export function bearerToken(request: Request): string | undefined {
   return /^bearer +(\S+)$/i.exec(request.get('authorization')?.trim() ?? '')?.[1];
 }
@@ -220,7 +220,7 @@ function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Databa
   return known;
 }
 
-/** Empty only where none is needed: users, environments and tenants lie above the environments. */
+/** Empty only if none is needed: users, environments and tenants are not part of an environment. */
 async function resolveEnvironment(
   request: Request,
   holder: AuthenticatedKey,
@@ -228,7 +228,7 @@ async function resolveEnvironment(
   database: Database,
 ): Promise<string> {
   const requested = request.get('x-environment-id')?.trim() || null;
-  // Whoever sends another environment than that of the key believes to write there.
+  // A caller that names another environment than the key's expects to write there.
   if (
     holder.secret_id !== null &&
     holder.environment_id !== null &&
@@ -243,7 +243,7 @@ async function resolveEnvironment(
     if (/^(tenant|user|self|environment):/.test(access)) return '';
     throw new FarthingError('permission_denied', 'no environment: send the header X-Environment-ID');
   }
-  // A key was made for an environment of its tenant.
+  // A key's environment was checked when the key was created.
   if (holder.secret_id !== null && holder.environment_id !== null) return meant;
   if (!(await isTenantEnvironment(database, holder.tenant_id, meant)))
     throw new FarthingError('permission_denied', 'this environment does not belong to the tenant');

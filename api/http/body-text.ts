@@ -1,14 +1,14 @@
-/** Bodies of which the text counts and not only the value: numbers keep their digits. */
+/** Parses bodies whose text matters as well as their value: numbers keep their digits. */
 import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { checkBodySize, type EventsAt } from '../../core/event/body-size.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { Context } from './route.ts';
 
-/** A body as it came, with one character per byte (positions in it are offsets of the bytes), and as a value. */
+/** A body as text with one character per byte, so that positions in it are byte offsets, and as a value. */
 export type Body = { readonly bytes: Buffer; readonly characters: string; readonly value: unknown };
 
-/** Of a route that takes the bytes itself; `events_at`: where it holds many events. */
+/** For a route with `raw_body`. `events_at` locates the events in a batch. */
 export function readBody(context: Context, events_at?: EventsAt): Body {
   const bytes: Buffer = context.request.body;
   if (bytes.length === 0) throw invalid('body', 'is required');
@@ -16,7 +16,7 @@ export function readBody(context: Context, events_at?: EventsAt): Body {
   return parseBody(bytes.toString('latin1'), bytes);
 }
 
-/** `characters`: JSON text with one for each byte. */
+/** `characters` is JSON text with one character per byte. */
 export function parseBody(characters: string, bytes: Buffer = Buffer.from(characters, 'latin1')): Body {
   return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
 }

@@ -1,6 +1,6 @@
 /**
- * Request bodies: read as bytes (inflated, the limit counts inflated bytes), then taken as JSON where the route wants
- * JSON. A body of no bytes is no body, whatever its content type says: the published client sends such.
+ * Reads request bodies as bytes (the limit applies to inflated bytes), and parses them if the route takes JSON. An empty body is no body,
+ * whatever its content type: the published client sends such requests.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -29,7 +29,7 @@ export function parseJsonBody(bytes: unknown, contentType: string | undefined): 
   return value;
 }
 
-/** Other bytes would be kept as they came, and read as something else. */
+/** Bytes in another format or encoding would be stored unchanged and later misread. */
 export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): void {
   if (bytes.length === 0) return;
   if (!isJson(contentType))
@@ -38,7 +38,7 @@ export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): 
   if (!isUtf8(bytes)) throw bodyError('the body is not UTF-8');
 }
 
-/** Whether the bytes of a file are what its kind says is seen when they are read: they may be 32 MiB. */
+/** Checks the content type only. The content is validated when it is read, because it may be 32 MiB. */
 export function checkFileType(bytes: Buffer, contentType: string | undefined, kinds: readonly string[]): void {
   if (bytes.length === 0) return;
   if (!kinds.includes(mediaType(contentType)))
@@ -57,7 +57,7 @@ function mediaType(contentType: string | undefined): string {
 
 const CHARSETS = ['utf-8', 'utf8', 'us-ascii'];
 
-/** What says that it is other text would be read as something else, also where its bytes happen to be UTF-8. */
+/** A body in another charset would be misread, even if its bytes happen to be valid UTF-8. */
 function checkCharset(contentType: string | undefined): void {
   const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(contentType ?? '')?.[1];
   if (charset === undefined || CHARSETS.includes(charset.toLowerCase())) return;
@@ -68,7 +68,7 @@ function parse(text: string): unknown {
   try {
     return parseJson(text);
   } catch {
-    // The parser's own words quote the body, which may hold what must not be repeated.
+    // The parser's message quotes the body, which may contain secrets.
     throw bodyError('the body is not valid JSON');
   }
 }

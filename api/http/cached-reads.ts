@@ -1,8 +1,8 @@
 /**
- * Reads that stand in front of every request of a customer: balances and entitlements. Where all that they say is kept in memory
- * (storage/cache) they are answered here, before the framework, which costs several times what the answer does. Keys, permissions, limits,
- * scope, shapes, headers, log and metrics are those of every route, by the same functions; whatever is not plainly so, also what is to
- * be refused, is left to the framework, as if this were not there (docs/decisions/0007-cached-answers.md).
+ * Serves the reads that precede every request of a customer: balances and entitlements. If all of their data is cached (storage/cache),
+ * they are answered before the framework, which costs several times as much as the answer. The shared functions of all routes check keys,
+ * permissions, limits, scope and shapes, and write headers, log and metrics. Any other request, including one to be refused, goes to the
+ * framework (docs/decisions/0007-cached-answers.md).
  */
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -20,12 +20,12 @@ import { buildAnswerLine, REQUEST_ID, readRequestId } from './request-log.ts';
 import type { CachedReadContext, Route } from './route.ts';
 import { type CachedAnswerRead, prepareText, serializeCachedRead } from './serialized-cache.ts';
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 type Headers = readonly string[];
 type CachedReadsOptions = {
   readonly routes: readonly Route[];
   readonly metrics: HttpMetrics;
-  /** Of every answer. */
+  /** Headers of every answer. */
   readonly headers: Headers;
   readonly otherwise: RequestListener;
 };
@@ -59,7 +59,10 @@ type CachedReadExchange = {
   readonly began: number;
 };
 
-/** Whatever is not there, or fails, is left to the framework, which says why; what it has gathered is prepared for who asks next. */
+/**
+ * A cache miss or failure goes to the framework, which reports the error. The text of the loaded record is then serialized for the next
+ * request.
+ */
 function answerFromCache(request: IncomingMessage, response: ServerResponse, answering: CachedReadExchange): void {
   const { services, mounted, matched, principal } = answering;
   const now = services.clock();
@@ -73,14 +76,14 @@ function answerFromCache(request: IncomingMessage, response: ServerResponse, ans
     try {
       answer(request, response, { answering, read });
     } catch (error) {
-      // Whoever is answered behind this one is not to suffer from it.
+      // Requests that are answered in the same batch must not fail because of this one.
       services.logger.error({ err: error }, 'request failed');
       response.destroy();
     }
   });
 }
 
-/** To gather it takes milliseconds, and its text microseconds, which are then none of those of a read. */
+/** Loading a record takes milliseconds, so microseconds of serialization matter little here; later reads save them. */
 function prepare({ statusCode }: ServerResponse, { services, matched, principal }: CachedReadExchange): void {
   if (statusCode !== matched.route.route.success) return;
   const cache = viewLastCached(services, principal);
@@ -110,7 +113,7 @@ type CachedRoute = {
   readonly route: Route;
 };
 
-/** An id needs no decoding. */
+/** Matches unescaped ids only. */
 const PARAMETER = '([A-Za-z0-9_]{1,100})';
 
 function toCachedRoute(route: Route): CachedRoute | null {
@@ -136,7 +139,7 @@ function matchCachedRead(routes: readonly CachedRoute[], url: string): CachedRea
 
 function parseInput({ names, queryNames, route }: CachedRoute, match: RegExpExecArray, text: string | null) {
   const params = Object.fromEntries(names.map((name, index) => [name, match[index + 1]]));
-  // What is escaped may be anything.
+  // Escaped text may contain anything.
   if (text !== null && !/^[\w=&.,-]*$/.test(text)) return undefined;
   const given = text === null ? {} : parseQuery(text);
   if (Object.keys(given).some((name) => !queryNames.has(name))) return undefined;
@@ -145,7 +148,7 @@ function parseInput({ names, queryNames, route }: CachedRoute, match: RegExpExec
   return { params, query: query?.data };
 }
 
-/** In one list, which is written as it stands. */
+/** Flat list, which writeHead accepts as is. */
 class HeaderList {
   readonly all: string[];
 
@@ -158,7 +161,7 @@ class HeaderList {
   }
 }
 
-/** In one go: nothing that it says waits for anything. */
+/** Synchronous: nothing in the answer needs to be awaited. */
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
@@ -195,7 +198,7 @@ function answer(
   services.logger[level](line, 'request completed');
 }
 
-/** What these put on every answer, whatever is asked. */
+/** Headers that these handlers set on every answer, regardless of the request. */
 export function collectHeaders(handlers: readonly RequestHandler[]): Headers {
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';

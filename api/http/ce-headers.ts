@@ -1,10 +1,10 @@
-/** The attributes of a CloudEvent that came as headers: https://github.com/cloudevents/spec, HTTP binding 1.0.2, 3.1.3. */
+/** Attributes of a CloudEvent that were sent as headers: https://github.com/cloudevents/spec, HTTP binding 1.0.2, 3.1.3. */
 import type { Request } from 'express';
 import { invalid } from '../../core/error.ts';
 
 const PREFIX = 'ce-';
 
-/** By the name of the attribute. */
+/** Keyed by attribute name, without the prefix. */
 export function ceHeaders({ headersDistinct }: Request): Record<string, string> {
   const found: Record<string, string> = {};
   for (const [header, values = []] of Object.entries(headersDistinct)) {
@@ -16,13 +16,13 @@ export function ceHeaders({ headersDistinct }: Request): Record<string, string> 
   return found;
 }
 
-/** What says another event with the same body: part of what a request is known by. */
+/** Part of the request hash: two requests with equal bodies and different ce-headers are different events. */
 export function ceHeaderText(request: Request): string {
   const headers = Object.entries(request.headersDistinct).filter(([header]) => header.startsWith(PREFIX));
   return headers.length === 0 ? '' : JSON.stringify(headers.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** In quotes or not, then one round of percent-decoding as UTF-8. */
+/** A value may be quoted. One round of percent-decoding as UTF-8 follows. */
 function decoded(name: string, value: string): string {
   const isQuoted = value.length > 1 && value.startsWith('"') && value.endsWith('"');
   const text = isQuoted ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value;

@@ -1,6 +1,6 @@
 /**
- * How an operation is asked with curl, and with the published client where that has a method of it: `x-codeSamples` of the OpenAPI document.
- * test/interface/examples.test.ts runs each of them, and compares what it sends with what was sent to the service.
+ * Request samples per operation for curl, and for the published client if it has a method for it: `x-codeSamples` of the OpenAPI document.
+ * test/interface/examples.test.ts runs each of them and compares the sent request with the recorded one.
  */
 import type { Example } from './examples.ts';
 import type { Route } from './route.ts';
@@ -9,7 +9,7 @@ export type CodeSample = { readonly lang: string; readonly label: string; readon
 
 const SERVER = 'http://localhost:8080/v1';
 
-/** A route of a test has no example. */
+/** Test routes have no example. */
 export function buildCodeSamples(route: Route, body: unknown, { path, call }: Example): CodeSample[] {
   if (path === undefined) return [];
   const curl = { lang: 'Shell', label: 'curl', source: buildCurl(route, path, body) };
@@ -32,7 +32,7 @@ function buildCurl(route: Route, path: string, body: unknown): string {
   );
 }
 
-/** By whoever holds the secret: docs/rules/payments.md, "The sandbox". */
+/** Only a holder of the secret can compute the signature: docs/rules/payments.md, "The sandbox". */
 const SIGNATURE = ['id', 'timestamp', 'signature'].map(
   (part) => `-H "webhook-${part}: $WEBHOOK_${part.toUpperCase()}"`,
 );
@@ -45,5 +45,5 @@ function sentBody({ takes_file }: Route, body: unknown): string[] {
 
 const typed = (type: string, text: string) => [`-H 'content-type: ${type}'`, `--data-binary ${quoted(text)}`];
 
-/** For the shell, which takes everything between single quotes as it is. */
+/** Shell quoting: everything between single quotes is literal. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,6 +1,6 @@
 /**
- * The rules by which is counted and charged, and the pages that they lead to, for whoever reads the API's documentation:
- * docs/rules and its neighbours as HTML, below /docs. Links between the pages work as they stand in the files.
+ * Serves docs/rules and the pages that they link to as HTML below /docs, for readers of the API documentation. Links between the pages work
+ * as they are in the files.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
@@ -12,7 +12,7 @@ import { getOnly } from './errors.ts';
 const DOCS = join(import.meta.dirname, '../../docs');
 const INDEX = 'rules/README.md';
 
-/** Relative to docs/; what is for those who run or build the service stays in the repository. */
+/** Relative to docs/. Pages for operators and developers stay in the repository. */
 const PAGES: ReadonlySet<string> = new Set([
   ...readdirSync(join(DOCS, 'rules'))
     .filter((file) => file.endsWith('.md'))
@@ -72,11 +72,11 @@ function renderPage(page: string): string {
 function markedFor(page: string): Marked {
   return new Marked({
     renderer: {
-      // A rule is cited by its name, and can be linked to by it.
+      // A rule is cited by its heading, so the heading can be linked to.
       heading({ tokens, depth, text }: Tokens.Heading) {
         return `<h${depth} id="${toAnchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
-      // What a link leads to in the repository may not be a page here.
+      // The target of a link in the repository may not be a page here.
       link({ href, tokens }: Tokens.Link) {
         const text = this.parser.parseInline(tokens);
         return leadsSomewhere(page, href) ? `<a href="${escaped(href)}">${text}</a>` : text;

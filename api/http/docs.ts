@@ -1,6 +1,6 @@
 /**
- * The documentation page at /docs: Swagger UI from our own node_modules. Its own content policy allows what it needs from
- * this host and nothing from any other.
+ * The documentation page at /docs: Swagger UI from our own node_modules. Its own content policy allows what it needs from this host and
+ * nothing from any other.
  */
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
@@ -17,7 +17,7 @@ const POLICY = helmet.contentSecurityPolicy({
   directives: {
     defaultSrc: ["'none'"],
     scriptSrc: ["'self'"],
-    // The page sets style attributes as it draws, and inlines its icons.
+    // The page sets style attributes while rendering, and inlines its icons.
     styleSrc: ["'self'", "'unsafe-inline'"],
     imgSrc: ["'self'", 'data:'],
     connectSrc: ["'self'"],
@@ -61,8 +61,8 @@ const PAGE = `<!doctype html>
 `;
 
 /**
- * Without validatorUrl the page would send the document's address to another host. It does not show `x-codeSamples` by itself: they stand
- * before the answers of their operation.
+ * Without validatorUrl the page would send the document's address to another host. Swagger UI does not show `x-codeSamples`, so a plugin
+ * renders them before the answers of their operation.
  */
 const START = `const withSamples = (Responses, { React, specSelectors }) => (props) => {
   const element = React.createElement;

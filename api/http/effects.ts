@@ -1,8 +1,11 @@
-/** What a request with an Idempotency-Key had committed when its process died, for whoever goes on from there (once.ts). */
+/**
+ * Effects that a request with an Idempotency-Key had committed when its process died; the replay handler reads them
+ * (idempotency-strategy.ts).
+ */
 import { alreadyExists } from '../../core/error.ts';
 import type { RequestEffect, RequestEffects } from '../../storage/models/request-effects.ts';
 
-/** What was committed by who held the key before. */
+/** Records that the previous holder of the key committed. */
 export class Effects {
   readonly all: readonly RequestEffect[];
   readonly #answer: unknown;
@@ -11,25 +14,25 @@ export class Effects {
     this.#answer = answer;
   }
 
-  /** What was kept of the answer (keptAs). */
+  /** Answer that was stored with the effects (recordRequestAnswer). */
   get answer(): object {
     if (typeof this.#answer === 'object' && this.#answer !== null) return this.#answer;
     throw answerLost(this);
   }
 
-  /** The one that was made or changed. */
+  /** Id of the first affected record of this type, created or changed. */
   touched(entity_type: string): string {
     const found = this.all.find(([type]) => type === entity_type);
     if (!found) throw answerLost(this);
     return found[1];
   }
 
-  /** The ids of those that were made, in their order. */
+  /** Ids of the created records, in order of creation. */
   madeAll(entity_type: string): string[] {
     return this.all.flatMap(([type, id, deed]) => (type === entity_type && deed === 'made' ? id : []));
   }
 
-  /** The one that was made. Where there is none, it was the process's end that kept it from being made. */
+  /** Id of the first created record. If there is none, the process died before it created one. */
   made(entity_type: string): string {
     const [first] = this.madeAll(entity_type);
     if (first === undefined) throw answerLost(this);
@@ -37,7 +40,7 @@ export class Effects {
   }
 }
 
-/** What it did can be read by the ids of the records. */
+/** The details list the ids of the affected records, by which the result can be read. */
 export function answerLost({ all }: Effects) {
   const done = all.map(([entity_type, id, deed]) => ({ entity_type, id, deed }));
   return alreadyExists('the request with this Idempotency-Key was done already, and its answer was lost', { done });

@@ -1,11 +1,11 @@
 /**
- * The fixed words of a column (its states, types, periods), so that a condition names them in any case, and one that names none of
- * them is told so: it would find nothing for ever (docs/rules/records.md).
+ * Fixed values of a column (statuses, types, periods). A condition names them in any case; an unknown value is refused, because it would
+ * never match (docs/rules/records.md).
  */
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 
-/** As the record has it; null of a column of free text. */
+/** Values in the spelling of the record; null for a column of free text. */
 export function listEnumValues(field: z.core.$ZodType | undefined): readonly string[] | null {
   if (field instanceof z.ZodEnum) return field.options.map(String);
   if (field instanceof z.ZodLiteral) return [...field.values].map(String);

@@ -1,7 +1,7 @@
 /**
- * Everything that goes wrong becomes one error record: `code`, `http_status_code`, `message`
- * (docs/rules/errors.md, "The error record"), with the keys beside them that the published client reads. What we did not
- * expect is logged with its stack and answered without it; what the database says is never repeated to the caller.
+ * Turns every failure into one error record: `code`, `http_status_code`, `message` (docs/rules/errors.md, "The error record"), plus the
+ * keys that the published client reads. An unexpected error is logged with its stack and answered without it. A database message is never
+ * repeated to the caller.
  */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
@@ -13,58 +13,61 @@ export const ErrorAnswer = z
   .object({
     code: z
       .enum(ERROR_CODES as [string, ...string[]])
-      .meta({ description: 'What kind of error it is: for programs to decide by.' }),
-    http_status_code: z.int().meta({ description: 'The status of the answer.' }),
-    message: z
-      .string()
-      .meta({ description: 'What is wrong, for people: the field at fault first, where there is one.' }),
+      .meta({ description: 'Kind of the error, for programs to branch on.' }),
+    http_status_code: z.int().meta({ description: 'HTTP status of the answer.' }),
+    message: z.string().meta({
+      description: 'Explanation of the error, for people. It begins with the field at fault, if there is one.',
+    }),
     details: z.record(z.string(), z.unknown()).nullable().meta({
       description:
-        'The field at fault, what is allowed, or all faults of the request; null where there is no more to say.',
+        'The field at fault, the allowed values, or all faults of the request. Null if there is nothing to add.',
     }),
     success: z.literal(false).meta({ description: 'Always false.' }),
     error: z
       .object({
-        message: z.string().meta({ description: 'The same as `message` beside it.' }),
-        internal_error: z.string().nullable().meta({ description: 'Always null: what failed inside is in our log.' }),
+        message: z.string().meta({ description: 'Same text as the outer `message`.' }),
+        internal_error: z
+          .string()
+          .nullable()
+          .meta({ description: "Always null; internal failures are in the server's log only." }),
       })
-      .meta({ description: 'The message once more, where older clients read it.' }),
+      .meta({ description: 'Repeats the message for older clients.' }),
   })
   .meta({ id: 'ErrorResponse' });
 
-/** Who calls is not known: 401. It has no code of its own (docs/rules/errors.md, "Codes"). */
+/** 401: the caller is unknown. It shares the code permission_denied (docs/rules/errors.md, "Codes"). */
 export function unauthenticated(why: string): FarthingError {
   return new FarthingError('permission_denied', why, { http_status_code: 401 });
 }
 
-/** A path that is served, but not with this method. */
+/** The path exists, but not with this method. */
 export function refuseMethod(request: Request, response: Response, methods: readonly string[]): never {
   throw wrongMethod(request, response, methods);
 }
 
-/** The answer says which there are. */
+/** The Allow header of the answer lists the methods of the path. */
 export function wrongMethod(request: Request, response: Response, methods: readonly string[]): FarthingError {
   const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
   response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
   return methodNotAllowed(request);
 }
 
-/** Behind the GET of a path that has no other method. */
+/** Mounted after the GET of a path that has no other method. */
 export const getOnly: RequestHandler = (request, response) => refuseMethod(request, response, ['GET']);
 
-/** The last of all handlers: a path that nobody serves. */
+/** Last of all handlers: the path does not exist. */
 export const refuseUnknownPath: RequestHandler = ({ method, originalUrl }) => {
   throw new FarthingError('not_found', `${method} ${originalUrl.split('?')[0]} does not exist`);
 };
 
-/** The one place where what was thrown becomes an answer. */
+/** Only place that turns a thrown value into an answer. */
 export const sendError: ErrorRequestHandler = (error, request, response, next) => {
   const known = toFarthingError(error);
   if (known.http_status_code >= 500) request.log?.error({ err: error }, 'request failed');
-  // A streamed answer has begun: only breaking the connection tells the caller that it is not whole.
+  // A streamed answer has begun, so a broken connection is the only way to show that it is incomplete.
   if (response.headersSent) return next(error);
   setErrorHeaders(response, known);
-  // What is refused before a route is found has not been told so yet.
+  // A request that was refused before its route was found has no such header yet.
   response.set('Cache-Control', 'no-store');
   response.status(known.http_status_code).json(errorRecord(known));
 };
@@ -77,7 +80,7 @@ export function setErrorHeaders(response: { set(name: string, value: string): un
 }
 
 export function toFarthingError(error: unknown): FarthingError {
-  // What the stores say names tables and statements: it is for the log.
+  // Store messages name tables and statements, so they go to the log only.
   if (error instanceof FarthingError && error.code === 'database_error') return databaseFailed(error);
   if (error instanceof FarthingError) return error;
   if (error instanceof z.core.$ZodError) return fromZod(error);
@@ -88,7 +91,7 @@ function unexpected(cause: unknown): FarthingError {
   return new FarthingError('internal_error', 'an unexpected error occurred', { cause });
 }
 
-/** What the HTTP layer itself refuses: sizes, encodings, broken bodies, broken escapes in a path. */
+/** Errors of the HTTP layer: sizes, encodings, invalid bodies, invalid escapes in a path. */
 function fromRequest(error: unknown): FarthingError | undefined {
   const { type, status, statusCode } = error as { type?: string; status?: number; statusCode?: number };
   const why = type === undefined ? undefined : BODY_FAULTS[type];

@@ -1,29 +1,29 @@
 /**
- * What each operation was asked, and answered, when the example of its request was sent: recorded while one story was told to a running
- * service, and told again by a test that compares every answer (test/interface/examples.test.ts). Answers are in a file per tag; files that are
- * answered, addresses that were asked, and the calls of the published client that ask the same, in a file of each.
+ * Recorded request and answer examples of each operation. They come from one story that was run against a service;
+ * test/interface/examples.test.ts replays it and compares every answer. Answers are in a file per tag. Answered files, request paths and
+ * the equivalent calls of the published client are in a file each.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Route } from './route.ts';
 
 const FOLDER = new URL('../examples/', import.meta.url);
 
-/** The file of a tag, `API keys` in api-keys.json. */
+/** File name of a tag: `API keys` is in api-keys.json. */
 export const exampleFile = (tag: string): string => `${tag.toLowerCase().replaceAll(' ', '-')}.json`;
 
-/** By operation. */
+/** Keyed by operation id. */
 export const FILE_EXAMPLES = 'of-files.json';
 export const PATH_EXAMPLES = 'of-paths.json';
 export const CLIENT_EXAMPLES = 'of-the-client.json';
 
 export type Example = {
-  /** The JSON that was answered. */
+  /** JSON body of the answer. */
   readonly answer?: unknown;
-  /** The file that was answered; of a PDF its first line. */
+  /** Body of a file answer; for a PDF its first line. */
   readonly file?: string;
-  /** Where it was asked: the path relative to the base URL, with its query string. */
+  /** Request path relative to the base URL, with the query string. */
   readonly path?: string;
-  /** What asks the same with the published client. */
+  /** Equivalent call of the published client. */
   readonly call?: string;
 };
 
@@ -42,7 +42,7 @@ export function readExamples(routes: readonly Route[]): (route: Route) => Exampl
   });
 }
 
-/** A route of a test has a tag that no file is of. */
+/** Tags of test routes have no file. */
 function examplesIn<Value = unknown>(name: string): Record<string, Value> {
   const file = new URL(name, FOLDER);
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};

@@ -1,11 +1,12 @@
 /**
- * How a POST with an Idempotency-Key is done once although the process that did it first was killed before its answer was kept
- * (docs/rules/errors.md, "Sending a request again"). Each operation says which way it goes; test/api/http/idempotency-strategy.test.ts lists them.
+ * Makes a POST with an Idempotency-Key run once, even if the process that ran it was killed before its answer was stored
+ * (docs/rules/errors.md, "Sending a request again"). Each operation declares its strategy; test/api/http/idempotency-strategy.test.ts lists
+ * them.
  */
 import { answerLost, type Effects } from './effects.ts';
 import type { Context, Route } from './route.ts';
 
-/** Who may only read writes nothing. */
+/** A route whose permission ends with `:read` writes nothing, so it needs no declared strategy. */
 export function idempotencyStrategy({
   idempotency,
   access,
@@ -13,7 +14,7 @@ export function idempotencyStrategy({
   return idempotency ?? (access.endsWith(':read') ? 'reads' : undefined);
 }
 
-/** Of one that does not say how it goes, too: it is done no second time. */
+/** True if the effects of the route are recorded. A route without a strategy is included: it never runs a second time. */
 export function isNoted(route: Route): boolean {
   const strategy = idempotencyStrategy(route);
   return strategy === undefined || strategy === 'shown_once' || typeof strategy === 'object';

@@ -1,9 +1,8 @@
 /**
- * Idempotency-Key on every POST: the first answer is kept for 48 hours and given again to the same request. Which request
- * is the first is decided by the database, so any number of processes may share the work; a process that dies holding a
- * key loses it when its lease ends. A refusal has done nothing and is not kept, nor is a failure: the next attempt is a
- * real one, also with a body that was mended. Where an attempt has committed something and its answer was not kept, the next
- * one does it no second time: the route says how it goes on (once.ts).
+ * Idempotency-Key on every POST: the first answer is stored for 48 hours and returned again for an equal request. The database decides
+ * which request is the first, so any number of processes may share the work; a process that dies with a key loses it at the end of its
+ * lease. A refused or failed attempt is not stored: the next attempt runs, even with a corrected body. If an attempt committed effects but
+ * its answer was not stored, the next attempt does not repeat them; the route's strategy completes it (idempotency-strategy.ts).
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Request } from 'express';
@@ -32,12 +31,12 @@ export type Reply = { readonly http_status: number; readonly body: string | null
 
 const KEY_MAX = 255;
 
-/** Answers the request, or what is left of it where somebody has done a part. */
+/** Runs the request, or only its remainder if effects were committed earlier. */
 type Produce = (done: Effects | null) => Promise<Reply | null>;
 
-/** Produces the answer, or gives the one that was given before. Without the header it is a plain call. */
+/** Runs the request or replays its stored answer. Without the header the request simply runs. */
 export async function answerOnce(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
-  // Callers of a public route cannot be told apart, so none may be given what was answered to another.
+  // Callers of a public route are indistinguishable, so an answer must not be replayed to any of them.
   const applies = route.method === 'post' && route.access !== 'public';
   const key = applies ? context.request.get('idempotency-key') : undefined;
   if (key === undefined) return produce(null);
@@ -48,7 +47,7 @@ export async function answerOnce(route: Route, context: Context, produce: Produc
   return verdict.kind === 'ours' ? handle(claim, route, context, produce) : replayAnswer(verdict, route, context);
 }
 
-/** The key is ours: the answer is kept, unless it was refused, failed on our side or was streamed. */
+/** This request owns the key. Its answer is stored unless it was refused, failed on the server or was streamed. */
 async function handle(claim: Claim, route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   const stopRenewing = keepRenewing(claim, context);
   const { postgres } = context.services;
@@ -68,7 +67,7 @@ async function handle(claim: Claim, route: Route, context: Context, produce: Pro
   }
 }
 
-/** What was committed and not undone stays known, and what is sent with the key goes on from there. */
+/** Committed effects stay recorded, and the next request with the key resumes from them. */
 async function release(claim: Claim, { has_effects }: RequestKey, { services: { postgres } }: Context): Promise<void> {
   const isDone = has_effects && (await loadEffects(postgres, claim, claim.now)) !== null;
   await (isDone ? endLease(postgres, claim) : releaseKey(postgres, claim));
@@ -82,7 +81,9 @@ async function keep({ http_status, body }: Reply, { claim, key, route, context }
   if (key.has_effects) await deleteEffects(postgres, claim);
 }
 
-/** What the route did is done whether or not we can note it: the caller hears the truth, and the lease ends by itself. */
+/**
+ * The route's effects are committed whether or not this write succeeds. The caller gets the true answer, and the lease expires by itself.
+ */
 async function logFailure(context: Context, note: Promise<void>): Promise<void> {
   await note.catch((error) => context.log.error({ err: error }, 'the outcome of an idempotent request was not kept'));
 }
@@ -109,7 +110,7 @@ function replayAnswer(verdict: Exclude<ClaimVerdict, { kind: 'ours' }>, route: R
   return { http_status: verdict.http_status, body, replayed: true };
 }
 
-/** A key of an action that has one of its own: that of the body, or one that the header's gives, so that whoever comes again is known by it. */
+/** Idempotency key of the action: from the body, or derived from the header so that a repeated request is recognized. */
 export function withInnerKey<Asked extends { idempotency_key: string | null }>(
   request: Asked,
   context: Context,
@@ -120,8 +121,8 @@ export function withInnerKey<Asked extends { idempotency_key: string | null }>(
 }
 
 /**
- * What this request is known by when it comes again, whoever handles it and however long it took: its key and its bytes. Null without
- * the header. The bytes, because a key that was refused may be sent again with others.
+ * Identity of a repeated request, independent of process and time: hash of its key and its bytes. Null without the header. It includes the
+ * bytes, because a key that was refused may be sent again with different bytes.
  */
 export function requestIdentity(context: Context): string | null {
   const key = context.request.get('idempotency-key');
@@ -130,10 +131,10 @@ export function requestIdentity(context: Context): string | null {
 
 const TIME_BYTES = 6;
 
-/** An id that follows from a text, such as the identity of a request. */
+/** Deterministic id derived from a text, such as the identity of a request. */
 export function deriveId(kind: IdKind, text: string): string {
   const hash = createHash('sha256').update(text).digest();
-  // No time is in it, because it is another one when the request comes again.
+  // The timestamp part comes from the hash, because a repeated request arrives at a different time.
   return formatId(kind, hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
 }
 
@@ -149,7 +150,7 @@ function buildClaim(key: string, context: Context): Claim {
   return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };
 }
 
-/** The query string, an event in headers, and the bytes as they came. */
+/** Hash of the query string, the ce-headers and the raw bytes. */
 function requestHash(request: Request): string {
   const hash = createHash('sha256')
     .update((request.originalUrl.split('?')[1] ?? '') + ceHeaderText(request))
@@ -162,8 +163,8 @@ function sha256(text: string): string {
 }
 
 /**
- * An answer that shows a secret (a new API key) is kept sealed with the caller's own key or token, which we do not keep: whoever
- * reads the table learns nothing, and the caller that lost the answer gets it again.
+ * An answer that contains a secret (a new API key) is stored encrypted with the caller's API key or token, which is not stored. A reader of
+ * the table learns nothing, and a caller that lost the answer gets it again.
  */
 function stored(body: string | null, route: Route, context: Context): Buffer | null {
   if (body === null) return null;

@@ -1,4 +1,4 @@
-/** Keys of a body that have no effect (core/ignored-keys.ts): refused, or let pass and told (docs/rules/errors.md, "Unknown keys"). */
+/** Keys of a body that have no effect (core/ignored-keys.ts): refused, or accepted and reported (docs/rules/errors.md, "Unknown keys"). */
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type FarthingError, invalid } from '../../core/error.ts';
@@ -10,14 +10,14 @@ export const IGNORED_KEYS_HEADER = 'X-Ignored-Keys';
 
 type KeyCheckContext = Pick<Context, 'services' | 'response'> & { readonly readable?: readonly string[] };
 
-/** Throws the first of the keys that are refused; all of them are in the details. */
+/** Throws for the first rejected key; the details list all of them. */
 export function checkKeys(shape: z.ZodType, value: unknown, context: KeyCheckContext): void {
   const rejected = findRejectedKeys(shape, value, context);
   const [first] = rejected;
   if (first) throw unknownKey(first, rejected);
 }
 
-/** What must be refused; what may pass is named in the answer's header. */
+/** Returns the keys to refuse; accepted ones are named in the answer's header. */
 export function findRejectedKeys(
   shape: z.ZodType,
   value: unknown,
@@ -46,18 +46,18 @@ export function describeUnknownKey({ path, names }: IgnoredKey): string {
   return `is no key of this request${didYouMean(String(path.at(-1)), names?.() ?? [])}`;
 }
 
-/** Why a query parameter is refused that an operation does not have. */
+/** Error text for a query parameter that the operation does not have. */
 export function describeUnknownParameter(name: string, names: readonly string[]): string {
   return `is no query parameter of this operation${didYouMean(name, names)}`;
 }
 
-/** The same where there is no route: outside /v1. */
+/** Query check for paths outside /v1, which have no route. */
 export function refuseParameters(query: object, names: readonly string[] = []): void {
   const unknown = Object.keys(query).find((name) => !names.includes(name));
   if (unknown !== undefined) throw invalid(unknown, describeUnknownParameter(unknown, names));
 }
 
-/** Names in the answer what was sent and has no effect, behind what is named already. */
+/** Adds ignored names to the answer's header, after those already in it. */
 export function reportIgnoredKeys(names: readonly string[], { response }: Pick<Context, 'response'>): void {
   if (names.length === 0) return;
   const named = response.get(IGNORED_KEYS_HEADER);
@@ -65,7 +65,7 @@ export function reportIgnoredKeys(names: readonly string[], { response }: Pick<C
   response.set(IGNORED_KEYS_HEADER, named ? `${named}, ${more}` : more);
 }
 
-/** A header holds a few plain characters, a key any. */
+/** A header allows few characters, and a key any. */
 function formatIgnoredKeys(keys: readonly IgnoredKey[]): string {
   const named = keys.slice(0, NAMED_MAX).map((key) =>
     fieldPath(key.path)
@@ -78,7 +78,7 @@ function formatIgnoredKeys(keys: readonly IgnoredKey[]): string {
 const TYPOS_MAX = 3;
 const COMPARED_MAX = 64;
 
-/** A hint at the name that is nearest to what was sent, if one is near: a third of it may be wrong. */
+/** Suggests the nearest name if it is near: at most a third of the key, and at most three characters, may differ. */
 function didYouMean(key: string, names: readonly string[]): string {
   if (key.length > COMPARED_MAX) return '';
   const most = Math.min(TYPOS_MAX, Math.ceil(key.length / 3));

@@ -1,13 +1,13 @@
 /**
- * The instant of a request: that of the clock of its environment where it has one, else that of the machine
- * (docs/rules/clock.md, "What goes by it"). While the clock advances nothing else is written in its environment.
+ * The instant of a request: the environment's test clock if it has one, else the machine's clock (docs/rules/clock.md, "What goes by it").
+ * While the test clock advances, requests that would write in its environment are refused.
  */
 import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
 import { toAdvancingError } from '../../core/test-clock/record.ts';
 import { type EnvironmentClock, loadClock } from '../../storage/environment-clock.ts';
 import type { Access, Context } from './route.ts';
 
-/** Keys, people, deliveries and the clock itself are of the world in which the service runs, and go by its clock. */
+/** Entities on the machine's clock even if the environment has a test clock: keys, users, deliveries and the test clock itself. */
 const OF_THE_MACHINE: ReadonlySet<string> = new Set([
   'user',
   'self',
@@ -22,7 +22,7 @@ const OF_THE_MACHINE: ReadonlySet<string> = new Set([
 
 type ClockedRequest = Pick<Context, 'scope' | 'services' | 'response' | 'received_at'> & { readonly access: Access };
 
-/** Null where the machine's clock is meant. */
+/** Null if the machine's clock applies. */
 export async function loadRequestClock({
   access,
   scope,
@@ -38,12 +38,12 @@ export async function loadRequestClock({
   throw toAdvancingError(clock);
 }
 
-/** What may end a period, or compute what one costs. */
+/** Permissions of requests that may end a period or compute its cost. */
 const INVOICING: ReadonlySet<string> = new Set(['subscription:write', 'invoice:write']);
 
 /**
- * A clock that stands does not say what came before a request, and what after it: what was accepted before is counted first, so that the
- * same requests make the same invoices (docs/rules/clock.md, "Complete").
+ * Instants of a stopped clock do not order events and requests. So the pipeline counts every earlier event first, and equal requests make
+ * equal invoices (docs/rules/clock.md, "Complete").
  */
 export async function waitForPriorEvents({ access }: { readonly access: Access }, context: Context): Promise<void> {
   if (context.clock && INVOICING.has(access)) await waitBeforeRequest(context.services, context.scope);

@@ -1,8 +1,8 @@
-/** What the library does not say by itself of a shape in the OpenAPI document, and what it says wrongly. */
+/** Completes and corrects the JSON Schemas that the library generates for the OpenAPI document. */
 import { z } from 'zod';
 import type { ZodOpenApiOverride, ZodOpenApiOverrideContext } from 'zod-openapi';
 
-/** What has no JSON Schema (a transform, say) is described as any value, not refused. */
+/** Types without a JSON Schema (a transform, for example) are described as any value instead of being refused. */
 export const ANY = Object.fromEntries(
   ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [
     type,
@@ -16,7 +16,7 @@ export const describeShape: ZodOpenApiOverride = (context) => {
   sayDefault(context);
 };
 
-/** Answers have every declared key, null when unset (encode.ts): what a shape calls optional is nullable on the wire. */
+/** Answers have every declared key, null when unset (core/json/complete-keys.ts), so an optional key of a shape is nullable on the wire. */
 function declareEveryKey({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (io !== 'output' || !jsonSchema.properties) return;
   const required = new Set(jsonSchema.required);
@@ -27,8 +27,8 @@ function declareEveryKey({ jsonSchema, io }: ZodOpenApiOverrideContext): void {
 }
 
 /**
- * Of a number that goes through several shapes (from its text, then within its bounds) a request is described with the first, and
- * must keep what the last says. That a whole number is not beyond what a double holds exactly is no bound that anybody has set.
+ * A number that passes through several shapes (parsed from text, then bounded) is described by the first shape; this adds the bounds of the
+ * last. The safe-integer limits of a whole number are not bounds of the API, so they are removed.
  */
 function sayBounds({ zodSchema, jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.type !== 'integer' && jsonSchema.type !== 'number') return;
@@ -44,7 +44,10 @@ function sayBounds({ zodSchema, jsonSchema, io }: ZodOpenApiOverrideContext): vo
 const isBound = (value: number | null | undefined): value is number =>
   typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 
-/** The library leaves out the default of what is transformed, for it may be none that could be sent: one that is taken as it is can be. */
+/**
+ * The library omits the default of a transformed value, because that default may not be valid input. This adds a default that parses to
+ * itself.
+ */
 function sayDefault({ zodSchema, jsonSchema, io }: ZodOpenApiOverrideContext): void {
   if (io !== 'input' || jsonSchema.default !== undefined || !(zodSchema instanceof z.ZodDefault)) return;
   const { defaultValue } = zodSchema.def;

@@ -1,16 +1,16 @@
-/** Addresses that need no key and are good for a while: signed as the tokens of people are (token.ts), for one thing alone. */
+/** Signed addresses that need no key and expire. They are signed like user tokens (token.ts), each for one subject. */
 import { jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { FarthingError } from '../../core/error.ts';
 import { loadSigningKey, type Signing } from './token.ts';
 
 export type LinkClaim = {
-  /** What it opens; a link for one thing opens no other, and is no token of a person. */
+  /** JWT audience. A link for one subject opens no other, and is no user token. */
   readonly subject: string;
   readonly tenant_id: string;
   readonly environment_id: string;
   readonly id: string;
-  /** Where what it opens is in several. */
+  /** Number of the part, if the document has several. */
   readonly part?: number | undefined;
 };
 
@@ -34,7 +34,7 @@ export async function makeLink(
     .sign(await loadSigningKey(signing));
 }
 
-/** What it opens, or 404: whoever guesses learns nothing. */
+/** Returns the payload or throws 404, so a guessed token reveals nothing. */
 export async function verifyLink(
   signing: Signing,
   token: string,

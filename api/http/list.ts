@@ -1,6 +1,6 @@
 /**
- * Lists and searches: one envelope, one grammar of paging, filters, sorting, metadata and expansion for every resource. GET
- * lists take it from the query string, POST …/search from the body.
+ * Lists and searches of all resources share one envelope and one grammar of paging, filters, sorting, metadata and expansion. GET lists
+ * read it from the query string, POST …/search from the body.
  */
 
 import { z } from 'zod';
@@ -20,20 +20,20 @@ import {
 } from '../../storage/models/page.ts';
 import { listEnumValues, normalizeEnumValue } from './enum-values.ts';
 
-/** How a column of a resource may be filtered and sorted by. */
+/** Type of a column for filters and sorting. */
 export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
 
-/** What a resource says once about its lists. */
+/** Declared once per resource. */
 export type ListGrammar = {
   /** Columns that `filters` and `sort` may name. */
   columns: Readonly<Record<string, ColumnKind>>;
   /** Paths that `expand` may name. */
   expand?: readonly string[];
-  /** Whether `metadata` pairs may be asked for. */
+  /** True if records can be filtered by `metadata` pairs. */
   metadata?: boolean;
 };
 
-/** The columns of every record. */
+/** Columns of every record. */
 export const BASE_COLUMNS = {
   id: 'string',
   status: 'string',
@@ -45,7 +45,7 @@ export const BASE_COLUMNS = {
 
 const whole = (range: string) => wholeNumberOr(`must be a whole number ${range}`);
 
-/** `a,b`, `['a','b']` and repeated keys are the same list. */
+/** `a,b`, `['a','b']` and repeated keys are equal lists. */
 export const textList = z.preprocess(
   (value) =>
     typeof value === 'string'
@@ -58,35 +58,41 @@ export const textList = z.preprocess(
 );
 
 const FilterCondition = z.object({
-  field: z.string().meta({ description: 'A column of the record.' }),
-  operator: z
-    .enum(['eq', 'contains', 'not_contains', 'gt', 'lt', 'gte', 'in', 'not_in', 'before', 'after'])
-    .meta({ description: 'How the column compares with the value.' }),
-  data_type: z.enum(['string', 'number', 'date', 'array']).meta({ description: 'Which key of `value` is compared.' }),
+  field: z.string().meta({ description: 'Column of the record. An unknown column is refused.' }),
+  operator: z.enum(['eq', 'contains', 'not_contains', 'gt', 'lt', 'gte', 'in', 'not_in', 'before', 'after']).meta({
+    description:
+      'Comparison of the column with the value. `before` and `after` need a date, `in` and `not_in` an array.',
+  }),
+  data_type: z
+    .enum(['string', 'number', 'date', 'array'])
+    .meta({ description: 'Type of the value; names the key of `value` that is compared.' }),
   value: z
     .object({
-      string: z.string().nullish().meta({ description: 'Of a text, when `data_type` is string.' }),
-      number: z.number().nullish().meta({ description: 'Of a number, when `data_type` is number.' }),
+      string: z.string().nullish().meta({ description: 'Text to compare with; used if `data_type` is string.' }),
+      number: z.number().nullish().meta({ description: 'Number to compare with; used if `data_type` is number.' }),
       boolean: z
         .boolean()
         .nullish()
-        .meta({ description: 'Of a column that is true or false, whatever `data_type` is.' }),
-      date: timestampText.nullish().meta({ description: 'Of an instant, when `data_type` is date.' }),
-      array: z.array(z.string()).nullish().meta({ description: 'Of `in` and `not_in`, when `data_type` is array.' }),
+        .meta({ description: 'Truth value for a boolean column; used regardless of `data_type`.' }),
+      date: timestampText.nullish().meta({ description: 'Instant to compare with; used if `data_type` is date.' }),
+      array: z
+        .array(z.string())
+        .nullish()
+        .meta({ description: 'Values for `in` and `not_in`; used if `data_type` is array.' }),
     })
-    .meta({ description: 'What the column is compared with: the one key that `data_type` names.' }),
+    .meta({ description: 'Value to compare the column with, in the key that `data_type` names.' }),
 });
 export type FilterCondition = z.infer<typeof FilterCondition>;
 
-/** Each is looked at for every record: eight thousand kept a connection for twenty seconds. */
+/** Each condition is evaluated per record: eight thousand of them occupied a connection for twenty seconds. */
 const CONDITIONS_MAX = 100;
 
 const SortCondition = z.object({
-  field: z.string().meta({ description: 'A column of the record.' }),
-  direction: anyCase(['asc', 'desc']).meta({ description: 'From the least or from the greatest.' }),
+  field: z.string().meta({ description: 'Column of the record. An unknown column is refused.' }),
+  direction: anyCase(['asc', 'desc']).meta({ description: 'Ascending or descending order.' }),
 });
 
-/** A JSON text in a query string, or the value itself in a body. */
+/** JSON text in a query string, or the value itself in a body. */
 const jsonOr = <S extends z.ZodType>(shape: S) =>
   z.preprocess((value, context) => {
     if (typeof value !== 'string') return value;
@@ -98,72 +104,78 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
     }
   }, shape);
 
-/** Each of them one of these, in a list or between commas. */
+/** List of items, or text with commas between them. */
 export const commaSeparatedList = <S extends z.ZodType>(item: S) =>
   z.preprocess(
     (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
     z.array(item),
   );
 
-/** Yes or no, also as a query string has it. */
+/** Boolean; a query string has it as text. */
 export const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
 
-/** What is answered beside the record itself. */
-export const expand = textList
-  .optional()
-  .meta({ description: 'Related records to answer with, such as `prices.meters`, between commas.' });
+/** Related records to include in the answer. */
+export const expand = textList.optional().meta({
+  description:
+    'Related records to include in the answer, separated by commas, such as `prices.meters`. A path that the ' +
+    'resource does not have is refused.',
+});
 
 const commonShape = {
   limit: whole('from 1 to 1000')
     .pipe(z.int().min(1).max(1000))
     .default(50)
-    .meta({ description: 'How many records a page has at most.' }),
+    .meta({ description: 'Maximum number of records on a page, from 1 to 1000. Default 50.' }),
   offset: whole('not below 0')
     .pipe(z.int().min(0))
     .default(0)
-    .meta({ description: 'How many records to leave out before the page.' }),
-  status: anyCase(STATUSES).optional().meta({ description: 'Published records when absent.' }),
-  order: anyCase(['asc', 'desc']).default('desc').meta({ description: 'Of the column in `sort`.' }),
+    .meta({ description: 'Number of records to skip before the page. Default 0.' }),
+  status: anyCase(STATUSES).optional().meta({ description: 'Record status to match. Default published.' }),
+  order: anyCase(['asc', 'desc'])
+    .default('desc')
+    .meta({ description: 'Direction of the column in `sort`, asc or desc. Default desc.' }),
   expand,
-  start_time: timestampText.optional().meta({ description: 'Created at this instant or later.' }),
-  end_time: timestampText.optional().meta({ description: 'Created before this instant or at it.' }),
+  start_time: timestampText.optional().meta({ description: 'Returns records created at this instant or later.' }),
+  end_time: timestampText
+    .optional()
+    .meta({ description: 'Returns records created at this instant or earlier. Must not be before `start_time`.' }),
   filters: jsonOr(z.array(FilterCondition).max(CONDITIONS_MAX))
     .optional()
-    .meta({ description: 'Conditions on columns, which all must hold.' }),
+    .meta({ description: 'Conditions on columns, all of which must hold; 100 at most.' }),
   sort: z
     .union([z.array(SortCondition).max(CONDITIONS_MAX), z.string()])
     .optional()
-    .meta({ description: 'Columns with their directions, or one column; by the time of creation when absent.' }),
+    .meta({ description: 'Columns with their directions, or the name of one column. Default: time of creation.' }),
   metadata: z
     .record(z.string(), z.string())
     .optional()
-    .meta({ description: 'Pairs that all must match; refused for records without metadata.' }),
+    .meta({ description: 'Metadata pairs that must all match. Refused for records without metadata.' }),
 };
 
-/** The condition of a list that what it names is one of these. */
+/** Filter that matches any of the listed values. */
 export const matchAny = (these: string) => textList.optional().meta({ description: `Any of these ${these}.` });
 
-/** The request shape of a list: the common filter and what the resource adds. */
+/** Request shape of a list: the common filter plus the fields of the resource. */
 export function listShape<S extends z.ZodRawShape>(extra: S) {
   return z.object({ ...commonShape, ...extra });
 }
 
-/** How the same is written in a query string: `filters` as JSON text, `sort` as a column, `metadata[key]=value`. */
+/** Query string form of the filter: `filters` as JSON text, `sort` as a column, `metadata[key]=value`. */
 const inQueryString = {
   filters: z.string().optional().meta({
-    description: 'A JSON array of conditions: field, operator, data_type, value.',
+    description: 'JSON array of conditions with the keys field, operator, data_type and value.',
     example: '[{"field":"id","operator":"in","data_type":"array","value":{"array":["a","b"]}}]',
   }),
   sort: z
     .string()
     .optional()
-    .meta({ description: 'A column; `order` says in which direction.', example: 'created_at' }),
+    .meta({ description: 'Column to sort by; `order` sets the direction.', example: 'created_at' }),
   metadata: commonShape.metadata.meta({
     param: { style: 'deepObject', explode: true },
   }),
 };
 
-/** The shape of a list as a query string is described with it; any other shape as it is. */
+/** Describes a list shape in its query string form; other shapes are unchanged. */
 export function describeInQuery(shape: z.ZodType): z.ZodType {
   return shape instanceof z.ZodObject && shape.shape.filters === commonShape.filters
     ? shape.extend(inQueryString)
@@ -173,17 +185,17 @@ export type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
 
 export const Pagination = z
   .object({
-    total: z.int().meta({ description: 'How many records meet the conditions in all.' }),
-    limit: z.int().meta({ description: 'How many a page has at most.' }),
-    offset: z.int().meta({ description: 'How many were left out before the page.' }),
+    total: z.int().meta({ description: 'Total number of records that meet the conditions.' }),
+    limit: z.int().meta({ description: 'Maximum number of records on a page.' }),
+    offset: z.int().meta({ description: 'Number of records skipped before the page.' }),
   })
   .meta({ id: 'PaginationResponse' });
 
 /** `{items, pagination}` */
 export function listAnswer<S extends z.ZodType>(item: S, id: string) {
-  const items = z.array(item).meta({ description: 'A page of the records that meet the conditions.' });
+  const items = z.array(item).meta({ description: 'One page of the records that meet the conditions.' });
   return z
-    .object({ items, pagination: Pagination.meta({ description: 'Where the page stands among them.' }) })
+    .object({ items, pagination: Pagination.meta({ description: 'Position of the page in the result.' }) })
     .meta({ id });
 }
 
@@ -200,7 +212,7 @@ export async function fetchPage<M extends PageRecord>(
   return loadPage(narrow(query, conditions), { limit, offset, order: buildOrder(input, grammar) });
 }
 
-/** Paths outside the resource's list are refused, never ignored. */
+/** An unknown path is refused, never ignored. */
 export function checkExpand(paths: readonly string[], grammar: ListGrammar): void {
   for (const path of paths) {
     if (!grammar.expand?.includes(path)) {
@@ -209,7 +221,7 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
   }
 }
 
-/** `record` says which columns have fixed words. */
+/** `record` provides the enum values of the columns. */
 function buildConditions(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
   const { status = 'published', start_time, end_time, filters = [], metadata } = input;
   if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
@@ -248,7 +260,7 @@ function buildCondition(filter: FilterCondition, grammar: ListGrammar, record: z
   const kind = columnKind(field, grammar, 'filters');
   const rule = OPERATORS[operator];
   const given = value.boolean ?? value[data_type];
-  // Which condition it is, without the value: that may be ten thousand ids.
+  // Identifies the condition without its value, which may be ten thousand ids.
   const which = { filter: { field, operator, data_type } };
   if (!rule.types.includes(data_type) || given === null || given === undefined) {
     throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, which);
@@ -261,7 +273,7 @@ function buildCondition(filter: FilterCondition, grammar: ListGrammar, record: z
   return [field, rule.operator, Array.isArray(given) ? given.map(asSpelled) : given];
 }
 
-/** The others look for a part of a text, in any case. */
+/** The other text operators match a part of the text, in any case. */
 const WHOLE_VALUE_OPERATORS: readonly FilterCondition['operator'][] = ['eq', 'in', 'not_in'];
 
 function buildOrder(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {

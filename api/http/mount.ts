@@ -1,6 +1,6 @@
 /**
- * Every route by construction: who calls, what is asked (decoded by the route's shapes), the call, what is answered
- * (encoded by the route's shape). Static paths go before paths with parameters, in whatever order they are listed.
+ * Mounts every route: authentication, decoding by the route's shapes, the handler, encoding by the route's shape. Static paths go before
+ * paths with parameters, in whatever order they are listed.
  */
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
@@ -51,7 +51,7 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
 
 type MountedRoute = Route & {
   readonly readable: readonly string[];
-  /** Paths of words that stand where it has a parameter, with the methods that they have. */
+  /** Static paths that match this route's pattern, with their methods. */
   readonly static_paths: ReadonlyMap<string, readonly string[]>;
 };
 
@@ -65,20 +65,20 @@ function findStaticPaths({ method, path }: Route, routes: readonly Route[]): Map
   return new Map(free.map(([word, some]) => [word, some.map((one) => one.method.toUpperCase())]));
 }
 
-/** `search` is no id: who asks for it with the method of a record is told that the path has another, and not that there is no such record. */
+/** `search` is no id. A request for it with a method of a record is answered 405 with the methods of the path, instead of 404. */
 function refuseStaticPaths(router: Router, routes: readonly MountedRoute[]): void {
   for (const { method, static_paths, ids_are_texts } of routes)
     for (const [path, methods] of ids_are_texts ? [] : static_paths)
       router[method](path, (request, response) => refuseMethod(request, response, methods));
 }
 
-/** Who changes a record may send it back as it was read: what cannot be changed is no misspelt key. */
+/** A changed record may be sent back as it was read, so its read-only keys are not unknown keys. */
 function readableKeys({ method, path }: Route, routes: readonly Route[]): string[] {
   const ofRecord = routes.filter((route) => method === 'put' && route.path === path);
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
-/** Behind all routes: a path may fit several of them, and what any takes is allowed. */
+/** Mounted after all routes, because a path may match several of them; the allowed methods are those of all matches. */
 function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
   for (const { method, path, static_paths, ids_are_texts } of routes) {
     router.all(path, (request, response, next) => {
@@ -96,7 +96,7 @@ function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): vo
 /** The key is checked before a byte of the body is read. */
 async function createContext(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
   const received_at = services.clock();
-  // The id is the text that logRequests gave to the request.
+  // logRequests set the id, and it is text.
   const base = { services, received_at, request_id: request.id as string, request, response };
   if (route.access === 'public') return { ...base, ...NOBODY, now: received_at, log: request.log };
   const { tenant_id, environment_id, user_id, roles, secret_id } = await authenticate(
@@ -119,7 +119,7 @@ const NOBODY = {
   clock: null,
 };
 
-/** On behalf of its caller; a public route has none. */
+/** Runs with the request context of the caller; a public route has none. */
 function answerFor(route: MountedRoute, context: Context): Promise<void> {
   if (route.access === 'public') return answer(route, context);
   const { scope, principal, request_id, clock } = context;
@@ -138,7 +138,7 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
   else response.type('application/json').send(reply.body);
 }
 
-/** `done`: by who has died before it could answer. */
+/** `done` holds the effects that a dead process committed before it could answer. */
 async function produce(route: MountedRoute, context: Context, done: Effects | null): Promise<Reply | null> {
   const { response } = context;
   let input: ReturnType<typeof decode> | undefined;
@@ -152,7 +152,7 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     const { http_status, value } =
       result instanceof AnswerWithStatus ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
-    // An answer may be megabytes, which others do not wait for.
+    // An answer may be megabytes, so its encoding yields to other requests.
     const text = jsonText(route.answer ?? ANYTHING, value);
     return { http_status, body: await runYielding(text, { asker: context.scope.tenant_id }) };
   } catch (error) {
@@ -163,7 +163,7 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
   }
 }
 
-/** Where any text may be an id, and none is this one, the word was meant. */
+/** If any text may be an id and no record has this one, the path meant the static route. */
 function notFoundOr405(error: unknown, { static_paths }: MountedRoute, { request, response }: Context): FarthingError {
   const known = toFarthingError(error);
   const methods = known.code === 'not_found' ? static_paths.get(request.path) : undefined;
@@ -182,7 +182,7 @@ function decode(route: MountedRoute, context: Context) {
   };
 }
 
-/** One that is misspelt would be a filter that does nothing: all records would look like those that were asked for. */
+/** A misspelled parameter would filter nothing, so the caller would mistake all records for the filtered ones. */
 function refuseUnknownParameters({ query }: Route, request: Request): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
   const names = Object.keys(query?.shape ?? {});
@@ -199,7 +199,10 @@ function rawBody(route: MountedRoute, request: Request): Buffer {
   return request.body;
 }
 
-/** Where a body says nothing: what was meant to say something may be a query parameter. It is one of JSON, as everywhere. */
+/**
+ * For a route without a body shape: keys in the body are refused, because they may be misplaced query parameters. The body must be JSON, or
+ * absent.
+ */
 function refuseKeys(context: Context): undefined {
   const { request } = context;
   const body = parseJsonBody(request.body, request.get('content-type'));
@@ -212,7 +215,7 @@ const NO_KEYS = z.object({});
 
 function jsonBody(shape: z.ZodType, request: Request): unknown {
   const body = parseJsonBody(request.body, request.get('content-type'));
-  // A search may have an empty body, and so none at all: a shape without required keys takes both.
+  // A body without required keys may be omitted, so a shape that accepts undefined gets undefined, and any other shape an empty object.
   if (body !== undefined) return body;
   return shape.safeParse(undefined).success ? undefined : {};
 }
@@ -221,7 +224,7 @@ function parsedBody(route: MountedRoute, context: Context): unknown {
   if (!route.body) return refuseKeys(context);
   const body = jsonBody(route.body, context.request);
   checkTexts(body, []);
-  // Before the shape, which would miss the key that was meant and not name the one that was sent.
+  // Checked before the shape, which would report the missing key and not name the misspelled one.
   checkKeys(route.body, body, { ...context, readable: route.readable });
   return parseShape(route.body, body, 'body');
 }
@@ -232,7 +235,9 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   return parseShape(shape, value, part);
 }
 
-/** Segment by segment, a word before a parameter; different words in one order, or a sort would not know which paths are alike. */
+/**
+ * Compares segment by segment, static before parameter. Static segments sort by name; otherwise the order of paths would be inconsistent.
+ */
 function staticFirst(a: Route, b: Route): number {
   const [left, right] = [a.path.split('/'), b.path.split('/')];
   for (let i = 0; i < Math.min(left.length, right.length); i++) {

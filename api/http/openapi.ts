@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document at /v1/openapi.json, written from the same shapes that decode requests and encode answers. */
+/** The OpenAPI 3.1 document at /v1/openapi.json, built from the shapes that decode requests and encode answers. */
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { VERSION } from '../../process/version.ts';
@@ -19,8 +19,9 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
         title: 'Farthing',
         version: VERSION,
         description:
-          'Usage metering and billing. Amounts and quantities are decimal numbers as text. How usage is counted, priced, ' +
-          'prorated and invoiced is in [the rules](/docs/rules/); what an error means, in [Errors](/docs/rules/errors.md).',
+          'Usage metering and billing. Amounts and quantities are decimal numbers as text. [The ' +
+          'rules](/docs/rules/) define how usage is counted, priced, prorated and invoiced; ' +
+          '[Errors](/docs/rules/errors.md) explains error codes.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
@@ -32,7 +33,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       components: {
         securitySchemes: {
           ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' },
-          // The token of `POST /auth/login`; X-Environment-ID names the environment beside it.
+          // Token of `POST /auth/login`; X-Environment-ID names the environment.
           BearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
         },
         responses: errorResponses(),
@@ -42,56 +43,59 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   );
 }
 
-/** As a reader looks for them, whether a letter is a capital or not. */
+/** Case-insensitive order for readers. */
 const compareAlphabetically = (one: string, other: string) => one.localeCompare(other, 'en');
 
 const TAGS: Record<string, string> = {
-  'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
-  'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
-  AI: 'Descriptions in words become requests: [prices in words](/docs/rules/parsing.md).',
-  'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
-  Customers: 'Who is billed: [records](/docs/rules/records.md).',
-  Entitlements: 'What may be used: [entitlements](/docs/rules/entitlements.md).',
-  Reservations: 'Whether it may be used now, and what is held meanwhile: [reservations](/docs/rules/reservations.md).',
-  Environments: 'Production, staging and others of one tenant, each with records of its own.',
-  Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
-  Features: 'What a plan entitles to: [records](/docs/rules/records.md).',
-  Invoices: 'What is charged: [invoices](/docs/rules/invoices.md), [numbers](/docs/rules/numbers.md).',
-  'Meter usage': 'What meters measured: [usage](/docs/rules/usage.md), [windows](/docs/rules/windows.md).',
-  Meters: 'Which events count, and how they become a number: [metering](/docs/rules/metering.md).',
-  Plans: 'Prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
-  Prices: 'What a quantity costs: [pricing](/docs/rules/pricing.md).',
-  'Price units':
-    'Currencies of your own, in which prices may be stated: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
-  Groups: 'Prices or features that belong together: [records](/docs/rules/records.md#groups).',
-  Payments: 'How an invoice is paid, collected, tried again and given back: [payments](/docs/rules/payments.md).',
-  Wallets: 'What a customer has been given back: [wallets](/docs/rules/wallets.md).',
-  Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
-  Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
-  Connections:
-    'Whereto something is written, and with which credentials: [connections](/docs/rules/exports.md#connections).',
+  'Audit log': 'History of changes with their authors and times: [records](/docs/rules/records.md#the-audit-log).',
+  'Add-ons': 'Products sold in addition to a plan: [records](/docs/rules/records.md#add-ons).',
+  AI: 'Conversion of descriptions in words to requests: [prices in words](/docs/rules/parsing.md).',
+  'API keys': 'Keys of the API and their rights: [permissions](/docs/permissions.md).',
+  Customers: 'Parties that are billed: [records](/docs/rules/records.md).',
+  Entitlements: 'Rights to use features, with their limits: [entitlements](/docs/rules/entitlements.md).',
+  Reservations:
+    'Checks whether usage is allowed now, and holds on balances meanwhile: [reservations](/docs/rules/reservations.md).',
+  Environments: 'Production, staging and other environments of one tenant, each with separate records.',
+  Events: 'Usage reported for customers: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
+  Features: 'Capabilities that a plan entitles to: [records](/docs/rules/records.md).',
+  Invoices: 'Bills and their lines: [invoices](/docs/rules/invoices.md), [numbers](/docs/rules/numbers.md).',
+  'Meter usage': 'Measurements of meters: [usage](/docs/rules/usage.md), [windows](/docs/rules/windows.md).',
+  Meters: 'Rules that select events and aggregate them to a number: [metering](/docs/rules/metering.md).',
+  Plans: 'Sets of prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
+  Prices: 'Cost of a quantity: [pricing](/docs/rules/pricing.md).',
+  'Price units': 'Custom currencies for prices: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
+  Groups: 'Sets of prices or features: [records](/docs/rules/records.md#groups).',
+  Payments: 'Payment, collection, retries and refunds of invoices: [payments](/docs/rules/payments.md).',
+  Wallets: 'Balances and credits of customers: [wallets](/docs/rules/wallets.md).',
+  Coupons: 'Discounts, their duration and their redemption: [coupons](/docs/rules/coupons.md).',
+  Taxes: 'Tax rates and their assignment: [taxes](/docs/rules/taxes.md).',
+  Connections: 'Export destinations and their credentials: [connections](/docs/rules/exports.md#connections).',
   Costs:
-    'What something costs you, and what is left: [cost sheets](/docs/rules/pricing.md#cost-sheets), [costs](/docs/rules/costs.md).',
-  Dashboard: 'Who brings how much, and what recurs: [revenue](/docs/rules/revenue.md).',
-  Alerts: 'When a balance is low, or much was spent: [alerts](/docs/rules/alerts.md).',
-  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
-  'Credit notes': 'What of an invoice was taken back: [credit notes](/docs/rules/credit-notes.md).',
-  Roles: 'What a key may do: [permissions](/docs/permissions.md).',
-  Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
-  'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
-  'Scheduled tasks': 'What is exported again and again: [scheduled exports](/docs/rules/exports.md#scheduled-exports).',
+    'Your own costs and margins: [cost sheets](/docs/rules/pricing.md#cost-sheets), [costs](/docs/rules/costs.md).',
+  Dashboard: 'Revenue per customer and recurring revenue: [revenue](/docs/rules/revenue.md).',
+  Alerts: 'Notifications about low balances and high spending: [alerts](/docs/rules/alerts.md).',
+  'Credit grants':
+    'Recurring and one-time grants of credits, with their expiry: [credit grants](/docs/rules/credits.md).',
+  'Credit notes': 'Credited amounts of invoices: [credit notes](/docs/rules/credit-notes.md).',
+  Roles: 'Sets of permissions for keys and users: [permissions](/docs/permissions.md).',
+  Settings: 'Values that differ from the defaults: [records](/docs/rules/records.md).',
+  'Signing in': 'Sign-in of people with email and password; programs use [API keys](/docs/permissions.md).',
+  'Scheduled tasks': 'Recurring exports: [scheduled exports](/docs/rules/exports.md#scheduled-exports).',
   Subscriptions:
-    'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
-    '[proration](/docs/rules/proration.md).',
+    'Contracts of customers with plans: [subscriptions](/docs/rules/subscriptions.md), ' +
+    '[periods](/docs/rules/periods.md), [proration](/docs/rules/proration.md).',
   Tasks:
-    'Usage, invoices and credits as files: [exports](/docs/rules/exports.md); files that come in: [imports](/docs/rules/imports.md); how far either is: [tasks](/docs/rules/tasks.md).',
+    'Exports of usage, invoices and credits as files: [exports](/docs/rules/exports.md); imports of files: ' +
+    '[imports](/docs/rules/imports.md); progress of both: [tasks](/docs/rules/tasks.md).',
   Tenants: 'The company whose customers are billed.',
-  'Test clocks': 'What time it is in an environment of your own, and years in a minute: [clock](/docs/rules/clock.md).',
+  'Test clocks':
+    'Simulated time of an environment, which can be advanced by years in a minute: [clock](/docs/rules/clock.md).',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
   Webhooks:
-    'What is told when a record changes: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed as Standard Webhooks has it.',
+    'Notifications about changed records: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed ' +
+    'according to Standard Webhooks.',
   Workflows:
-    'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
+    'Background work that a request started: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
 };
 
 function buildPaths(routes: readonly Route[], exampleOfRoute: (route: Route) => Example): ZodOpenApiPathsObject {
@@ -130,12 +134,19 @@ function buildDescription({ description, access }: Route): string {
 }
 
 const IdempotencyHeader = z.object({
-  'Idempotency-Key': z.string().min(1).max(255).optional().meta({
-    description: 'The first answer is kept for 48 hours and given again to the same request.',
-  }),
+  'Idempotency-Key': z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .meta({
+      description:
+        'Makes the request safe to repeat. The first answer is stored for 48 hours and returned again for an equal ' +
+        'request. 1 to 255 characters; a key that was used for a different request is refused.',
+    }),
 });
 
-/** A shape has the example that fits every operation which takes it; an operation may have one of its own. */
+/** A shape carries an example that fits every operation with that shape; an operation may override it. */
 export function requestExample({ body, example }: Route): unknown {
   return example?.body ?? (body && z.globalRegistry.get(body)?.example);
 }
@@ -162,7 +173,7 @@ function buildSuccess({ success, answer, file_type }: Route, example: Example) {
   if (!answer && !file_type) return { description: success === 204 ? 'Done; no body.' : 'Done.' };
   const json = answer ? { 'application/json': { schema: answer, ...shown(example.answer) } } : {};
   const file = file_type === undefined ? {} : { [file_type]: { schema: FILE, ...shown(example.file) } };
-  return { description: 'Done.', content: { ...json, ...file } };
+  return { description: 'Success.', content: { ...json, ...file } };
 }
 
 const shown = (example: unknown) => (example === undefined ? {} : { example });
@@ -183,7 +194,7 @@ const ERRORS = {
 function buildErrors(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
     if (status === '401') return route.access !== 'public' || route.signed === true;
-    // Whoever signs in may be refused, too.
+    // Sign-in requests are public, and can be refused.
     if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);
     if (status === '413') return route.body !== undefined || route.takes_file !== undefined;
@@ -193,7 +204,7 @@ function buildErrors(route: Route): Record<string, { $ref: string }> {
   return Object.fromEntries(answered.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]));
 }
 
-/** Lists and searches leave out what is not there; any other request may name it in its path, its body or its query string. */
+/** Lists and searches omit missing records. Any other request may name a missing record in its path, body or query string. */
 function mayNameARecord({ path, body, query }: Route): boolean {
   if (path.includes(':')) return true;
   if (body) return !path.endsWith('/search');

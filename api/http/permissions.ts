@@ -1,8 +1,8 @@
-/** What a route's `access` asks of the caller's key and roles, and of its tenant. */
+/** Checks a route's `access` against the rights of the caller's key and roles, and against the state of its tenant. */
 import { canDo, type Permission, type Rights, toPermissionError } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 
-/** Throws `permission_denied` unless the key and one of the roles allow what the route does. */
+/** Throws `permission_denied` unless both the key and one of the roles allow the action. A suspended tenant is read-only. */
 export function checkAccess(permission: Permission, rights: Rights & { suspended: boolean }): void {
   if (!canDo(rights, permission)) throw toPermissionError(permission);
   if (!permission.endsWith(':read') && rights.suspended)

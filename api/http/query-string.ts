@@ -1,6 +1,6 @@
 /**
- * Query strings: `a=1&a=2` is a list, `metadata[key]=value` is a map of one level, everything else is text. Values are
- * made lists, numbers and dates by the route's shape and by nothing else.
+ * Parses query strings: `a=1&a=2` is a list, `metadata[key]=value` is a map of one level, and everything else is text. Only the route's
+ * shape converts values to lists, numbers and dates.
  */
 import { isUtf8 } from 'node:buffer';
 import { invalid } from '../../core/error.ts';
@@ -11,7 +11,7 @@ export function parseQuery(given: string | null): Record<string, unknown> {
   const query: Record<string, unknown> = {};
   for (const [name, value] of new URLSearchParams(text)) {
     const [, outer, inner] = /^([^[\]]+)\[([^\]]*)\]$/.exec(name) ?? [undefined, name, undefined];
-    // A filter of that name would filter nothing: everything would look like what was asked for.
+    // A filter of that name would match everything, so the caller would mistake all records for the filtered ones.
     if (outer === '__proto__' || inner === '__proto__') throw invalid(name, 'is no name that can be used');
     if (outer === undefined) continue;
     if (inner) put(mapAt(query, outer), inner, value);

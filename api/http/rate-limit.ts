@@ -1,7 +1,7 @@
 /**
- * How often a caller may come: requests of one API key, and wrong keys of one address, in windows of a minute. Each process
- * counts by itself, in memory: with n of them a caller has up to n times as much, and a limit costs no round trip. The answer
- * says what is left in the headers `RateLimit` and `RateLimit-Policy` (the IETF's draft of RateLimit header fields).
+ * Limits requests per API key, and wrong keys per address, in windows of a minute. Each process counts in memory, so a limit costs no round
+ * trip; with n processes a caller has up to n times the limit. The headers `RateLimit` and `RateLimit-Policy` report the remainder (the
+ * IETF's draft of RateLimit header fields).
  */
 import { isIPv6 } from 'node:net';
 import type { Request } from 'express';
@@ -12,9 +12,9 @@ import { FarthingError } from '../../core/error.ts';
 
 const WINDOW_SECONDS = 60;
 
-/** Of a key that has been asked with: what it has asked in the window that runs. */
+/** Request count of a key in the current window. */
 type KeyWindow = { count: number; readonly ends_ms: number };
-/** That have asked in this process within a minute; some ten megabytes. */
+/** Maximum number of keys tracked per process; some ten megabytes. */
 const KEYS_MAX = 100_000;
 
 type RateLimitSettings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
@@ -31,8 +31,8 @@ export class RateLimits {
   }
 
   /**
-   * One more request of this key, or of this user with tokens; throws `too_many_requests` when it has had its share. At once, and not
-   * by the library's promise: reads that are kept come thousands of times a second, and wait for nothing else.
+   * Counts a request of this key, or of this user with tokens; throws `too_many_requests` above the limit. Synchronous instead of the
+   * library's promise: cached reads arrive thousands of times a second and await nothing else.
    */
   countRequest(name: string, response: { set(name: string, value: string): unknown }): void {
     const points = this.#requests;
@@ -48,14 +48,14 @@ export class RateLimits {
     if (window.count > points) throw tooMany('requests of this API key', points, seconds);
   }
 
-  /** One more who signs in or up from this address, whoever it says that it is. */
+  /** Counts a sign-in or sign-up from this address, regardless of the claimed user. */
   async countSigning(request: Request): Promise<void> {
     const state = await this.#signings.consume(clientAddress(request)).catch(toLimiterState);
     if (state.consumedPoints > SIGN_INS_MAX)
       throw tooMany('sign-ins from this address', SIGN_INS_MAX, secondsLeft(state));
   }
 
-  /** Looks up a key that nobody has seen lately, unless too many from this address were wrong. */
+  /** Loads a key that is not cached, unless too many wrong keys came from this address. */
   async guarded<Found>(request: Request, load: () => Promise<Found>): Promise<Found> {
     if (!this.#wrongKeys) return load();
     const address = clientAddress(request);
@@ -72,22 +72,22 @@ export class RateLimits {
   }
 }
 
-/** Of one address in a minute, each of which takes a tenth of a second of a core. */
+/** Per address and minute. Each sign-in takes a tenth of a second of a core. */
 const SIGN_INS_MAX = 60;
 
-/** 0 is no limit. */
+/** 0 means no limit. */
 function createLimiter(points: number): RateLimiterMemory | null {
   return points === 0 ? null : new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
 }
 
-/** The library refuses with its state, and fails with an error. */
+/** The library rejects with its state above the limit, and with an error on failure. */
 function toLimiterState(rejection: unknown): RateLimiterRes {
   if (rejection instanceof RateLimiterRes) return rejection;
   throw rejection;
 }
 
 function secondsLeft({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>): number {
-  // What is added to an instant and taken from it again may come to a little more.
+  // Adding and subtracting an instant may leave a rounding error.
   return Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil(msBeforeNext / 1000)));
 }
 
@@ -98,7 +98,7 @@ function tooMany(what: string, limit: number, retry_after_seconds: number): Fart
   });
 }
 
-/** Whoever has an address of IPv6 has a whole /64 of them. */
+/** An IPv6 host owns a whole /64, so the limit applies to its prefix. */
 export function clientAddress({ ip = '' }: Pick<Request, 'ip'>): string {
   const plain = ip.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
   if (!isIPv6(plain)) return plain;

@@ -1,6 +1,6 @@
 /**
- * One id and one log line per request. The caller's X-Request-ID is taken over where it cannot harm a log; no header and
- * no query string is written, so no key can be.
+ * One id and one log line per request. The caller's X-Request-ID is used if it is harmless in a log. Headers and query strings are not
+ * logged, so no key can be.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
@@ -12,15 +12,15 @@ const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];
 const QUIET = new Set(['/health', '/ready', '/metrics']);
 
-/** What is asked every few seconds, whatever is asked of it: it writes no line, also while a store is away. */
+/** Probes arrive every few seconds. They are not logged, even while a store is unavailable. */
 export function isQuiet(url: string | undefined): boolean {
   return QUIET.has((url ?? '').split('?')[0]!);
 }
 
-/** What names a request, here and at the caller. */
+/** Header with the request id, in requests and answers. */
 export const REQUEST_ID = 'X-Request-ID';
 
-/** Of the caller where it harms no log, else a new one; the answer says it. */
+/** The caller's id if it is harmless in a log, else a new one; the answer returns it. */
 export function readRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
@@ -37,7 +37,7 @@ export function logRequests(logger: Logger): RequestHandler {
       return id;
     },
     autoLogging: { ignore: (request) => isQuiet(request.url) },
-    // Lines that a route writes, and the last one, have the id and not the whole request.
+    // A route's log lines and the request line have the id and not the whole request.
     quietReqLogger: true,
     quietResLogger: true,
     customAttributeKeys: { reqId: 'request_id' },
@@ -50,10 +50,10 @@ export function logRequests(logger: Logger): RequestHandler {
   });
 }
 
-/** What opens something without a key stands in a parameter of this name. */
+/** Path parameter of this name holds a token that opens something without a key. */
 const SECRET_PARAMETER = ':token';
 
-/** Whoever reads the log could open what the address opens; also where a token was put by mistake. */
+/** A reader of the log could otherwise use the address. Also covers a token in a wrong place. */
 function withoutSecrets(path: string, route: string | undefined): string {
   const parts = path.split('/');
   const segments = route?.split('/') ?? [];
@@ -63,7 +63,7 @@ function withoutSecrets(path: string, route: string | undefined): string {
     .join('/');
 }
 
-/** A signed token has three parts, and the first begins as JSON does; a key of ours begins with its kind. */
+/** A signed token has three parts, and the first begins like JSON; an API key begins with its kind. */
 function isSecret(part: string): boolean {
   return /^eyJ[\w-]*\.[\w-]*\.[\w-]*/.test(part) || /^(sk|pk)_/.test(part);
 }
@@ -94,7 +94,7 @@ type LoggedAnswer = {
   readonly duration_ms: number;
 };
 
-/** What a line says of a request and its answer. */
+/** Fields of the log line of a request and its answer. */
 export function buildAnswerLine({ scope, method, url, route, http_status, duration_ms }: LoggedAnswer) {
   return { ...scope, method, path: withoutSecrets(url.split('?')[0]!, route), route, http_status, duration_ms };
 }

@@ -1,7 +1,6 @@
 /**
- * One `route` describes one operation: where it is, who may call it, what it takes, what it answers, what it does. From
- * the same zod shapes it decodes requests, encodes answers and writes the OpenAPI document. Routes hold no try/catch:
- * what they throw becomes the error record (errors.ts).
+ * One `route` describes one operation: path, access, input, answer and handler. The zod shapes of the route decode requests, encode answers
+ * and produce the OpenAPI document. Routes hold no try/catch: a thrown error becomes the error record (errors.ts).
  */
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
@@ -18,14 +17,14 @@ import type { CachedAnswerRead } from './serialized-cache.ts';
 
 export type HttpMethod = 'get' | 'post' | 'put' | 'delete';
 
-/** The permission that the caller needs; `public` asks for no key. docs/permissions.md lists them all. */
+/** The permission that the caller needs; `public` needs no key. docs/permissions.md lists them all. */
 export type Access = 'public' | Permission;
 
 export type RequestPrincipal = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly roles: readonly string[];
-  /** The API key it came with. */
+  /** API key of the request; null for a user token. */
   readonly secret_id: string | null;
 };
 
@@ -33,11 +32,11 @@ export type Context = {
   readonly scope: Scope;
   readonly principal: RequestPrincipal;
   readonly services: Services;
-  /** The request's instant, by the clock of its environment where it has one; nothing below asks a clock again. */
+  /** The request's instant, by the test clock of its environment if it has one. Code below a route reads no other clock. */
   readonly now: Date;
-  /** The same by the machine's clock: for what is limited, leased or kept, whatever time it is in the environment. */
+  /** Instant by the machine's clock: for rate limits, leases and retention, regardless of a test clock. */
   readonly received_at: Date;
-  /** Of the environment, where it goes by one of its own. */
+  /** Test clock of the environment; null without one. */
   readonly clock: EnvironmentClock | null;
   readonly request_id: string;
   readonly log: Logger;
@@ -50,9 +49,9 @@ type RouteShape = z.ZodType;
 export type DecodedInput<S> = S extends RouteShape ? z.output<S> : undefined;
 
 /**
- * `reads`: it writes nothing. `same`: done twice it has done the same as once. `inner_key`: what it does has a key of its own, which is
- * that of the body or follows from the header (innerKey). Else what it commits is noted in the same transaction, and `again` does what
- * is left and answers what the first answered, as it can be read now. `shown_once`: it is noted, and nobody can read the answer again.
+ * `reads`: it writes nothing. `same`: it is idempotent by nature. `inner_key`: its action has an idempotency key, from the body or derived
+ * from the header (withInnerKey). `shown_once`: its effects are recorded, and its answer cannot be read a second time. Otherwise its
+ * effects are recorded in the same transaction; `replay` completes the work and answers with the records as they are now.
  */
 export type IdempotencyStrategy<Input> =
   | 'reads'
@@ -71,38 +70,43 @@ export type RouteDefinition<
   path: string;
   operation_id: string;
   summary: string;
-  /** What happens, in a sentence or two: what the summary leaves open, defaults, what is refused. */
+  /** Effect in a sentence or two: details that the summary omits, defaults, and refused requests. */
   description?: string;
   tag: string;
   access: Access;
   params?: P;
   query?: Q;
   body?: B;
-  /** What else it takes as a body than JSON of its shape, by the content type, with an example of it for the documentation. */
+  /** Further content types of the body besides JSON of its shape, each with an example for the documentation. */
   also_takes?: Readonly<Record<string, { schema: RouteShape; example: unknown }>>;
-  /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
+  /** The handler reads the inflated bytes: `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
-  /** In bytes, inflated: where it takes less than others of its kind. */
+  /** Inflated bytes. Set only if the limit is below the usual one. */
   body_limit?: number;
-  /** The body is a file of one of these content types, each with an example for the documentation; taken as it came (raw_body), its shape its own affair. */
+  /**
+   * The body is a file of one of these content types, each with an example for the documentation. It arrives as raw bytes (raw_body), and
+   * the handler checks its content.
+   */
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
-  /** Its `:id` may be any text, which a producer has chosen: also a word that is another path. */
+  /** `:id` may be any text that a producer chose, even one that equals a static path. */
   ids_are_texts?: boolean;
-  /** Of a public route: each request carries a signature, and is answered 401 without. */
+  /** For a public route: each request must carry a signature, else the answer is 401. */
   signed?: boolean;
-  /** The answer shows a secret: kept for a repeated request only sealed with the caller's own key. */
+  /**
+   * The answer contains a secret. It is stored for a repeated request only after encryption with a key derived from the caller's API key.
+   */
   shows_secret?: boolean;
-  /** The one success status of the operation; `answered()` is for the few that have two. */
+  /** Success status of the operation. `answerWithStatus()` serves the few operations that have two. */
   success: 200 | 201 | 202 | 204;
-  /** Every key that it declares is present in the answer, null when unset. Absent with 204 and for streamed answers. */
+  /** Every declared key is present in the answer, null when unset. Absent with 204 and for streamed answers. */
   answer?: RouteShape;
-  /** The kind of a file that it answers, instead of JSON or in its place where that is asked for: `application/pdf`. */
+  /** Content type of a file answer, instead of JSON or as an alternative to it: `application/pdf`. */
   file_type?: string;
-  /** A body for the documentation, where that of its shape does not fit; what is answered to it is in api/examples. */
+  /** Example body for the documentation if the example of the shape does not fit; its recorded answer is in api/examples. */
   example?: { body: unknown };
-  /** Of a POST that is not public: how it is done once. */
+  /** Idempotency strategy of a POST that is not public. Default `reads` for a read permission. */
   idempotency?: IdempotencyStrategy<{ params: DecodedInput<P>; query: DecodedInput<Q>; body: DecodedInput<B> }>;
-  /** What `handle` would answer, where all of it is kept in memory; undefined where something has to be gathered (kept-reads.ts). */
+  /** Answer of `handle` if all of its data is cached; undefined if data must be loaded (cached-reads.ts). */
   readCached?(
     input: { params: DecodedInput<P>; query: DecodedInput<Q> },
     context: CachedReadContext,
@@ -115,7 +119,7 @@ export type RouteDefinition<
 
 export type CachedReadContext = Pick<Context, 'now'> & { readonly cache: CacheView };
 
-/** A route of whatever shapes, as the table of contents holds it. */
+/** A route with its type parameters erased, for lists of routes. */
 export type Route = RouteDefinition<RouteShape | undefined, RouteShape | undefined, RouteShape | undefined>;
 
 export function route<
@@ -126,7 +130,7 @@ export function route<
   return definition;
 }
 
-/** A result with a status of its own: `return answered(202, {…})`. It is encoded with the route's shape like any other. */
+/** A result with an explicit status: `return answerWithStatus(202, {…})`. It is encoded with the route's shape like any other. */
 export class AnswerWithStatus {
   readonly http_status: number;
   readonly value: unknown;
@@ -137,20 +141,20 @@ export class AnswerWithStatus {
 }
 export const answerWithStatus = (http_status: number, value: unknown) => new AnswerWithStatus(http_status, value);
 
-/** On whose behalf, and at which instant, the request acts. */
+/** Author and instant of the request's changes. */
 export function toAuthor({ principal, now }: Context): Author {
   return { user_id: principal.user_id, now };
 }
 
-/** How a single change on behalf of a request is written. */
+/** Options for a single change on behalf of a request. */
 export function toChangeOptions(context: Context): { by: Author; database: Database } {
   return { by: toAuthor(context), database: context.services.postgres };
 }
 
 /** `/things/:id` */
-export const idParams = z.object({ id: z.string().min(1).meta({ description: 'The id of what is meant.' }) });
+export const idParams = z.object({ id: z.string().min(1).meta({ description: 'Id of the record.' }) });
 
-/** `{message}` of deletes and other verbs without a record to answer. */
+/** `{message}`: answer of deletes and other operations that return no record. */
 export const MessageAnswer = z
-  .object({ message: z.string().meta({ description: 'What was done.' }) })
+  .object({ message: z.string().meta({ description: 'Result of the operation, for people.' }) })
   .meta({ id: 'SuccessResponse' });

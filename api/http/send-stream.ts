@@ -1,6 +1,6 @@
 /**
- * A file that is made while it is sent. There is no Content-Length, and what fails on the way breaks the connection: a file that ends in order
- * is whole.
+ * Sends a file while it is being produced. There is no Content-Length, and a failure on the way breaks the connection, so a file that ends
+ * in order is complete.
  */
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -29,7 +29,7 @@ export function wantsGzip({ request }: Context): boolean {
   return request.acceptsEncodings('gzip') === 'gzip';
 }
 
-/** Every browser begins its name so, and no client of an interface does: there a person saves the file and opens it. */
+/** Every browser sends a user agent that begins with Mozilla/, and no API client does. A browser saves the file for a person to open. */
 export function isBrowser({ request }: Context): boolean {
   return /^Mozilla\//.test(request.get('user-agent') ?? '');
 }

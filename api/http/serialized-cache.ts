@@ -1,35 +1,38 @@
 /**
- * The text of an answer that is kept, made once as long as it says the same (docs/decisions/0007-cached-answers.md): what goes by the
- * moment, as the instant of which it is and what was used until then, is put between its pieces.
+ * Caches the serialized text of an answer for as long as its sources are unchanged (docs/decisions/0007-cached-answers.md). Values that
+ * change with time, such as the instant and the usage so far, are inserted between its pieces.
  */
 import type { z } from 'zod';
 import { completeKeys, valueText } from '../../core/json/complete-keys.ts';
 
 export type AnswerMoment = Readonly<Record<string, unknown>>;
 
-/** What a route says from what is kept (route.ts). */
+/** Cached answer of a route (route.ts). */
 export type CachedAnswerRead<Kept extends object = object> = {
-  /** While these are the same, it says the same. The text is kept with the first, and ends with it. */
+  /** Sources of the answer. The text is valid while they are identical, and is stored on the first, so it is freed with it. */
   readonly of: readonly [kept: Kept, ...others: unknown[]];
-  /** What is kept, with these for what changes meanwhile. A function of its own: nothing is made for each read. */
+  /**
+   * Builds the answer from the cached record and the current values. Pass a constant function: identity is compared, and no closure is
+   * allocated per read.
+   */
   show(record: Kept, moment: AnswerMoment): object;
-  /** What it says at this moment: values that are no objects. The names are those that `show` goes by. */
+  /** Primitive values at this moment, keyed by the names that `show` uses. */
   readonly moment?: AnswerMoment;
 };
 
 type SerializedAnswer = {
-  /** One more than there are values of the moment; between them these, in the order of the shape. */
+  /** One more than the number of inserted values, which go between the pieces in the order of the shape. */
   readonly pieces: readonly string[];
   readonly names: readonly string[];
 };
 
-/** What was said last, and its text. */
+/** Latest serialized text with its inputs. */
 type SerializedCacheEntry = Pick<CachedAnswerRead, 'of' | 'show'> & {
   readonly shape: z.core.$ZodType;
   readonly text: SerializedAnswer;
 };
 
-/** On what is kept itself: a map of hundreds of thousands would be made anew as a whole each time that its places are used up. */
+/** Stored on the cached record itself: a map with hundreds of thousands of entries would be rebuilt each time it is full. */
 const TEXT = Symbol('text');
 type HasSerializedAnswer = { [TEXT]?: SerializedCacheEntry };
 
@@ -40,7 +43,7 @@ export function serializeCachedRead(shape: z.core.$ZodType, read: CachedAnswerRe
   return result;
 }
 
-/** Makes it, where it is not made already, before it is asked for. */
+/** Builds the text in advance, if it is missing. */
 export function prepareText(shape: z.core.$ZodType, read: CachedAnswerRead): void {
   getSerializedAnswer(shape, read);
 }
@@ -61,7 +64,7 @@ function isSameRead({ of, show }: SerializedCacheEntry, read: CachedAnswerRead):
   return true;
 }
 
-/** No text of an answer contains it: Postgres stores none with this character. */
+/** Never part of an answer's text: Postgres does not store this character. */
 const MARK = '\u0000';
 
 function made(shape: z.core.$ZodType, read: CachedAnswerRead): SerializedAnswer {
@@ -72,7 +75,7 @@ function made(shape: z.core.$ZodType, read: CachedAnswerRead): SerializedAnswer 
   return { pieces: parts.filter((_, index) => index % 2 === 0), names: sharedNames(shape, names) };
 }
 
-/** Hundreds of thousands say the same names: the last that were made of the shape are theirs, too, where they are the same. */
+/** Hundreds of thousands of entries have equal names, so they share the latest array of the shape if it is equal. */
 function sharedNames(shape: z.core.$ZodType, names: readonly string[]): readonly string[] {
   const last = lastNames.get(shape);
   if (last?.length === names.length && names.every((name, index) => name === last[index])) return last;

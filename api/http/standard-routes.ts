@@ -1,7 +1,7 @@
 /**
- * The operations that a resource usually has: create, list and search, read, change, archive. Its noun gives them their
- * paths, names and permissions, and one function shows its records; each operation says what it takes and what is done.
- * An operation that is unlike the others is a `route` of its own beside these.
+ * Builds the operations that most resources have: create, list and search, read, change, archive. The noun determines paths, names and
+ * permissions, and one function shows the records. Each operation adds its input and its handler. An operation that differs is a separate
+ * `route`.
  */
 import { z } from 'zod';
 import type { PermissionEntity } from '../../core/access/role.ts';
@@ -23,7 +23,7 @@ import {
 type ResourceShape = z.ZodType;
 type ResourceId = z.output<typeof idParams>;
 
-/** What is said of an operation beyond what its noun says. */
+/** Texts of an operation beyond those that follow from its noun. */
 type OperationText = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
 type OperationDefinition<Input, Result> = OperationText & {
   idempotency?: IdempotencyStrategy<never>;
@@ -35,7 +35,7 @@ type LookupKeyOperation<Row> = {
   under: string;
   key: string;
   operation: string;
-  /** What stands in the path. */
+  /** Description of the path parameter. */
   about: string;
   fetch(scope: Scope, key: string, database: Database): Promise<Row>;
 };
@@ -43,13 +43,16 @@ type LookupKeyOperation<Row> = {
 type Resource<Row, Filter extends ResourceShape> = {
   /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
   noun: PermissionEntity;
-  /** Where a resource is not called as its permissions are: `/prices/units`, `PriceUnit` of createPriceUnit, `price unit`. */
+  /**
+   * Overrides the noun if the resource and its permissions have different names: `/prices/units`, `PriceUnit` of createPriceUnit, `price
+   * unit`.
+   */
   called?: { path: string; name: string; words: string };
   tag: string;
   answer: ResourceShape;
   model: { recordName: string; fetch(scope: Scope, id: string, options: { database: Database }): Promise<Row> };
   show(record: Row, context: Context): unknown;
-  /** One question, whether it comes in the query string or in a body. */
+  /** One filter for both the query string and the body. */
   list: {
     filter: Filter;
     answer: ResourceShape;
@@ -58,9 +61,9 @@ type Resource<Row, Filter extends ResourceShape> = {
 };
 
 const PUBLISHED =
-  'Those that meet all conditions, a page at a time: published ones unless `status` is stated, newest first unless `sort` is.';
+  'Returns the records that meet all conditions, one page at a time. Default: published records, newest first; ' +
+  '`status` and `sort` change that.';
 
-/** One operation after the other, in straight lines. */
 export function standardRoutes<Row, Filter extends ResourceShape>(resource: Resource<Row, Filter>) {
   const { noun, tag, answer, model, list } = resource;
   const byNoun = { path: `/${noun}s`, name: noun[0]!.toUpperCase() + noun.slice(1), words: noun };
@@ -73,7 +76,7 @@ export function standardRoutes<Row, Filter extends ResourceShape>(resource: Reso
     async (input: Input, context: Context) =>
       resource.show(await handle(input, context), context);
 
-  /** What a request that comes again is answered: the one that was made. */
+  /** A repeated request is answered with the record that the first one created. */
   const once = {
     replay: async (done: Effects, _input: unknown, context: Context) => {
       const id = done.made(toEntityType(model));
@@ -105,7 +108,7 @@ export function standardRoutes<Row, Filter extends ResourceShape>(resource: Reso
       path,
       operation_id: `list${name}s`,
       summary: `List ${words}s`,
-      description: `${PUBLISHED} The conditions stand in the query string.`,
+      description: `${PUBLISHED} The conditions are in the query string.`,
       query: list.filter,
       answer: list.answer,
       handle: ({ query }, context) => list.find(query, context),
@@ -117,7 +120,7 @@ export function standardRoutes<Row, Filter extends ResourceShape>(resource: Reso
       path: `${path}/search`,
       operation_id: `query${name}`,
       summary: `Search ${words}s`,
-      description: `${PUBLISHED} The conditions stand in the body.`,
+      description: `${PUBLISHED} The conditions are in the body.`,
       body: list.filter,
       answer: list.answer,
       handle: ({ body }, context) => list.find(body, context),
@@ -137,7 +140,7 @@ export function standardRoutes<Row, Filter extends ResourceShape>(resource: Reso
         ),
       }),
 
-    /** The published one that has a key of its own, which stands at the end of the path. */
+    /** Reads the published record with this lookup key, which is the last segment of the path. */
     readBy: (definition: OperationText & LookupKeyOperation<Row>): Route =>
       route({
         ...reads,

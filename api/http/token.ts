@@ -1,7 +1,6 @@
 /**
- * Tokens of people who have signed in: JSON Web Tokens, signed with HS256 by JWT_SECRET or, without it, by a random key of the
- * installation, good for thirty days. They say who it is and, if they were asked for one environment, which; what that
- * user may do is looked up with each request (docs/permissions.md).
+ * Tokens of signed-in users: JSON Web Tokens, valid for thirty days, signed with HS256 by JWT_SECRET or, without it, by a random key of the
+ * installation. They name the user and optionally one environment. The user's roles are read on each request (docs/permissions.md).
  */
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
@@ -14,7 +13,7 @@ export type Claims = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly environment_id: string | null;
-  /** Seconds since 1970. */
+  /** Unix time in seconds. */
   readonly issued_at: number;
 };
 
@@ -40,7 +39,7 @@ export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_a
     .sign(await loadSigningKey(signing));
 }
 
-/** Whom the token names, or 401: the signature, the algorithm and the time are checked, and a token without an end is none. */
+/** Claims of the token, or 401. Checks signature, algorithm and expiry; a token without an expiry is refused. */
 export async function verifyToken(signing: Signing, token: string, now: Date): Promise<Claims> {
   const key = await loadSigningKey(signing);
   try {

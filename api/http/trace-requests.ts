@@ -1,6 +1,6 @@
 /**
- * A span for each request, from its headers to the end of its answer, by the name of its route. A `traceparent` of the caller is
- * continued. Mounted only where there is a tracer, behind logRequests, which gives the request its id.
+ * Opens a span per request, from its headers to the end of its answer, named after its route. A `traceparent` of the caller is continued.
+ * Mounted only if there is a tracer, and after logRequests, which assigns the request id.
  */
 import type { RequestHandler } from 'express';
 import { startTrace, within } from '../../tracing/spans.ts';

@@ -1,4 +1,4 @@
-/** An invoice with its lines of usage broken down, where it is asked for. */
+/** Adds the requested breakdowns to the usage lines of an invoice. */
 import { breakDownLines } from '../../actions/invoices/break-down.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

@@ -1,4 +1,4 @@
-/** Invoices with the parts that are asked for: one query per part, however many invoices. */
+/** Loads the requested parts of invoices with one query per part, regardless of the number of invoices. */
 import { indexById } from '../../core/by-id.ts';
 import type { CouponApplication } from '../../core/coupon/application.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -14,12 +14,12 @@ import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Context } from '../http/route.ts';
 import { showSubscriptions } from '../subscriptions/expand.ts';
 
-/** What one invoice shows. */
+/** Parts that a single invoice is answered with. */
 export const EVERY_PART = ['customer', 'subscription', 'coupon_applications', 'tax_applied'];
 
 type InvoiceView = { expand: readonly string[]; line_items: boolean };
 
-/** A preview brings its parts along; those of stored invoices are read. */
+/** A preview supplies its parts; those of stored invoices are read. */
 type PreviewedInvoiceParts = {
   line_items?: InvoiceLineItem[];
   coupon_applications?: CouponApplication[];
@@ -52,14 +52,14 @@ export async function showInvoice(invoice: Invoice & PreviewedInvoiceParts, cont
   return shown!;
 }
 
-/** As they are shown inside of other records. */
+/** Invoices as they appear inside other records. */
 export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, context: Context) {
   return indexById(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
 }
 
 type InvoicesWithParts = readonly (Invoice & PreviewedInvoiceParts)[];
 
-/** By invoice, in the order in which they were applied. */
+/** Keyed by invoice, in the order of application. */
 async function loadCouponApplications(invoices: InvoicesWithParts, { scope, services }: Context) {
   const brought = invoices.flatMap((invoice) => invoice.coupon_applications ?? []);
   const stored = invoices.filter((invoice) => !invoice.coupon_applications).map(({ id }) => id);
@@ -68,7 +68,7 @@ async function loadCouponApplications(invoices: InvoicesWithParts, { scope, serv
   return groupBy<CouponApplication, string>([...brought, ...found], ({ invoice_id }) => invoice_id);
 }
 
-/** By invoice, each with its rate. */
+/** Keyed by invoice, each tax with its rate. */
 async function loadAppliedTaxes(invoices: InvoicesWithParts, { scope, services }: Context) {
   const brought = invoices.flatMap((invoice) => invoice.taxes ?? []);
   const stored = invoices.filter((invoice) => !invoice.taxes).map(({ id }) => id);

@@ -1,6 +1,6 @@
 /**
- * Lists and searches of invoices. Skipped ones are shown only when asked for by status
- * (docs/rules/invoices.md, "Nothing to pay").
+ * Lists and searches of invoices. Skipped invoices are omitted unless the status filter names SKIPPED (docs/rules/invoices.md, "Nothing to
+ * pay").
  */
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -1,4 +1,4 @@
-/** The PDF of an invoice: to whoever may read it, and by an address that is good for a quarter of an hour. */
+/** The PDF of an invoice: directly for callers who may read it, and by an address that is valid for 15 minutes. */
 import { z } from 'zod';
 import { type InvoicePdf, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -17,9 +17,12 @@ export const invoicePdfRoutes: Route[] = [
     method: 'get',
     path: '/invoices/:id/pdf',
     operation_id: 'getInvoicePdf',
-    summary: 'Get the PDF of an invoice, or an address of it',
+    summary: 'Get the PDF of an invoice',
     description:
-      'The PDF itself; with `url=true` an address in `presigned_url` that anybody may open for a quarter of an hour. That of a final invoice is kept while the invoice stays as it is, and with `force_generate=true` made anew, with the settings of now. A draft, and what is void, is marked as such. Language, company, logo and colour are in the setting `invoice_pdf_config`.',
+      'Returns the PDF itself. With `url=true` it returns an address in `presigned_url` that anybody may open for ' +
+      '15 minutes. The PDF of a final invoice is cached while the invoice is unchanged; `force_generate=true` ' +
+      'renders it again with the current settings. A draft or void invoice is marked as such. Language, company, ' +
+      'logo and colour come from the setting `invoice_pdf_config`.',
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -30,7 +33,7 @@ export const invoicePdfRoutes: Route[] = [
     handle: async ({ params, query }, context) => {
       const { url, force_generate } = query;
       if (!url) return sendPdf(await loadPdf(context, { id: params.id, force: force_generate }), context);
-      // What does not exist has no address, and what is to be made anew is made before it is fetched.
+      // A missing invoice must not get an address, and a forced rendering happens before the download.
       if (force_generate) await loadPdf(context, { id: params.id, force: true });
       else await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
       const { tenant_id, environment_id } = context.scope;
@@ -47,10 +50,13 @@ export const invoicePdfRoutes: Route[] = [
     operation_id: 'getDocument',
     summary: 'Open a document by its address',
     description:
-      'The address comes from `GET /invoices/{id}/pdf?url=true`. It needs no key, and is good for a quarter of an hour.',
+      'Returns the document of an address from `GET /invoices/{id}/pdf?url=true`. The address needs no key and is ' +
+      'valid for 15 minutes.',
     tag,
     access: 'public',
-    params: z.object({ token: z.string().max(2000).meta({ description: 'As it stands in the address.' }) }),
+    params: z.object({
+      token: z.string().max(2000).meta({ description: 'Signed token from the address; 2000 characters at most.' }),
+    }),
     success: 200,
     file_type: 'application/pdf',
     handle: async ({ params }, context) => {

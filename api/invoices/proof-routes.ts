@@ -1,4 +1,4 @@
-/** What an invoice was computed from, so that whoever gets it can check it (docs/proof.md). */
+/** Publishes the inputs of an invoice, so that its recipient can verify it (docs/proof.md). */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
@@ -12,7 +12,7 @@ import { type Context, idParams, type Route, route } from '../http/route.ts';
 const tag = 'Invoices';
 
 const eventParams = idParams.extend({
-  event_id: z.string().min(1).meta({ description: 'The id of an event.' }),
+  event_id: z.string().min(1).meta({ description: 'Id of the event.' }),
 });
 
 export const proofRoutes: Route[] = [
@@ -20,9 +20,12 @@ export const proofRoutes: Route[] = [
     method: 'get',
     path: '/invoices/:id/proof',
     operation_id: 'getInvoiceProof',
-    summary: 'Get what an invoice was computed from, to be checked',
+    summary: 'Get the proof of an invoice',
     description:
-      'The invoice with its lines as they are kept, and of each usage line whose events were counted, by which definition of the meter, up to where in the log, and the root of a Merkle tree over them. The first request reads the events and takes as long; what it finds is kept. Refused for a draft.',
+      'Returns the stored invoice with its lines. Each usage line names the counted customers, the meter ' +
+      'definition, and the log position up to which events were counted. It also has the root of a Merkle tree ' +
+      'over the events. The first request reads the events, which takes time in proportion to their number; its ' +
+      'result is stored. Refused for a draft.',
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -37,9 +40,11 @@ export const proofRoutes: Route[] = [
     method: 'get',
     path: '/invoices/:id/proof/events',
     operation_id: 'getInvoiceProofEvents',
-    summary: 'Get the events of an invoice as lines of JSON',
+    summary: 'Stream the events of an invoice',
     description:
-      'One event a line, as it counts at the marks of the proof, its properties as they were sent, and the `lines` of the invoice that count it; of meters with an expression their `values`, too. A connection that ends in order has sent all of them.',
+      'Returns one event per line as JSON, in its state at the log positions of the proof, with its properties as ' +
+      'sent. `lines` names the invoice lines that count it; `values` is present for meters with an expression. A ' +
+      'connection that ends in order has sent every event.',
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -56,9 +61,10 @@ export const proofRoutes: Route[] = [
     method: 'get',
     path: '/invoices/:id/proof/events/:event_id',
     operation_id: 'getInvoiceEventProof',
-    summary: 'Get the proof that an invoice counts an event',
+    summary: 'Get the proof of one event',
     description:
-      'Of each line that counts it what the line took of the event, and the hashes beside the way from it to the root of the line. It takes as long as the events of the line take to be read.',
+      'Returns, for each line that counts the event, the counted part of the event and the sibling hashes from it ' +
+      'to the root of the line. The request takes as long as reading the events of the line.',
     tag,
     access: 'invoice:read',
     params: eventParams,
@@ -74,7 +80,7 @@ export const proofRoutes: Route[] = [
 ];
 
 async function send(lines: AsyncGenerator<string>, { response, log }: Context) {
-  // Whatever goes wrong before the first line is still an answer with a status.
+  // An error before the first line can still be answered with a status.
   const first = await lines.next();
   response.status(200).type('application/x-ndjson; charset=utf-8');
   response.set('Content-Disposition', 'attachment; filename="events.ndjson"');
@@ -89,7 +95,7 @@ async function send(lines: AsyncGenerator<string>, { response, log }: Context) {
   }
 }
 
-/** Some at a time: to write each by itself would take longer than to read it. */
+/** Characters per write: writing each line alone would take longer than reading it. */
 const PIECE = 64_000;
 
 async function* joinPieces(first: IteratorResult<string, void>, lines: AsyncGenerator<string>) {

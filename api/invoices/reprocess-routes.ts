@@ -1,4 +1,4 @@
-/** What is done once more to an invoice: its period billed again, its webhooks told again, its draft made final at once. */
+/** Repeated work on an invoice: bill its period again, send its webhooks again, finalize its draft at once. */
 import { finalizeLater } from '../../actions/invoices/finalize-later.ts';
 import { recalculateDraft, recalculateInvoice } from '../../actions/invoices/recalculate-invoice.ts';
 import { resendInvoiceEvent } from '../../actions/invoices/resend-invoice-event.ts';
@@ -17,9 +17,12 @@ export const invoiceReprocessRoutes: Route[] = [
     method: 'post',
     path: '/invoices/:id/recalculate',
     operation_id: 'recalculateInvoice',
-    summary: 'Bill the period of a void invoice again',
+    summary: "Bill an invoice's period again",
     description:
-      'A new draft for the same period of the subscription, from the usage as it is now; with `finalize=true` it is final at once. One that is not void yet is voided first, and what was paid on it goes to the prepaid wallet. Once for an invoice: `recalculated_invoice_id` names the new one, which can be recalculated in its turn.',
+      'Creates a new draft for the same period of the subscription, from the current usage; `finalize=true` makes ' +
+      'it final at once. An invoice that is not void is voided first, and its payments go to the prepaid wallet. ' +
+      'Allowed once per invoice: `recalculated_invoice_id` names the new invoice, which can be recalculated in ' +
+      'turn.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -38,9 +41,10 @@ export const invoiceReprocessRoutes: Route[] = [
     method: 'post',
     path: '/invoices/:id/recalculate-v2',
     operation_id: 'recalculateInvoiceV2',
-    summary: 'Compute the draft of a subscription anew in its place',
+    summary: 'Recompute a subscription draft in place',
     description:
-      'From the usage as it is now; with `finalize=true` it is final then. Refused for what is no draft of a period of a subscription.',
+      'Recomputes the draft from the current usage; `finalize=true` then makes it final. Refused unless the ' +
+      'invoice is a draft of a subscription period.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -59,7 +63,8 @@ export const invoiceReprocessRoutes: Route[] = [
     operation_id: 'finalizeInvoiceLater',
     summary: 'Finalize a draft in the background',
     description:
-      'Without waiting until it has rested: it is computed once more, and final then. The answer names a workflow to ask after.',
+      'Recomputes the draft and finalizes it, without the usual finalization delay. The answer names a workflow ' +
+      'that can be polled.',
     tag,
     access: 'invoice:write',
     params: invoiceIdParams,
@@ -76,9 +81,10 @@ export const invoiceReprocessRoutes: Route[] = [
     method: 'post',
     path: '/invoices/:id/comms/trigger',
     operation_id: 'triggerInvoiceCommsWebhook',
-    summary: 'Ask for an invoice to be sent',
+    summary: 'Request the sending of an invoice',
     description:
-      'Tells `invoice.communication.triggered` to the endpoints that want it, with the invoice, its lines and its customer: whoever sends your invoices does it.',
+      'Sends the event `invoice.communication.triggered` to the subscribed endpoints, with the invoice, its lines ' +
+      'and its customer. Your own system then sends the invoice.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -97,8 +103,10 @@ export const invoiceReprocessRoutes: Route[] = [
     method: 'post',
     path: '/invoices/:id/webhook/trigger',
     operation_id: 'triggerInvoiceWebhook',
-    summary: 'Tell a webhook of an invoice again',
-    description: 'Of what is true of it: one that is not void is not told to be.',
+    summary: 'Send an invoice webhook again',
+    description:
+      'Sends the event again with the current invoice. Refused if the event does not apply, such as a void event ' +
+      'for an invoice that is not void.',
     tag,
     access: 'invoice:write',
     params: idParams,

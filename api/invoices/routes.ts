@@ -1,4 +1,4 @@
-/** Invoices: what was charged, for which period, and what became of it. */
+/** Invoices: charges of a period, and their payment status. */
 
 import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { computeLater } from '../../actions/invoices/compute-later.ts';
@@ -55,7 +55,9 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'createInvoice',
     summary: 'Create a one-off invoice',
     description:
-      'A draft with the lines of the request, whose amounts add up to `subtotal`, `total` and `amount_due`; without lines the whole amount is one line. With `invoice_status` FINALIZED it is final at once. With an `idempotency_key` that another invoice has, unless it is void, the answer is 409.',
+      'Creates a draft with the lines of the request, whose amounts add up to `subtotal`, `total` and ' +
+      '`amount_due`. Without lines the whole amount becomes one line. `invoice_status` FINALIZED makes it final ' +
+      'at once. Refused with 409 if another invoice that is not void has the `idempotency_key`.',
     tag,
     access: 'invoice:write',
     body: CreateInvoice,
@@ -69,8 +71,8 @@ export const invoiceRoutes: Route[] = [
   invoices.search,
   ...(
     [
-      ['/invoices/preview', 'getInvoicePreview', 'Preview the next invoice of a subscription'],
-      ['/invoices/internal/preview', 'getInternalInvoicePreview', 'Preview an invoice for operators, also of a draft'],
+      ['/invoices/preview', 'getInvoicePreview', 'Preview the next subscription invoice'],
+      ['/invoices/internal/preview', 'getInternalInvoicePreview', 'Preview an invoice for operators'],
     ] as const
   ).map(([path, operation_id, summary]) =>
     route({
@@ -79,8 +81,9 @@ export const invoiceRoutes: Route[] = [
       operation_id,
       summary,
       description:
-        'What the invoice at the end of the running period would be now; of a draft subscription its opening. Nothing is ' +
-        'written, and ids are empty. The numbers are those that the draft will have, if nothing is used until then.',
+        'Returns the invoice at the end of the current period as it would be now; for a draft subscription, its ' +
+        'opening invoice. Nothing is written, and ids are empty. The numbers equal those of the later draft if no ' +
+        'further usage arrives.',
       tag,
       access: 'invoice:read',
       body: PreviewInvoice,
@@ -94,9 +97,11 @@ export const invoiceRoutes: Route[] = [
     method: 'get',
     path: '/invoices/:id',
     operation_id: 'getInvoice',
-    summary: 'Get an invoice with its line items',
+    summary: 'Get an invoice with line items',
     description:
-      'Each line says in `computed_from` what its amount was computed from. Customer and subscription are answered with it. `group_by` breaks the lines of usage down: the events of their time as they are counted now, and of the amount of the line the share of each group.',
+      'Returns the invoice with its customer and subscription. `computed_from` of each line lists the inputs of ' +
+      "its amount. `group_by` breaks usage lines down into groups: events of the line's period as counted now, " +
+      "and the share of the line's amount.",
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -112,8 +117,10 @@ export const invoiceRoutes: Route[] = [
     },
   }),
   invoices.change({
-    summary: "Change an invoice's dates, document address or metadata",
-    description: 'Of a draft or a final invoice. A due date does not lie in the past. Amounts never change by hand.',
+    summary: 'Update an invoice',
+    description:
+      'Changes dates, document address or metadata of a draft or final invoice. A due date in the past is refused. ' +
+      'Amounts cannot be changed by hand.',
     body: UpdateInvoice,
     handle: ({ params, body }, context) =>
       updateInvoice(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
@@ -122,9 +129,13 @@ export const invoiceRoutes: Route[] = [
     method: 'post',
     path: '/invoices/:id/compute',
     operation_id: 'computeInvoice',
-    summary: 'Compute a draft invoice anew',
+    summary: 'Compute a draft invoice again',
     description:
-      'From the usage as it is now; of a draft or a skipped invoice. It is done in the background, and the answer names a workflow to ask after; with `sync=true` it is done at once, and the answer is 200 with the invoice. One that comes to nothing is skipped. What the body states is an edit, which is written with the request: its lines and coupons take the place of those that were computed, and it is computed from its subscription no more (`is_manually_edited`) until it is recalculated.',
+      'Computes a draft or skipped invoice from the current usage. It runs in the background, and the answer ' +
+      'names a workflow that can be polled; with `sync=true` it runs at once, and the answer is 200 with the ' +
+      'invoice. An invoice without charges is skipped. Fields of the body are an edit, which is written with the ' +
+      'request: their lines and coupons replace the computed ones, and the invoice is no longer computed from its ' +
+      'subscription (`is_manually_edited`) until it is recalculated.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -162,7 +173,9 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'finalizeInvoice',
     summary: 'Finalize a draft invoice',
     description:
-      'Gives it its number and its due date. Its lines do not change from then on, and it is not computed anew before. One whose amount due is 0 is paid with it. Refused for a draft that was computed before its period ended.',
+      'Assigns the number and the due date. The lines do not change afterwards, and are not recomputed before. An ' +
+      'invoice with an amount due of 0 becomes paid. Refused for a draft that was computed before the end of its ' +
+      'period.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -187,7 +200,10 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'voidInvoice',
     summary: 'Void an invoice',
     description:
-      'It keeps its number and its lines, and its charges are open again. What was paid on it, and what prepaid credits gave, goes to the prepaid wallet, less what was refunded before. Refused for one that is being paid, that was refunded in full or that is void, and for one that charged usage before its period was over once the invoice of that period is final.',
+      'Voids the invoice. It retains its number and its lines, and its charges are open again. Payments and ' +
+      'applied prepaid credits go to the prepaid wallet, net of earlier refunds. Refused for an invoice that is ' +
+      'being paid, is fully refunded or is void. Also refused for an invoice that charged usage before the end of ' +
+      'its period, once the invoice of that period is final.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -205,9 +221,11 @@ export const invoiceRoutes: Route[] = [
     method: 'put',
     path: '/invoices/:id/payment',
     operation_id: 'updateInvoicePaymentStatus',
-    summary: 'Set the payment status of an invoice by hand',
+    summary: "Set an invoice's payment status",
     description:
-      'Of a final invoice. `amount` is what was paid in all: of SUCCEEDED exactly the amount due, of OVERPAID more, of PENDING and FAILED less. A subscription that waits for its opening invoice becomes active when it is paid.',
+      'Sets the payment status of a final invoice by hand. `amount` is the total paid: exactly the amount due for ' +
+      'SUCCEEDED, more for OVERPAID, less for PENDING and FAILED. A subscription that waits for its opening ' +
+      'invoice becomes active when the invoice is paid.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -223,9 +241,12 @@ export const invoiceRoutes: Route[] = [
     method: 'post',
     path: '/invoices/:id/payment/attempt',
     operation_id: 'attemptInvoicePayment',
-    summary: 'Try to collect an invoice now',
+    summary: 'Collect an invoice now',
     description:
-      'A postpaid wallet of who is invoiced pays what it can of a final invoice, and what remains is charged to the way to pay of its subscription, else to the default one of its customer; an automatic collection that waits for its next attempt is tried at once. The answer says what came of it. Refused where there is nothing to charge.',
+      'Collects a final invoice. A postpaid wallet of the invoiced customer pays first, as far as its balance ' +
+      "reaches. The rest is charged to the payment method of the subscription, else to the customer's default " +
+      'one. A scheduled collection attempt runs at once. The answer reports the outcome. Refused if there is ' +
+      'nothing to charge.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -248,9 +269,10 @@ export const invoiceRoutes: Route[] = [
     method: 'get',
     path: '/customers/:id/invoices/summary',
     operation_id: 'getCustomerInvoiceSummary',
-    summary: 'What a customer was billed and owes, per currency',
+    summary: "Summarize a customer's invoices",
     description:
-      'Final invoices only. Overdue is what remains to be paid behind its due date; of unpaid invoices, charges for usage and others are told apart.',
+      'Returns billed and owed amounts per currency, for final invoices only. Overdue is the unpaid amount past ' +
+      'its due date. Unpaid amounts are split into usage charges and other charges.',
     tag,
     access: 'invoice:read',
     params: idParams,

@@ -1,4 +1,3 @@
-/** Requests, answers and lists of invoices. */
 import { z } from 'zod';
 import { editInvoiceShape } from '../../core/invoice/edit.ts';
 import {
@@ -49,49 +48,58 @@ export const UpdatePayment = updateInvoicePaymentShape.meta({
 
 export const InvoiceAnswer = InvoiceWithoutParts.extend({
   subscription: SubscriptionAnswer.nullable().meta({
-    description: 'With one invoice; in a list where `expand` names it.',
+    description: 'Present for a single invoice; in a list only if `expand` names it.',
   }),
-  customer: CustomerAnswer.nullable().meta({ description: 'With one invoice; in a list where `expand` names it.' }),
+  customer: CustomerAnswer.nullable().meta({
+    description: 'Present for a single invoice; in a list only if `expand` names it.',
+  }),
 }).meta({ id: 'InvoiceResponse' });
 
 export const PreviewInvoice = z
   .object({
-    subscription_id: z.string().min(1).meta({ description: 'The subscription whose next invoice is shown.' }),
+    subscription_id: z.string().min(1).meta({ description: 'Id of the subscription whose next invoice is previewed.' }),
     period_start: orNull(timestampText).meta({
-      description: 'The start of the period; that of the running one when absent.',
+      description: 'Start of the period. Default: start of the current period.',
     }),
     period_end: orNull(timestampText).meta({
-      description: 'The end of the period; that of the running one when absent.',
+      description: 'End of the period. Default: end of the current period.',
     }),
     hide_zero_charges_line_items: orDefault(z.boolean(), false).meta({
-      description: 'Leaves out lines that cost nothing.',
+      description: 'True omits lines without cost. Default false.',
     }),
   })
   .meta({ id: 'GetPreviewInvoiceRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
-/** Without it an invoice is computed from its subscription; what it states is an edit. */
+/** Without a body the invoice is computed from its subscription; fields of the body are an edit. */
 export const ComputeInvoice = editInvoiceShape
   .nullish()
   .meta({ id: 'InvoiceComputeRequest', example: { description: 'As agreed on the phone' } });
 const yes = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] });
 export const ComputeQuery = z.object({
-  sync: yes.default(false).meta({ description: 'Computed at once, and answered with the invoice.' }),
+  sync: yes.default(false).meta({ description: 'True computes at once and returns the invoice. Default false.' }),
 });
 
 export const PdfQuery = z.object({
-  url: yes.default(false).meta({ description: 'An address of the PDF, in the place of the PDF itself.' }),
-  force_generate: yes.default(false).meta({ description: 'Made anew, with the settings of now, whatever is kept.' }),
+  url: yes
+    .default(false)
+    .meta({ description: 'True returns an address of the PDF instead of the PDF itself. Default false.' }),
+  force_generate: yes.default(false).meta({
+    description:
+      'True renders the PDF again with the current settings instead of using the cached file. Default false.',
+  }),
 });
 export const PdfAddressAnswer = z
-  .object({ presigned_url: z.string().meta({ description: 'Good for a quarter of an hour, without a key.' }) })
+  .object({
+    presigned_url: z.string().meta({ description: 'Address of the PDF. Valid for 15 minutes, without a key.' }),
+  })
   .meta({ id: 'InvoicePdfAddress' });
 
-/** Computed at once (200), or the ids under which the work is known (202). */
+/** Result of a synchronous computation (200), or the ids of the background work (202). */
 export const ComputeAnswer = z.union([
   z
     .object({
-      invoice: InvoiceAnswer.meta({ description: 'As it is now.' }),
-      skipped: z.boolean().meta({ description: 'Whether it comes to nothing.' }),
+      invoice: InvoiceAnswer.meta({ description: 'The invoice after the computation.' }),
+      skipped: z.boolean().meta({ description: 'True if the invoice has no charges and was skipped.' }),
     })
     .meta({ id: 'ComputeInvoiceResponse' }),
   WorkflowResult,
@@ -103,29 +111,38 @@ export const VoidInvoice = z
   .meta({ id: 'InvoiceVoidRequest', example: { metadata: { reason: 'sent to the wrong address' } } });
 
 export const FinalizeQuery = z.object({
-  finalize: yes.default(false).meta({ description: 'Final at once; a draft otherwise.' }),
+  finalize: yes
+    .default(false)
+    .meta({ description: 'True finalizes the invoice at once; false leaves a draft. Default false.' }),
 });
 export const ResendWebhookQuery = z.object({
-  event_name: z.string().min(1).meta({
-    description:
-      'What is told: invoice.update.finalized, invoice.update.payment, invoice.update.voided or invoice.communication.triggered.',
-    example: 'invoice.update.finalized',
-  }),
+  event_name: z
+    .string()
+    .min(1)
+    .meta({
+      description:
+        'Event to send: invoice.update.finalized, invoice.update.payment, invoice.update.voided or ' +
+        'invoice.communication.triggered. Another name is refused.',
+      example: 'invoice.update.finalized',
+    }),
 });
 export const WebhookResentAnswer = MessageAnswer.extend({
-  event_name: z.string().meta({ description: 'The name under which it is told.' }),
+  event_name: z.string().meta({ description: 'Name of the event that was sent.' }),
 }).meta({ id: 'InvoiceWebhookTriggerResponse' });
-export const invoiceIdParams = z.object({ invoice_id: z.string().min(1).meta({ description: 'The id of a draft.' }) });
+export const invoiceIdParams = z.object({ invoice_id: z.string().min(1).meta({ description: 'Id of the draft.' }) });
 
 export const InvoiceQuery = z.object({
   expand,
   group_by: textList.optional().meta({
-    description: 'Breaks the lines of usage down by source, feature_id or properties.<name>, one or several.',
+    description:
+      'Keys that break usage lines down into groups, one or several: source, feature_id or properties.<name>.',
     example: ['source', 'properties.region'],
   }),
-  expand_by_source: yes.default(false).meta({ description: 'Breaks them down by source in `usage_analytics`, too.' }),
+  expand_by_source: yes
+    .default(false)
+    .meta({ description: 'True also breaks usage lines down by source, in `usage_analytics`. Default false.' }),
   force_runtime_recalculation: yes.default(false).meta({
-    description: 'Counts the groups anew; they are counted anew with every request anyway.',
+    description: 'Accepted without effect: groups are counted again on every request. Default false.',
   }),
 });
 
@@ -135,23 +152,33 @@ export const InvoiceFilter = listShape({
   external_customer_id: z
     .string()
     .optional()
-    .meta({ description: 'The customer by the id that its events name; archived ones of this id, too.' }),
+    .meta({ description: 'External id of the customer. Archived customers with this id are included.' }),
   subscription_id: z.string().optional().meta({ description: 'Id of the subscription.' }),
-  subscription_customer_id: matchAny('customers, who use the subscription'),
+  subscription_customer_id: matchAny('customers who use the subscription'),
   invoice_type: anyCase(INVOICE_TYPES).optional().meta({ description: 'SUBSCRIPTION, ONE_OFF or CREDIT.' }),
-  currency: z.string().optional().meta({ description: 'As ISO 4217 has it, in any case.' }),
+  currency: z.string().optional().meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
   invoice_status: commaSeparatedList(anyCase(INVOICE_STATUSES))
     .optional()
-    .meta({ description: 'Any of these states; all but SKIPPED when absent.' }),
-  payment_status: commaSeparatedList(paymentStatus).optional().meta({ description: 'Any of these states.' }),
-  billing_reason: billingReason.optional().meta({ description: 'Why the invoice was made.' }),
-  amount_due_gt: decimalText.optional().meta({ description: 'More than this is due.' }),
-  amount_remaining_gt: decimalText.optional().meta({ description: 'More than this remains to be paid.' }),
-  period_start_gte: timestampText.optional().meta({ description: 'The period begins at this instant or later.' }),
-  period_start_lte: timestampText.optional().meta({ description: 'The period begins at this instant or before.' }),
-  period_end_gte: timestampText.optional().meta({ description: 'The period ends at this instant or later.' }),
-  period_end_lte: timestampText.optional().meta({ description: 'The period ends at this instant or before.' }),
-  skip_line_items: flag.default(false).meta({ description: 'Answers without line items.' }),
+    .meta({ description: 'Matches any of these statuses. Default: all except SKIPPED.' }),
+  payment_status: commaSeparatedList(paymentStatus)
+    .optional()
+    .meta({ description: 'Matches any of these payment statuses.' }),
+  billing_reason: billingReason.optional().meta({ description: 'Billing reason of the invoice.' }),
+  amount_due_gt: decimalText.optional().meta({ description: 'Matches invoices whose amount due is above this value.' }),
+  amount_remaining_gt: decimalText
+    .optional()
+    .meta({ description: 'Matches invoices whose unpaid amount is above this value.' }),
+  period_start_gte: timestampText
+    .optional()
+    .meta({ description: 'Matches periods that begin at this instant or later.' }),
+  period_start_lte: timestampText
+    .optional()
+    .meta({ description: 'Matches periods that begin at this instant or earlier.' }),
+  period_end_gte: timestampText.optional().meta({ description: 'Matches periods that end at this instant or later.' }),
+  period_end_lte: timestampText
+    .optional()
+    .meta({ description: 'Matches periods that end at this instant or earlier.' }),
+  skip_line_items: flag.default(false).meta({ description: 'True omits line items from the answer. Default false.' }),
 }).meta({ id: 'InvoiceFilter', example: { external_customer_id: 'acme', invoice_status: ['FINALIZED'], limit: 10 } });
 export type InvoiceFilter = z.output<typeof InvoiceFilter>;
 
@@ -204,23 +231,23 @@ export const InvoiceListAnswer = listAnswer(InvoiceAnswer, 'ListInvoicesResponse
 
 const CustomerInvoiceSummary = z
   .object({
-    customer_id: z.string().meta({ description: 'The customer to whom the invoices went.' }),
-    currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-    total_revenue_amount: decimalText.meta({ description: 'What final invoices come to in all.' }),
-    total_unpaid_amount: decimalText.meta({ description: 'What of them remains to be paid.' }),
-    total_overdue_amount: decimalText.meta({ description: 'What of that is behind its due date.' }),
-    total_invoice_count: z.int().meta({ description: 'How many final invoices there are.' }),
-    unpaid_invoice_count: z.int().meta({ description: 'How many of them are not paid in full.' }),
-    overdue_invoice_count: z.int().meta({ description: 'How many of those are behind their due date.' }),
-    unpaid_usage_charges: decimalText.meta({ description: 'What of the unpaid ones is for usage.' }),
-    unpaid_fixed_charges: decimalText.meta({ description: 'What of the unpaid ones is for anything else.' }),
+    customer_id: z.string().meta({ description: 'Id of the invoiced customer.' }),
+    currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+    total_revenue_amount: decimalText.meta({ description: 'Total of the final invoices.' }),
+    total_unpaid_amount: decimalText.meta({ description: 'Part of the total that is unpaid.' }),
+    total_overdue_amount: decimalText.meta({ description: 'Part of the unpaid amount that is past its due date.' }),
+    total_invoice_count: z.int().meta({ description: 'Number of final invoices.' }),
+    unpaid_invoice_count: z.int().meta({ description: 'Number of invoices that are not fully paid.' }),
+    overdue_invoice_count: z.int().meta({ description: 'Number of unpaid invoices past their due date.' }),
+    unpaid_usage_charges: decimalText.meta({ description: 'Usage charges of the unpaid invoices.' }),
+    unpaid_fixed_charges: decimalText.meta({ description: 'Other charges of the unpaid invoices.' }),
   })
   .meta({ id: 'CustomerInvoiceSummary' });
 
 export const InvoiceSummaryAnswer = z
   .object({
-    customer_id: z.string().meta({ description: 'The customer to whom the invoices went.' }),
-    default_currency: z.string().meta({ description: 'That of the first summary; empty without invoices.' }),
-    summaries: z.array(CustomerInvoiceSummary).meta({ description: 'One for each currency.' }),
+    customer_id: z.string().meta({ description: 'Id of the invoiced customer.' }),
+    default_currency: z.string().meta({ description: 'Currency of the first summary; empty without invoices.' }),
+    summaries: z.array(CustomerInvoiceSummary).meta({ description: 'One summary per currency.' }),
   })
   .meta({ id: 'CustomerMultiCurrencyInvoiceSummary' });

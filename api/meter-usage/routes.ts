@@ -1,4 +1,4 @@
-/** What meters measured for one customer. */
+/** Measured usage of one customer per meter. */
 import { z } from 'zod';
 import { derivePointSize } from '../../core/analytics/point-size.ts';
 import { notFound } from '../../core/error.ts';
@@ -30,14 +30,12 @@ import { type Context, type Route, route } from '../http/route.ts';
 const tag = 'Meter usage';
 
 const meterUsageFields = {
-  external_customer_id: z
-    .string()
-    .min(1)
-    .meta({ description: 'Usage of this customer, by the id that its events name.' }),
+  external_customer_id: z.string().min(1).meta({ description: 'External id of the customer.' }),
   start_time: requiredInstantUs.meta(usageRange.start_time),
   end_time: requiredInstantUs.meta(usageRange.end_time),
   aggregation_type: aggregationType.meta({
-    description: 'How the values of the events become one number; raw events answer where the meter has another.',
+    description:
+      'Aggregation of event values to one number. If the meter has a different one, the usage is computed from raw events.',
   }),
   window_size: anyWindowSize,
   billing_anchor: instantUs.meta(usageRange.billing_anchor),
@@ -47,7 +45,7 @@ type MeterUsageInput = z.output<z.ZodObject<typeof meterUsageFields>>;
 const MeterUsageQueryRequest = z
   .object({
     ...meterUsageFields,
-    meter_id: z.string().min(1).meta({ description: 'The meter whose events are counted.' }),
+    meter_id: z.string().min(1).meta({ description: 'Id of the meter.' }),
   })
   .meta({
     id: 'MeterUsageQueryRequest',
@@ -68,7 +66,7 @@ const MeterUsageAnalyticsRequest = z
       .array(z.string().min(1))
       .min(1)
       .max(1000)
-      .meta({ description: 'The meters, in the order of the answer.' }),
+      .meta({ description: 'Ids of the meters, from 1 to 1000, in the order of the answer.' }),
   })
   .meta({
     id: 'MeterUsageAnalyticsRequest',
@@ -83,10 +81,7 @@ const MeterUsageAnalyticsRequest = z
   });
 
 const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
-  external_customer_id: z
-    .string()
-    .min(1)
-    .meta({ description: 'Usage of this customer, by the id that its events name.' }),
+  external_customer_id: z.string().min(1).meta({ description: 'External id of the customer.' }),
 }).meta({
   id: 'MeterUsageDetailedAnalyticsRequest',
   example: {
@@ -100,25 +95,25 @@ const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
 const MeterUsageAnswer = z
   .object({
     meter_id: z.string(),
-    aggregation_type: z
-      .enum(AGGREGATION_TYPES)
-      .meta({ description: 'How the values of the events became one number.' }),
+    aggregation_type: z.enum(AGGREGATION_TYPES).meta({ description: 'Aggregation of the event values.' }),
     total_value: decimalText.meta({
-      description: 'The usage of the whole range, in the unit that the aggregation gives.',
+      description: 'Usage of the whole range, in the unit of the aggregation.',
     }),
-    event_count: z.int().meta({ description: 'How many events are in the number.' }),
+    event_count: z.int().meta({ description: 'Number of events in the total.' }),
     points: z
       .array(
         z.object({
-          timestamp: z.string().meta({ description: 'Where the window begins.' }),
-          value: decimalText.meta({ description: 'The usage of the window.' }),
-          event_count: z.int().meta({ description: 'How many events are in it.' }),
+          timestamp: z.string().meta({ description: 'Start of the window.' }),
+          value: decimalText.meta({ description: 'Usage of the window.' }),
+          event_count: z.int().meta({ description: 'Number of events in the window.' }),
         }),
       )
       .nullable()
-      .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
-    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
-    source: z.enum(['buckets', 'raw']).meta({ description: 'Pre-aggregated rows, or raw events alone.' }),
+      .meta({ description: 'One point per window that has events, in order; null without `window_size`.' }),
+    as_of: z.string().meta({ description: 'Every event accepted before this instant is counted.' }),
+    source: z
+      .enum(['buckets', 'raw'])
+      .meta({ description: 'Source of the numbers: pre-aggregated rows, or raw events only.' }),
   })
   .meta({ id: 'MeterUsageQueryResponse' });
 
@@ -127,9 +122,10 @@ export const meterUsageRoutes: Route[] = [
     method: 'post',
     path: '/meter-usage/query',
     operation_id: 'queryMeterUsage',
-    summary: 'Usage of one meter by one customer',
+    summary: 'Query usage of one meter',
     description:
-      'In the range, in windows if `window_size` is stated. Asked for with another aggregation than the meter has, its raw events answer.',
+      'Returns the usage of one customer in the range, also per window if `window_size` is set. If ' +
+      "`aggregation_type` differs from the meter's, the usage is computed from raw events.",
     tag,
     access: 'event:read',
     body: MeterUsageQueryRequest,
@@ -145,20 +141,20 @@ export const meterUsageRoutes: Route[] = [
     method: 'post',
     path: '/meter-usage/analytics',
     operation_id: 'getMeterUsageAnalytics',
-    summary: 'Usage of several meters by one customer',
-    description: 'One item per meter, in the order in which they are named.',
+    summary: 'Query usage of several meters',
+    description: 'Returns one item per meter, in the order of `meter_ids`.',
     tag,
     access: 'event:read',
     body: MeterUsageAnalyticsRequest,
     success: 200,
     answer: z
       .object({
-        items: z.array(MeterUsageAnswer).meta({ description: 'One for each meter, in the order of the question.' }),
+        items: z.array(MeterUsageAnswer).meta({ description: 'One item per meter, in the order of the request.' }),
       })
       .meta({ id: 'MeterUsageAnalyticsResponse' }),
     async handle({ body }, context) {
       const meters = await loadMeters(body.meter_ids, context);
-      // Each is cut into its windows, whether or not there are events in them.
+      // Each meter is divided into its windows, whether or not they have events.
       checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
       return withBounds(context, async (bounds) => ({
         items: await mapConcurrently(BATCH_SIZE_MAX, meters, (meter) =>
@@ -171,8 +167,8 @@ export const meterUsageRoutes: Route[] = [
     method: 'post',
     path: '/meter-usage/detailed-analytics',
     operation_id: 'getMeterUsageDetailedAnalytics',
-    summary: 'Usage and cost per feature and line item of one customer',
-    description: 'The same as `POST /events/analytics`, for the customer that is named.',
+    summary: 'Query usage and cost per feature',
+    description: 'Returns the analytics of `POST /events/analytics` for one customer, per feature and line item.',
     tag,
     access: 'event:read',
     body: MeterUsageDetailedAnalyticsRequest,
@@ -182,7 +178,7 @@ export const meterUsageRoutes: Route[] = [
   }),
 ];
 
-/** In the order in which they are asked for. */
+/** In the order of the request. */
 async function loadMeters(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
   const meters = await MeterModel.byId(scope, ids, services.postgres);
   return [...new Set(ids)].map((id) => {
@@ -232,7 +228,7 @@ async function measured(
   };
 }
 
-/** Asked for as the meter counts, its rows answer; asked for another way, its raw events do. */
+/** Undefined for the meter's own aggregation, which reads its rows. Any other aggregation reads raw events. */
 function definitionFor(meter: MeterModel, type: AggregationType) {
   return type === meter.aggregation.type ? undefined : withAggregationType(meter, type);
 }

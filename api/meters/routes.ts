@@ -1,4 +1,4 @@
-/** Meters: what is counted. The example to follow for a resource. */
+/** Meters select and aggregate events. Use this file as the example for a new resource. */
 import { archiveMeter, changeMeterFilters } from '../../actions/meters/change-meter.ts';
 import { createMeter } from '../../actions/meters/create-meter.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -32,7 +32,9 @@ export const meterRoutes: Route[] = [
   meters.create({
     summary: 'Create a meter',
     description:
-      'It counts the events of its name that pass its filters, from the first that was ever accepted: the past is counted in the background, and answers are exact meanwhile. Its aggregation cannot be changed later.',
+      'Creates a meter that counts every accepted event of its name that passes its filters, including past ' +
+      'events. Past events are counted in the background, and answers are exact meanwhile. The aggregation cannot ' +
+      'be changed later.',
     body: CreateMeter,
     example: {
       body: {
@@ -51,9 +53,10 @@ export const meterRoutes: Route[] = [
     method: 'get',
     path: '/meters/:id',
     operation_id: 'getMeter',
-    summary: 'Get a meter, and how far its counting is',
+    summary: 'Get a meter and its progress',
     description:
-      '`state` says whether the events that came before it, or before its change, have been counted. An archived meter is answered, too.',
+      'Returns the meter, even if it is archived. `state` shows whether events from before its creation or its ' +
+      'last change have been counted.',
     tag,
     access: 'meter:read',
     params: idParams,
@@ -67,7 +70,8 @@ export const meterRoutes: Route[] = [
   meters.change({
     summary: 'Replace the filters of a meter',
     description:
-      'All of them, and for all events: the past is counted anew in the background. Nothing else of a meter changes. Final invoices stay as they are.',
+      'Replaces all filters, for all events: past events are counted again in the background. No other field of a ' +
+      'meter can change. Final invoices are unaffected.',
     body: UpdateMeter,
     handle: ({ params, body }, context) =>
       changeMeterFilters(context.services, context.scope, { ...params, ...body, author: toAuthor(context) }),
@@ -82,9 +86,11 @@ export const meterRoutes: Route[] = [
       method,
       path,
       operation_id,
-      summary: 'Archive a meter, so that it matches no event any more',
+      summary: 'Archive a meter',
       description:
-        'What it has counted stays. Refused while something is charged by it: a price of a plan, an add-on or a cost sheet that has not ended, or a line of a subscription that is not cancelled. Of a meter that is archived already nothing changes.',
+        'Archives the meter: it matches no further event, and its counted usage remains. Refused while a charge ' +
+        'depends on it: a price of a plan, an add-on or a cost sheet that has not ended, or a line of a ' +
+        'subscription that is not cancelled. No effect on an archived meter.',
       tag,
       access: 'meter:write',
       params: idParams,

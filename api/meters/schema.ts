@@ -1,4 +1,3 @@
-/** Requests and answers of meters. */
 import { z } from 'zod';
 import { createMeterShape, meterShape } from '../../core/meter/record.ts';
 import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
@@ -9,25 +8,26 @@ export const UpdateMeter = meterShape
   .meta({ id: 'UpdateMeterRequest', example: { filters: [{ key: 'region', values: ['eu', 'us'] }] } });
 export const MeterAnswer = meterShape.meta({ id: 'MeterResponse' });
 
-/** One meter asked for by itself also says how far its counting is: an addition of ours. */
+/** A single meter also shows its counting progress; this is an extension of the published API. */
 export const MeterDetailAnswer = meterShape
   .extend({
     state: z.enum(['backfilling', 'live', 'stopped']).meta({
-      description: 'backfilling: the events that came before the meter, or its change, are still being counted.',
+      description:
+        'Counting state. backfilling: events from before the meter, or before its last change, are still being counted.',
     }),
     backfill: z
       .object({
-        days_done: z.int().meta({ description: 'How many days are counted.' }),
-        days: z.int().nullable().meta({ description: 'How many there are; null until it is known.' }),
-        live_at: z.string().nullable().meta({ description: 'Since when all are counted; null before.' }),
+        days_done: z.int().meta({ description: 'Number of days counted.' }),
+        days: z.int().nullable().meta({ description: 'Total number of days; null until it is known.' }),
+        live_at: z.string().nullable().meta({ description: 'Instant at which all events were counted; null before.' }),
       })
-      .meta({ description: 'Days with events that are counted, of how many; days is null until it is known.' }),
+      .meta({ description: 'Progress over the days that have events.' }),
   })
   .meta({ id: 'MeterDetailResponse' });
 
 export const MeterFilter = listShape({
   meter_ids: matchAny('meters'),
-  event_name: z.string().trim().optional().meta({ description: 'The name of the events that are counted.' }),
+  event_name: z.string().trim().optional().meta({ description: 'Name of the counted events.' }),
 });
 export type MeterFilter = z.output<typeof MeterFilter>;
 export const MeterListAnswer = listAnswer(MeterAnswer, 'ListMetersResponse');

@@ -1,4 +1,4 @@
-/** Payments as they are answered, with their attempts and refunds where they are asked for. */
+/** Answer shape of payments, with attempts and refunds on request. */
 import { groupBy } from '../../core/group-by.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';

@@ -1,4 +1,4 @@
-/** The ways to pay that are kept of a customer. */
+/** Saved payment methods of a customer. */
 import { z } from 'zod';
 import { removePaymentMethod, savePaymentMethod } from '../../actions/payments/payment-methods.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -17,7 +17,7 @@ import {
 const tag = 'Payments';
 const path = '/payments/customers/:id/methods';
 const methodParams = idParams.extend({
-  method_id: z.string().min(1).meta({ description: 'The id of the way to pay.' }),
+  method_id: z.string().min(1).meta({ description: 'Id of the payment method.' }),
 });
 
 export const paymentMethodRoutes: Route[] = [
@@ -25,8 +25,8 @@ export const paymentMethodRoutes: Route[] = [
     method: 'get',
     path,
     operation_id: 'listPaymentMethods',
-    summary: 'List the ways to pay of a customer',
-    description: 'Those that are kept, newest first; the default one collects invoices.',
+    summary: "List a customer's payment methods",
+    description: 'Returns the saved payment methods, newest first. Invoices are collected from the default one.',
     tag,
     access: 'payment:read',
     params: idParams,
@@ -39,9 +39,10 @@ export const paymentMethodRoutes: Route[] = [
     method: 'post',
     path,
     operation_id: 'savePaymentMethod',
-    summary: 'Keep a way to pay of a customer',
+    summary: 'Save a payment method',
     description:
-      'As its provider calls it. It is the default one unless the request says otherwise; one that is kept already is changed.',
+      "Saves a payment method under its provider's id. It becomes the default unless the request says otherwise. " +
+      'A method that is saved already is updated.',
     tag,
     access: 'payment:write',
     params: idParams,
@@ -63,8 +64,9 @@ export const paymentMethodRoutes: Route[] = [
     method: 'delete',
     path: `${path}/:method_id`,
     operation_id: 'removePaymentMethod',
-    summary: 'Remove a way to pay',
-    description: 'Nothing is charged to it any more. Without another default one, invoices are not collected.',
+    summary: 'Remove a payment method',
+    description:
+      'Removes the method; nothing is charged to it afterwards. Without another default method, invoices are not collected.',
     tag,
     access: 'payment:write',
     params: methodParams,

@@ -1,4 +1,4 @@
-/** What payment providers tell us: without a key, believed by its signature. */
+/** Notices of payment providers. They carry no key, so their signature authenticates them. */
 import { z } from 'zod';
 import { receiveNotice } from '../../actions/payments/receive-notice.ts';
 import { loadClock } from '../../storage/environment-clock.ts';
@@ -6,11 +6,11 @@ import { runAs } from '../../storage/request-context.ts';
 import { type Context, MessageAnswer, type Route, route } from '../http/route.ts';
 
 const Place = z.object({
-  tenant_id: z.string().min(1).meta({ description: 'The tenant.' }),
-  environment_id: z.string().min(1).meta({ description: 'Its environment.' }),
+  tenant_id: z.string().min(1).meta({ description: 'Id of the tenant.' }),
+  environment_id: z.string().min(1).meta({ description: 'Id of the environment.' }),
 });
 
-/** Read from its bytes, which are what is signed. */
+/** Parsed from its bytes, because the signature covers the bytes. */
 const SandboxNotice = z.record(z.string(), z.unknown()).meta({
   id: 'SandboxNotice',
   example: { type: 'payment.succeeded', data: { gateway_payment_id: 'sbx_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } },
@@ -21,9 +21,12 @@ export const providerNoticeRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/sandbox/:tenant_id/:environment_id',
     operation_id: 'receiveSandboxWebhook',
-    summary: 'What the sandbox tells of a payment',
+    summary: 'Receive a sandbox payment notice',
     description:
-      'Signed as Standard Webhooks has it, with the secret of the environment; `type` is payment.succeeded or payment.failed, and `data.gateway_payment_id` says of which. Also served without /v1. What fails is answered with an error, so that it is told again.',
+      'Records a payment outcome from the sandbox. The request is signed according to Standard Webhooks, with the ' +
+      'secret of the environment. `type` is payment.succeeded or payment.failed, and `data.gateway_payment_id` ' +
+      'names the payment. Also served without /v1. A failure is answered with an error, so that the sender ' +
+      'retries.',
     tag: 'Payments',
     access: 'public',
     signed: true,

@@ -1,4 +1,4 @@
-/** Payments of invoices, what they are charged to, and what providers tell of them. */
+/** Payments of invoices, payment methods, and notices of providers. */
 
 import { createPayment } from '../../actions/payments/create-payment.ts';
 import { processPayment } from '../../actions/payments/process-payment.ts';
@@ -46,7 +46,7 @@ const verb = {
   answer: PaymentAnswer,
 } as const;
 
-/** What is left of it is done by the clock. */
+/** The scheduler completes the remaining work. */
 const asItIs = {
   replay: async (_done: Effects, { params }: { params: { id: string } }, context: Context) => {
     const { scope, services } = context;
@@ -56,9 +56,12 @@ const asItIs = {
 
 export const paymentRoutes: Route[] = [
   payments.create({
-    summary: 'Pay an invoice, or record that it was paid',
+    summary: 'Create a payment for an invoice',
     description:
-      'OFFLINE is booked at once, and may be more than is due. CARD and ACH are charged, at most what remains; the answer says what came of it. PAYMENT_LINK answers a `payment_url`. With `process_payment` false nothing happens before `process`. A key that comes again answers the payment that it made.',
+      'Pays an invoice, or records a payment. OFFLINE is booked at once and may exceed the amount due. CARD and ' +
+      'ACH are charged, up to the unpaid amount, and the answer reports the outcome. PAYMENT_LINK returns a ' +
+      '`payment_url`. With `process_payment` false the payment waits for `POST /payments/{id}/process`. A ' +
+      'repeated key returns the payment that it created.',
     body: CreatePayment,
     idempotency: 'inner_key',
     handle: ({ body }, context) => {
@@ -69,20 +72,22 @@ export const paymentRoutes: Route[] = [
   payments.list,
   payments.search,
   payments.read({
-    summary: 'Get a payment with its attempts and refunds',
-    description: 'An archived payment is answered, too.',
+    summary: 'Get a payment with its attempts',
+    description: 'Returns the payment with its attempts and refunds, even if it is archived.',
   }),
   payments.change({
-    summary: 'Change a payment, or say what became of it',
+    summary: 'Update a payment',
     description:
-      'Its amount and what it is charged to before it is settled, its metadata always. SUCCEEDED, FAILED and VOIDED may be said of what no provider decides; VOIDED of money that was received elsewhere takes it off the invoice again. REFUNDED follows from a refund.',
+      'Changes the amount and the payment method before the payment is settled, and the metadata at any time. ' +
+      'SUCCEEDED, FAILED and VOIDED can be set if no provider decides the outcome. VOIDED removes money that was ' +
+      'received elsewhere from the invoice again. REFUNDED cannot be set; it follows from a refund.',
     body: UpdatePayment,
     handle: ({ params, body }, context) =>
       updatePayment(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
   }),
   payments.archive({
     summary: 'Archive a payment',
-    description: 'One that has brought no money and is about to bring none. It is not tried any more.',
+    description: 'Archives a payment and stops its attempts. Refused if the payment has brought money or is about to.',
     handle: ({ params }, context) =>
       archivePayment(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
@@ -92,7 +97,7 @@ export const paymentRoutes: Route[] = [
     operation_id: 'processPayment',
     summary: 'Process a payment now',
     description:
-      'One that is INITIATED or PENDING, also before its next attempt is due. The answer says what came of it.',
+      'Processes a payment that is INITIATED or PENDING, even before its next attempt is due. The answer reports the outcome.',
     idempotency: asItIs,
     handle: async ({ params }, context) => {
       const options = { id: params.id, by: toAuthor(context) };
@@ -103,9 +108,11 @@ export const paymentRoutes: Route[] = [
     ...verb,
     path: '/payments/:id/refund',
     operation_id: 'refundPayment',
-    summary: 'Give a payment back, or a part of it',
+    summary: 'Refund a payment',
     description:
-      'By the provider that took it; of OFFLINE it is recorded. All refunds together never come to more than was paid. What cannot be given back is refused with the reason. Without an `idempotency_key` refunds of the same amount and reason within one minute are one.',
+      'Refunds a payment or a part of it through its provider; a refund of OFFLINE is only recorded. The refunds ' +
+      'never exceed the paid amount; an impossible refund is refused with the reason. Without an ' +
+      '`idempotency_key`, refunds of equal amount and reason within one minute count as one.',
     body: RefundPayment,
     idempotency: 'inner_key',
     handle: async ({ params, body }, context) => {
@@ -117,8 +124,9 @@ export const paymentRoutes: Route[] = [
     ...verb,
     path: '/payments/:id/sandbox',
     operation_id: 'actInSandbox',
-    summary: 'Act as the customer at the sandbox',
-    description: 'Pays, or declines, what is open there: a payment link, a charge to be confirmed, one that pays late.',
+    summary: 'Act as the sandbox customer',
+    description:
+      'Pays or declines an open item of the sandbox: a payment link, a charge that needs confirmation, or a delayed payment.',
     body: ActInSandbox,
     idempotency: asItIs,
     handle: async ({ params, body }, context) => {

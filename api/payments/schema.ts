@@ -1,4 +1,3 @@
-/** Requests, answers and lists of payments, and of the ways to pay that are kept of a customer. */
 import { z } from 'zod';
 import { paymentStatus } from '../../core/invoice/record.ts';
 import {
@@ -44,34 +43,35 @@ export const SavePaymentMethod = savePaymentMethodShape.meta({
   example: { payment_gateway: 'sandbox', gateway_payment_method_id: 'pm_sandbox_card' },
 });
 export const ActInSandbox = z
-  .object({ outcome: z.enum(['succeeded', 'failed']).meta({ description: 'What becomes of it.' }) })
+  .object({ outcome: z.enum(['succeeded', 'failed']).meta({ description: 'Outcome of the payment.' }) })
   .meta({ id: 'ActInSandboxRequest', example: { outcome: 'succeeded' } });
 
 export const PaymentAttemptAnswer = PaymentAttempt.meta({ id: 'PaymentAttemptResponse' });
 export const PaymentRefundAnswer = PaymentRefund.meta({ id: 'PaymentRefundResponse' });
 export const PaymentAnswer = Payment.extend({
-  attempts: z
-    .array(PaymentAttemptAnswer)
-    .nullable()
-    .meta({ description: 'With one payment, oldest first; in a list where `expand` names them.' }),
-  refunds: z
-    .array(PaymentRefundAnswer)
-    .nullable()
-    .meta({ description: 'With one payment, oldest first; in a list where `expand` names them.' }),
+  attempts: z.array(PaymentAttemptAnswer).nullable().meta({
+    description: 'Attempts, oldest first. Present for a single payment; in a list only if `expand` names them.',
+  }),
+  refunds: z.array(PaymentRefundAnswer).nullable().meta({
+    description: 'Refunds, oldest first. Present for a single payment; in a list only if `expand` names them.',
+  }),
 }).meta({ id: 'PaymentResponse' });
 
 export const PaymentMethodAnswer = PaymentMethod.meta({ id: 'PaymentMethodResponse' });
 
 export const PaymentFilter = listShape({
   payment_ids: matchAny('payments'),
-  destination_type: anyCase(DESTINATION_TYPES).optional().meta({ description: 'INVOICE, as all of them.' }),
+  destination_type: anyCase(DESTINATION_TYPES).optional().meta({ description: 'Always INVOICE.' }),
   destination_id: z.string().optional().meta({ description: 'Id of the invoice.' }),
-  payment_method_type: anyCase(PAYMENT_METHOD_TYPES).optional().meta({ description: 'How it is paid.' }),
-  payment_status: paymentStatus.optional().meta({ description: 'How far it is.' }),
-  payment_gateway: anyCase(PAYMENT_GATEWAYS).optional().meta({ description: 'The provider.' }),
-  currency: z.string().optional().meta({ description: 'As ISO 4217 has it, in any case.' }),
-  gateway_payment_id: z.string().optional().meta({ description: 'The payment as its provider calls it.' }),
-  gateway_tracking_id: z.string().optional().meta({ description: 'The key under which its provider was asked.' }),
+  payment_method_type: anyCase(PAYMENT_METHOD_TYPES).optional().meta({ description: 'Kind of payment method.' }),
+  payment_status: paymentStatus.optional().meta({ description: 'Status of the payment.' }),
+  payment_gateway: anyCase(PAYMENT_GATEWAYS).optional().meta({ description: 'Payment provider.' }),
+  currency: z.string().optional().meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
+  gateway_payment_id: z.string().optional().meta({ description: 'Id of the payment at its provider.' }),
+  gateway_tracking_id: z
+    .string()
+    .optional()
+    .meta({ description: 'Key that was sent to the provider with the payment.' }),
 }).meta({ id: 'PaymentFilter', example: { payment_status: 'SUCCEEDED', limit: 1 } });
 export type PaymentFilter = z.output<typeof PaymentFilter>;
 export const PaymentListAnswer = listAnswer(PaymentAnswer, 'ListPaymentsResponse');

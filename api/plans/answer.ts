@@ -1,10 +1,10 @@
-/** A plan as it is shown beside or inside of another record. */
+/** Plan shape inside another record. */
 import { z } from 'zod';
 import { planShape } from '../../core/plan/record.ts';
 
-const NOT_HERE = { description: 'Not shown inside of another record: null.' };
+const NOT_HERE = { description: 'Always null inside another record.' };
 
-/** Without its own parts, whose keys the published client needs. */
+/** The parts are null, but their keys remain for the published client. */
 export const PlanWithoutParts = planShape.extend({
   prices: z.null().meta(NOT_HERE),
   entitlements: z.null().meta(NOT_HERE),

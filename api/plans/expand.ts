@@ -1,4 +1,4 @@
-/** Plans as they are answered, with the parts that `expand` asks for. */
+/** Answer shape of plans, with the parts that `expand` names. */
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import type { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -6,7 +6,7 @@ import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 
-/** Everything that is sold under a plan: what GET of one plan shows. */
+/** Parts that a single plan is answered with. */
 export const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_grant'];
 
 export async function showPlans(plans: readonly PlanModel[], expand: readonly string[], context: Context) {

@@ -1,4 +1,4 @@
-/** Plans: create, find, change, copy, take prices over to subscriptions, archive. */
+/** Plans: create, find, change, copy, sync prices to subscriptions, archive. */
 
 import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
 import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
@@ -30,7 +30,8 @@ export const planRoutes: Route[] = [
   plans.create({
     summary: 'Create a plan',
     description:
-      'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans; without one it is made from the name.',
+      'Creates a plan, which groups prices; they are attached with `POST /prices`. Its `lookup_key` is unique ' +
+      'among published plans. Default: derived from the name.',
     body: CreatePlan,
     handle: ({ body }, context) =>
       createPlan(context.services, context.scope, { fields: body, author: toAuthor(context) }),
@@ -38,13 +39,14 @@ export const planRoutes: Route[] = [
   plans.list,
   plans.search,
   plans.read({
-    summary: 'Get a plan with its prices and entitlements',
+    summary: 'Get a plan with its prices',
     description:
-      'Its published prices with their meters are in `prices`, what it grants in `entitlements`. An archived plan is answered, too; these are archived with it.',
+      'Returns the plan with its published prices and their meters in `prices`, and its grants in `entitlements`. ' +
+      'An archived plan is returned, too; its prices and entitlements are archived with it.',
   }),
   plans.change({
     summary: 'Update a plan',
-    description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
+    description: 'Changes the sent fields only. Subscriptions and prices are unaffected.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
       const by = { ...toChangeOptions(context), conflict: formatPlanKeyConflict(body.lookup_key) };
@@ -52,9 +54,10 @@ export const planRoutes: Route[] = [
     },
   }),
   plans.archive({
-    summary: 'Archive a plan without active subscriptions',
+    summary: 'Archive a plan',
     description:
-      'Its prices are archived with it, and their lookup keys are free for others. Refused while a subscription to it is not cancelled.',
+      'Archives the plan and its prices, whose lookup keys become free. Refused while a subscription to the plan ' +
+      'is not cancelled.',
     handle: ({ params }, context) =>
       archivePlan(context.services, context.scope, { id: params.id, author: toAuthor(context) }),
   }),
@@ -62,9 +65,11 @@ export const planRoutes: Route[] = [
     method: 'post',
     path: '/plans/:id/clone',
     operation_id: 'clonePlan',
-    summary: 'Copy a plan with its prices, entitlements and credit grants',
+    summary: 'Copy a plan',
     description:
-      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements and credit grants. The request states its name and lookup key, and may state description, order and metadata of its own.',
+      'Creates a plan with copies of the prices that have not ended, without their lookup keys, and of the ' +
+      'entitlements and credit grants. The request sets the name and lookup key of the copy, and optionally its ' +
+      'description, order and metadata.',
     tag,
     access: 'plan:write',
     params: idParams,
@@ -79,8 +84,8 @@ export const planRoutes: Route[] = [
   }),
   ...(
     [
-      ['/plans/:id/sync/subscriptions', 'syncPlanPrices', 'Take new and ended prices over to the subscriptions'],
-      ['/plans/:id/sync/subscriptions/v2', 'syncPlanPricesV2', 'Another path of the same'],
+      ['/plans/:id/sync/subscriptions', 'syncPlanPrices', 'Sync plan prices to subscriptions'],
+      ['/plans/:id/sync/subscriptions/v2', 'syncPlanPricesV2', 'Sync plan prices to subscriptions (v2)'],
     ] as const
   ).map(([path, operation_id, summary]) =>
     route({
@@ -89,9 +94,9 @@ export const planRoutes: Route[] = [
       operation_id,
       summary,
       description:
-        'Subscriptions to the plan that live get lines of its new prices, and lines of prices that have ended end; what they override stays. ' +
-        'Nothing changes in a time that is paid or invoiced. It is done in the background: ask after it by `workflow_id`. ' +
-        'Refused with 409 while one of the plan is running.',
+        'Updates active subscriptions to the plan: each gets lines for new prices, and lines of ended prices end. ' +
+        'Overridden prices remain. Periods that are paid or invoiced do not change. The work runs in the ' +
+        'background; poll it by `workflow_id`. Refused with 409 while another sync of the plan is running.',
       tag,
       access: 'plan:write',
       params: idParams,

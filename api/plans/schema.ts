@@ -1,4 +1,3 @@
-/** Requests and answers of plans. */
 import { z } from 'zod';
 import { planFields, planShape } from '../../core/plan/record.ts';
 import { requiredKey } from '../../core/record.ts';
@@ -19,13 +18,13 @@ export const ClonePlan = planFields
   .partial()
   .extend({
     name: planFields.shape.name,
-    lookup_key: requiredKey.meta({ description: 'That of the copy, its own among published plans.' }),
+    lookup_key: requiredKey.meta({ description: 'Lookup key of the copy, unique among published plans.' }),
   })
   .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 
 export const PlanFilter = listShape({
   plan_ids: matchAny('plans'),
-  lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
+  lookup_key: z.string().optional().meta({ description: 'Exact lookup key to match.' }),
 }).meta({ id: 'PlanFilter', example: { lookup_key: 'pro', limit: 10 } });
 export type PlanFilter = z.output<typeof PlanFilter>;
 
@@ -57,12 +56,15 @@ export const planGrammar: ListGrammar = {
 
 export const PlanAnswer = planShape
   .extend({
-    prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
-    entitlements: z.array(EntitlementAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
+    prices: z.array(PriceAnswer).nullable().meta({ description: 'Present if `expand` names prices; else null.' }),
+    entitlements: z
+      .array(EntitlementAnswer)
+      .nullable()
+      .meta({ description: 'Present if `expand` names entitlements; else null.' }),
     credit_grants: z
       .array(CreditGrantAnswer)
       .nullable()
-      .meta({ description: 'Where `expand` names credit_grant; else null.' }),
+      .meta({ description: 'Present if `expand` names credit_grant; else null.' }),
   })
   .meta({ id: 'PlanResponse' });
 

@@ -1,4 +1,3 @@
-/** Price units: create, find, change, archive. */
 import { definePriceUnit } from '../../core/price-unit/record.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -32,7 +31,8 @@ export const priceUnitRoutes: Route[] = [
   units.create({
     summary: 'Create a price unit',
     description:
-      'A currency of your own: prices with `price_unit_type` CUSTOM state their amounts in it, and are charged in its base currency at its rate.',
+      'Creates a custom currency. Prices with `price_unit_type` CUSTOM are defined in it, and charged in its base ' +
+      'currency at its rate.',
     body: CreatePriceUnit,
     handle: ({ body }, context) => {
       const unit = definePriceUnit(body);
@@ -43,19 +43,21 @@ export const priceUnitRoutes: Route[] = [
   }),
   units.list,
   units.search,
-  units.read({ summary: 'Get a price unit', description: 'An archived unit is answered, too.' }),
+  units.read({ summary: 'Get a price unit', description: 'Returns the unit, even if it is archived.' }),
   units.readBy({
-    summary: 'Get the published price unit with a code',
-    description: 'The letters of the code may be in any case; an archived unit has given its code back.',
+    summary: 'Get a price unit by code',
+    description:
+      'Returns the published unit with this code. Codes are case-insensitive. An archived unit does not occupy its code.',
     under: 'code',
     key: 'code',
     operation: 'Code',
-    about: 'The code of the unit.',
+    about: 'Code of the unit.',
     fetch: (scope, code, database) => PriceUnitModel.fetchByCode(scope, code, database),
   }),
   units.change({
-    summary: 'Update the name or the metadata of a price unit',
-    description: 'Its code, currency and rate stay. Another rate is another unit.',
+    summary: 'Update a price unit',
+    description:
+      'Changes the name or the metadata. Code, currency and rate cannot change; create another unit for another rate.',
     body: UpdatePriceUnit,
     handle: ({ params, body }, context) =>
       PriceUnitModel.changePublished(context.scope, { id: params.id, changes: body }, toChangeOptions(context)),
@@ -63,7 +65,7 @@ export const priceUnitRoutes: Route[] = [
   units.archive({
     summary: 'Archive a price unit',
     description:
-      'No new price can be stated in it, and its code is free for another. Prices that have it keep its rate.',
+      'Archives the unit. New prices cannot use it, and its code becomes free. Existing prices retain its rate.',
     handle: async ({ params }, context) => {
       await PriceUnitModel.changePublished(
         context.scope,

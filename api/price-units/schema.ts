@@ -1,4 +1,3 @@
-/** Requests and answers of price units. */
 import type { z } from 'zod';
 import { priceUnitFields, priceUnitShape } from '../../core/price-unit/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';

@@ -1,4 +1,4 @@
-/** Prices as they are answered: the published client's names, and the records that `expand` asks for. */
+/** Answer shape of prices: names of the published client, and the records that `expand` names. */
 import { AddonModel } from '../../storage/models/addon.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';

@@ -1,4 +1,4 @@
-/** Prices: create, find, supersede, end. */
+/** Prices: create, find, replace, end. */
 import { z } from 'zod';
 import { changePrice } from '../../actions/catalogue/change-price.ts';
 import { createPrice, createPrices } from '../../actions/catalogue/create-price.ts';
@@ -35,9 +35,10 @@ const prices = standardRoutes({
 
 export const priceRoutes: Route[] = [
   prices.create({
-    summary: 'Create a price of a plan, add-on, subscription or cost sheet',
+    summary: 'Create a price',
     description:
-      'It begins now unless `start_date` is stated. Subscriptions to the plan that run already do not get it.',
+      'Creates a price of a plan, add-on, subscription or cost sheet. Default `start_date`: now. Running ' +
+      'subscriptions to the plan do not receive it.',
     body: CreatePriceRequest,
     handle: ({ body }, context) =>
       createPrice(context.services, context.scope, { request: body, author: toAuthor(context) }),
@@ -46,8 +47,9 @@ export const priceRoutes: Route[] = [
     method: 'post',
     path: '/prices/bulk',
     operation_id: 'createPricesBulk',
-    summary: 'Create up to 100 prices, all or none',
-    description: 'One fault refuses all, and names the index of the price.',
+    summary: 'Create several prices',
+    description:
+      'Creates up to 100 prices, all or none. One invalid price refuses the request; the error names its index.',
     tag,
     access: 'price:write',
     body: CreateBulkPriceRequest,
@@ -78,11 +80,11 @@ export const priceRoutes: Route[] = [
     method: 'get',
     path: '/prices/lookup/:lookup_key',
     operation_id: 'getPriceByLookupKey',
-    summary: 'Get the price that has a lookup key now',
-    description: 'The one that runs now; else the next that will begin; else the last that has ended.',
+    summary: 'Get a price by lookup key',
+    description: 'Returns the current price with this key; else the next one to begin; else the last one that ended.',
     tag,
     access: 'price:read',
-    params: z.object({ lookup_key: z.string().min(1).meta({ description: 'The key of the price.' }) }),
+    params: z.object({ lookup_key: z.string().min(1).meta({ description: 'Lookup key of the price.' }) }),
     success: 200,
     answer: PriceAnswer,
     handle: async ({ params }, context) => {
@@ -90,11 +92,13 @@ export const priceRoutes: Route[] = [
       return showPrice(await PriceModel.fetchByKey(context.scope, params.lookup_key, at), context);
     },
   }),
-  prices.read({ summary: 'Get a price', description: 'By its id. A price that has ended is answered, too.' }),
+  prices.read({ summary: 'Get a price', description: 'Returns the price, even if it has ended.' }),
   prices.change({
-    summary: 'Describe a price anew, or end it and start a successor',
+    summary: 'Update or replace a price',
     description:
-      'Name, description, metadata and lookup key change in place. A change of what it costs ends it at `effective_from` (now unless stated) and starts a successor then, which is the answer. Running subscriptions keep the price that they have.',
+      'Changes name, description, metadata and lookup key in place. A change of the charge ends the price at ' +
+      '`effective_from` (default now) and starts a successor, which is returned. Running subscriptions retain ' +
+      'their price.',
     body: UpdatePriceRequest,
     handle: ({ params, body }, context) =>
       changePrice(context.services, context.scope, {
@@ -108,8 +112,9 @@ export const priceRoutes: Route[] = [
     method: 'delete',
     path: '/prices/:id',
     operation_id: 'deletePrice',
-    summary: 'End a price, now or at end_date',
-    description: 'What was charged before stays explained. Running subscriptions keep it.',
+    summary: 'End a price',
+    description:
+      'Ends the price now, or at `end_date`. Past charges remain explained, and running subscriptions retain the price.',
     tag,
     access: 'price:write',
     params: idParams,

@@ -1,4 +1,3 @@
-/** Requests and answers of prices. */
 import { z } from 'zod';
 import { meterShape } from '../../core/meter/record.ts';
 import {
@@ -31,7 +30,11 @@ const USAGE_PRICE_EXAMPLE = {
 
 export const CreateBulkPriceRequest = z
   .object({
-    items: z.array(CreatePriceRequest).min(1).max(100).meta({ description: 'All of them are made, or none.' }),
+    items: z
+      .array(CreatePriceRequest)
+      .min(1)
+      .max(100)
+      .meta({ description: 'Prices to create, from 1 to 100. All are created, or none.' }),
   })
   .meta({
     id: 'CreateBulkPriceRequest',
@@ -40,31 +43,31 @@ export const CreateBulkPriceRequest = z
     },
   });
 
-/** Null says as much as nothing for what a price must have to charge; what it may have besides, null clears. */
+/** For a field that a charge needs, null means unchanged; for an optional field, null clears it. */
 export const UpdatePriceRequest = z
   .object({
     lookup_key: optionalKey
       .optional()
-      .meta({ description: 'A name of your own, of one price at a time; null clears it.' }),
-    display_name: optionalKey.optional().meta({ description: 'What an invoice line is called; null clears it.' }),
-    description: z.string().nullish().meta({ description: 'For people; null clears it.' }),
+      .meta({ description: 'Your own name for the price, unique at any instant; null clears it.' }),
+    display_name: optionalKey.optional().meta({ description: 'Name of the invoice line; null clears it.' }),
+    description: z.string().nullish().meta({ description: 'Text for people; null clears it.' }),
     metadata: metadata.unwrap().optional(),
     group_id: optionalKey
       .optional()
-      .meta({ description: 'A group of prices that it belongs to; null takes it out of its group.' }),
+      .meta({ description: 'Group of prices that this price joins; null removes it from its group.' }),
     effective_from: timestampText.nullish().meta({
       description:
-        'When the successor begins that a change of what is charged makes: now when absent, not before the price.',
+        'Start of the successor that a change of the charge creates. Default now; refused before the start of the price.',
     }),
     ...criticalFields,
     commitment_time_buckets: criticalFields.commitment_time_buckets.unwrap().optional(),
   })
   .meta({ id: 'UpdatePriceRequest', example: { display_name: 'Base fee' } });
 
-/** What is charged and may be none. */
+/** The only charge field that null clears. */
 const CLEARABLE = 'commitment_time_buckets';
 
-/** What the request states, as changes of the record. */
+/** Turns the request into changes of the record. */
 export function toPriceChanges({ effective_from: _effective, ...fields }: z.output<typeof UpdatePriceRequest>) {
   const critical: readonly string[] = CRITICAL_FIELDS;
   const entries = Object.entries(fields).filter(
@@ -79,7 +82,9 @@ export function toPriceChanges({ effective_from: _effective, ...fields }: z.outp
 
 export const DeletePriceRequest = z
   .object({
-    end_date: timestampText.nullish().meta({ description: 'From when on it is not sold any more; now when absent.' }),
+    end_date: timestampText
+      .nullish()
+      .meta({ description: 'Instant from which the price is no longer sold. Default now.' }),
   })
   .nullish()
   .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
@@ -89,17 +94,19 @@ export const PriceFilter = listShape({
   billing_periods: z
     .preprocess((list) => (typeof list === 'string' ? list.split(',') : list), z.array(billingPeriod))
     .optional()
-    .meta({ description: 'Any of these periods.' }),
-  plan_ids: matchAny('plans, to which the price belongs'),
+    .meta({ description: 'Matches any of these billing periods.' }),
+  plan_ids: matchAny('plans that own the price'),
   entity_type: priceEntityType
     .optional()
-    .meta({ description: 'Whether the price belongs to a plan, an add-on or a subscription.' }),
-  entity_ids: matchAny('plans, add-ons or subscriptions, to which the price belongs'),
-  subscription_id: z.string().optional().meta({ description: 'Prices that belong to this subscription.' }),
-  parent_price_id: z.string().optional().meta({ description: 'Successors of this price, and overrides of it.' }),
-  meter_ids: matchAny('meters, whose usage is priced'),
-  allow_expired_prices: flag.default(false).meta({ description: 'Prices that have ended, too.' }),
-  start_date_lt: timestampText.optional().meta({ description: 'Prices that begin before this instant.' }),
+    .meta({ description: 'Kind of record that owns the price: plan, add-on or subscription.' }),
+  entity_ids: matchAny('plans, add-ons or subscriptions that own the price'),
+  subscription_id: z.string().optional().meta({ description: 'Matches prices that belong to this subscription.' }),
+  parent_price_id: z.string().optional().meta({ description: 'Matches successors and overrides of this price.' }),
+  meter_ids: matchAny('meters whose usage is priced'),
+  allow_expired_prices: flag
+    .default(false)
+    .meta({ description: 'True includes prices that have ended. Default false.' }),
+  start_date_lt: timestampText.optional().meta({ description: 'Matches prices that begin before this instant.' }),
 }).meta({ id: 'PriceFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 } });
 export type PriceFilter = z.output<typeof PriceFilter>;
 
@@ -140,13 +147,13 @@ export const priceGrammar: ListGrammar = {
 /** `trial_period` is the published client's name of `trial_period_days`. */
 export const PriceAnswer = priceShape
   .extend({
-    trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
-    meter: meterShape.nullable().meta({ description: 'Where `expand` names it.' }),
-    plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    group: GroupAnswer.nullable().meta({ description: 'Where `expand` names groups.' }),
+    trial_period: z.int().meta({ description: 'Alias of `trial_period_days`.' }),
+    meter: meterShape.nullable().meta({ description: 'Present if `expand` names meters; else null.' }),
+    plan: PlanWithoutParts.nullable().meta({ description: 'Present if `expand` names plan; else null.' }),
+    addon: AddonWithoutParts.nullable().meta({ description: 'Present if `expand` names addons; else null.' }),
+    group: GroupAnswer.nullable().meta({ description: 'Present if `expand` names groups; else null.' }),
     pricing_unit: PriceUnitAnswer.nullable().meta({
-      description: 'Of a CUSTOM price, where `expand` names priceunit.',
+      description: 'Price unit of a CUSTOM price. Present if `expand` names priceunit; else null.',
     }),
   })
   .meta({ id: 'PriceResponse' });

@@ -1,4 +1,4 @@
-/** Roles: a list of ours, not of the tenant's. */
+/** Roles are a fixed list of the product; tenants cannot change it. */
 import { z } from 'zod';
 import { findRole, ROLES } from '../../core/access/role.ts';
 import { notFound } from '../../core/error.ts';
@@ -11,11 +11,11 @@ const tag = 'Roles';
 const RoleAnswer = z
   .object({
     id: z.string(),
-    name: z.string().meta({ description: 'For people.' }),
-    description: z.string().meta({ description: 'Whom it is for.' }),
+    name: z.string().meta({ description: 'Display name.' }),
+    description: z.string().meta({ description: 'Intended users of the role.' }),
     permissions: z
       .record(z.string(), z.array(z.string()))
-      .meta({ description: 'What may be done, by kind of record: `{"meter": ["read", "write"]}`.' }),
+      .meta({ description: 'Allowed actions per kind of record: `{"meter": ["read", "write"]}`.' }),
   })
   .meta({ id: 'Role' });
 
@@ -25,17 +25,18 @@ export const rbacRoutes: Route[] = [
     path: '/rbac/roles',
     operation_id: 'listRbacRoles',
     summary: 'List roles',
-    description: 'Roles are given, and none can be added. `user_type` narrows them to those that such a user may have.',
+    description:
+      'Returns the predefined roles; none can be added. `user_type` limits the list to roles that such a user may have.',
     tag,
     access: 'user:read',
     query: z.object({
       user_type: anyCase(USER_TYPES)
         .optional()
-        .meta({ description: 'Roles that such a user may have; all when absent.' }),
+        .meta({ description: 'Limits the list to roles for this type of user. Default: all roles.' }),
     }),
     success: 200,
     answer: z
-      .object({ roles: z.array(RoleAnswer).meta({ description: 'All that meet the condition.' }) })
+      .object({ roles: z.array(RoleAnswer).meta({ description: 'Roles that meet the condition.' }) })
       .meta({ id: 'ListRolesResponse' }),
     handle: async ({ query }) => {
       const { user_type } = query;
@@ -47,14 +48,12 @@ export const rbacRoutes: Route[] = [
     path: '/rbac/roles/:id',
     operation_id: 'getRbacRole',
     summary: 'Get a role',
-    description: 'With what it allows, by entity.',
+    description: 'Returns the role with its permissions per entity.',
     tag,
     access: 'user:read',
     params: idParams,
     success: 200,
-    answer: z
-      .object({ role: RoleAnswer.meta({ description: 'The role that was asked for.' }) })
-      .meta({ id: 'GetRoleResponse' }),
+    answer: z.object({ role: RoleAnswer.meta({ description: 'The requested role.' }) }).meta({ id: 'GetRoleResponse' }),
     handle: async ({ params }) => {
       const role = findRole(params.id);
       if (!role) throw notFound('role', params.id);

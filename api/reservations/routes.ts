@@ -1,4 +1,4 @@
-/** Whether a customer may use something now, and what is held for it meanwhile (docs/rules/reservations.md). */
+/** Checks whether a customer may use a feature or credits now, and holds them meanwhile (docs/rules/reservations.md). */
 import { checkReservation } from '../../actions/reservations/check.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -34,9 +34,12 @@ export const reservationRoutes: Route[] = [
     ...verb,
     path: '/entitlements/check',
     operation_id: 'checkEntitlement',
-    summary: 'Ask whether a customer may use something now, and hold it',
+    summary: 'Check and hold an entitlement',
     description:
-      'So many units of a feature, or so many credits. Exact, however many ask at a time: what is held and what was committed counts at once. Never past a hard limit; past a soft one `reason` says so. What the customer does not have is not allowed. With `hold` it is set apart until it is committed, released, or expires.',
+      'Checks whether the customer may use a number of units of a feature, or a number of credits. The answer is ' +
+      'exact under concurrency: held and committed amounts count at once. A hard limit is never exceeded; beyond ' +
+      'a soft limit `reason` reports it. A feature or wallet that the customer does not have is not allowed. With ' +
+      '`hold` the amount is reserved until it is committed, released or expires.',
     body: CheckRequest,
     answer: CheckAnswer,
     idempotency: 'inner_key',
@@ -48,15 +51,17 @@ export const reservationRoutes: Route[] = [
   }),
   reservations.list,
   reservations.search,
-  reservations.read({ summary: 'Get a reservation', description: 'Whatever has become of it.' }),
+  reservations.read({ summary: 'Get a reservation', description: 'Returns the reservation in any status.' }),
   route({
     ...verb,
     params: idParams,
     path: '/reservations/:id/commit',
     operation_id: 'commitReservation',
-    summary: 'Say how much of a reservation was used',
+    summary: 'Commit a reservation',
     description:
-      'All of it unless `quantity` says less, or more, for which there must be room. Of a feature it becomes an event under the id of the reservation, of credits a debit: once, however often it is sent. Answered when that is durable.',
+      'Records the used part of a reservation. Default: all of it. `quantity` may be less, or more if there is ' +
+      'room. A feature reservation becomes an event with the id of the reservation, a credit reservation a debit. ' +
+      'Repeated requests commit once. The answer is sent after the commit is durable.',
     body: CommitRequest,
     answer: ReservationAnswer,
     idempotency: 'same',
@@ -68,8 +73,8 @@ export const reservationRoutes: Route[] = [
     params: idParams,
     path: '/reservations/:id/release',
     operation_id: 'releaseReservation',
-    summary: 'Give back what a reservation holds',
-    description: 'Nothing of it was used. One that has expired holds nothing, and is answered as it is.',
+    summary: 'Release a reservation',
+    description: 'Releases the hold without usage. An expired reservation holds nothing, and is returned unchanged.',
     answer: ReservationAnswer,
     idempotency: 'same',
     handle: ({ params }, context) =>

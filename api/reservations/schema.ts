@@ -1,4 +1,3 @@
-/** Requests, answers and lists of checks and reservations. */
 import { z } from 'zod';
 import { GRANT_MEASURES } from '../../core/entitlement/grant-record.ts';
 import { anyCase, decimalText, timestampText } from '../../core/record.ts';
@@ -24,56 +23,56 @@ export const ReservationAnswer = reservationShape.meta({ id: 'ReservationRespons
 const CheckedLimit = z
   .object({
     limit: decimalText.nullable().meta({
-      description: 'Units in the window, or money where `grant_measure` says amount; null is unlimited.',
+      description: 'Units in the window, or money if `grant_measure` is amount; null if unlimited.',
     }),
-    is_soft_limit: z.boolean().meta({ description: 'Whether usage beyond it is meant to go on.' }),
+    is_soft_limit: z.boolean().meta({ description: 'True if usage may continue beyond the limit.' }),
     usage_reset_period: z
       .string()
       .nullable()
-      .meta({ description: 'How long usage adds up against it; null of what is granted bit by bit.' }),
+      .meta({ description: 'Period over which usage counts against the limit; null for usage-ordered grants.' }),
     grant_measure: z.enum(GRANT_MEASURES).nullable().meta({
-      description: 'Of what is granted bit by bit: whether the numbers are units or money; null of any other limit.',
+      description: 'Measure of a usage-ordered grant: units or money. Null for any other limit.',
     }),
-    window_start: timestampText.meta({ description: 'Since when usage adds up.' }),
-    window_end: timestampText.nullable().meta({ description: 'When it begins again from 0; null is never.' }),
-    used: decimalText.meta({ description: 'What was used in the window, what was committed a moment ago too.' }),
-    held: decimalText.meta({ description: 'What is held, by this one too.' }),
-    remaining: decimalText.nullable().meta({ description: 'What is left of the limit; null is unlimited.' }),
+    window_start: timestampText.meta({ description: 'Start of the window in which usage accumulates.' }),
+    window_end: timestampText.nullable().meta({ description: 'Instant at which usage resets to 0; null if never.' }),
+    used: decimalText.meta({ description: 'Usage in the window, including the latest commits.' }),
+    held: decimalText.meta({ description: 'Held amount, including this reservation.' }),
+    remaining: decimalText.nullable().meta({ description: 'Remaining amount of the limit; null if unlimited.' }),
   })
   .meta({ id: 'CheckedLimit' });
 
 export const CheckAnswer = z
   .object({
-    allowed: z.boolean().meta({ description: 'Whether it may be used.' }),
-    reason: z.enum(REASONS).meta({ description: 'Why, in one word.' }),
-    customer_id: z.string().meta({ description: 'Whose it is.' }),
-    feature_id: z.string().nullable().meta({ description: 'The feature that was asked about; null of credits.' }),
-    wallet_id: z.string().nullable().meta({ description: 'The wallet that was asked about; null of a feature.' }),
-    quantity: decimalText.meta({ description: 'How many units, or credits, were asked about.' }),
+    allowed: z.boolean().meta({ description: 'True if the usage is allowed.' }),
+    reason: z.enum(REASONS).meta({ description: 'Reason of the decision.' }),
+    customer_id: z.string().meta({ description: 'Id of the customer.' }),
+    feature_id: z.string().nullable().meta({ description: 'Checked feature; null for credits.' }),
+    wallet_id: z.string().nullable().meta({ description: 'Checked wallet; null for a feature.' }),
+    quantity: decimalText.meta({ description: 'Number of units or credits in the request.' }),
     limit: decimalText
       .nullable()
-      .meta({ description: 'The limit of which the least is left; null of credits and where nothing is limited.' }),
-    is_soft_limit: z.boolean().meta({ description: 'Whether usage beyond that limit is meant to go on.' }),
-    used: decimalText.nullable().meta({ description: 'What was used of it.' }),
-    held: decimalText.meta({ description: 'What is held of the feature or the wallet, by this one too.' }),
+      .meta({ description: 'Limit with the least remaining amount; null for credits, and if nothing is limited.' }),
+    is_soft_limit: z.boolean().meta({ description: 'True if usage may continue beyond that limit.' }),
+    used: decimalText.nullable().meta({ description: 'Usage against that limit.' }),
+    held: decimalText.meta({ description: 'Held amount of the feature or the wallet, including this reservation.' }),
     remaining: decimalText.nullable().meta({
       description:
-        'What is left, of credits those that last until the hold ends; null where nothing is limited, or it is not known.',
+        'Remaining amount; of credits, those that last until the hold ends. Null if nothing is limited, or if it is unknown.',
     }),
-    limits: z.array(CheckedLimit).meta({ description: 'Every limit that holds.' }),
+    limits: z.array(CheckedLimit).meta({ description: 'All limits that apply.' }),
     as_of: timestampText
       .nullable()
-      .meta({ description: 'Every event that was accepted before is counted; null where nothing was.' }),
-    reservation: ReservationAnswer.nullable().meta({ description: 'What is held; null where nothing is.' }),
+      .meta({ description: 'Every event accepted before this instant is counted; null if nothing was counted.' }),
+    reservation: ReservationAnswer.nullable().meta({ description: 'The new reservation; null without a hold.' }),
   })
   .meta({ id: 'CheckEntitlementResponse' });
 
 export const ReservationFilter = listShape({
   reservation_ids: matchAny('reservations'),
-  customer_id: z.string().optional().meta({ description: 'Whose they are.' }),
+  customer_id: z.string().optional().meta({ description: 'Id of the customer.' }),
   feature_ids: matchAny('features'),
   wallet_ids: matchAny('wallets'),
-  reservation_status: anyCase(RESERVATION_STATUSES).optional().meta({ description: 'How far they are.' }),
+  reservation_status: anyCase(RESERVATION_STATUSES).optional().meta({ description: 'Status of the reservation.' }),
 }).meta({ id: 'ReservationFilter', example: { reservation_status: 'released', limit: 10 } });
 export type ReservationFilter = z.output<typeof ReservationFilter>;
 export const ReservationListAnswer = listAnswer(ReservationAnswer, 'ListReservationsResponse');

@@ -1,4 +1,4 @@
-/** Scheduled tasks: what is exported again and again. */
+/** Scheduled tasks: recurring exports. */
 import {
   archiveScheduledTask,
   createScheduledTask,
@@ -34,9 +34,10 @@ export const scheduledTaskRoutes: Route[] = [
     method: 'post',
     path: '/tasks/scheduled',
     operation_id: 'createScheduledTask',
-    summary: 'Export something again and again',
+    summary: 'Create a scheduled export',
     description:
-      'A file for each hour, day, or part of an hour, some minutes after its end; the first one is of the interval that is running. Whoever makes it must be allowed to read what is in the files.',
+      'Exports a file for each hour, day or part of an hour, some minutes after the interval ends. The first file ' +
+      'covers the current interval. The creator needs permission to read the exported records.',
     tag,
     access: 'task:write',
     body: CreateScheduledTask,
@@ -60,7 +61,8 @@ export const scheduledTaskRoutes: Route[] = [
     path: '/tasks/scheduled',
     operation_id: 'listScheduledTasks',
     summary: 'List scheduled tasks',
-    description: 'Those that are not archived unless `status` is stated, newest first unless `sort` is.',
+    description:
+      'Returns a page of scheduled tasks. Default: not archived, newest first; `status` and `sort` change that.',
     tag,
     access: 'task:read',
     query: ScheduledTaskFilter,
@@ -73,7 +75,7 @@ export const scheduledTaskRoutes: Route[] = [
     method: 'get',
     operation_id: 'getScheduledTask',
     summary: 'Get a scheduled task',
-    description: 'With the range of its next file; an archived one is answered, too.',
+    description: 'Returns the task with the range of its next file, even if it is archived.',
     access: 'task:read',
     success: 200,
     answer: ScheduledTaskAnswer,
@@ -86,7 +88,8 @@ export const scheduledTaskRoutes: Route[] = [
     operation_id: 'updateScheduledTask',
     summary: 'Enable or disable a scheduled task',
     description:
-      'What passed while it was disabled is exported when it is enabled again, a file for each interval. An archived one is refused.',
+      'Sets `enabled`. After it is enabled again, the missed intervals are exported, one file each. Refused for ' +
+      'an archived task.',
     access: 'task:write',
     body: UpdateScheduledTask,
     success: 200,
@@ -102,7 +105,7 @@ export const scheduledTaskRoutes: Route[] = [
     method: 'delete',
     operation_id: 'deleteScheduledTask',
     summary: 'Archive a scheduled task',
-    description: 'No file is written by itself any more. Its tasks, and the files, stay.',
+    description: 'Stops the scheduled files. Existing tasks and files remain.',
     access: 'task:write',
     success: 204,
     handle: ({ params }, context) =>
@@ -113,9 +116,10 @@ export const scheduledTaskRoutes: Route[] = [
     method: 'post',
     path: '/tasks/scheduled/:id/run',
     operation_id: 'triggerScheduledTaskRun',
-    summary: 'Export now, of the last whole interval or of another range',
+    summary: 'Run a scheduled export now',
     description:
-      'A task of its own, beside those of the schedule: a range of a year at most, which need not be whole intervals.',
+      'Exports the last whole interval, or the range of the body, as a separate task beside the schedule. The ' +
+      'range is at most a year, and need not be whole intervals.',
     access: 'task:write',
     body: RunNow,
     success: 200,
@@ -135,8 +139,9 @@ export const scheduledTaskRoutes: Route[] = [
     method: 'post',
     path: '/tasks/scheduled/schedule-update-billing-period',
     operation_id: 'scheduleUpdateBillingPeriod',
-    summary: 'Nothing to do: periods end by the clock',
-    description: 'For older clients. The scheduler looks for periods that have ended every two minutes, asked or not.',
+    summary: 'Request period processing (no effect)',
+    description:
+      'Accepted for older clients, without effect: every two minutes the scheduler processes periods that have ended.',
     tag,
     access: 'cron:write',
     success: 200,
@@ -160,7 +165,7 @@ async function requireScheduleReads(id: string, context: Context): Promise<void>
 
 type ExportRangeInput = { start_time: number | null; end_time: number | null } | undefined;
 
-/** Both ends or none. */
+/** Both ends are required, or neither. */
 function rangeIn(body: ExportRangeInput): ExportRange | null {
   const { start_time = null, end_time = null } = body ?? {};
   if (start_time === null && end_time === null) return null;

@@ -1,4 +1,3 @@
-/** Requests and answers of scheduled tasks. */
 import { z } from 'zod';
 import { jobConfig, scheduledTaskShape } from '../../core/scheduled-task/record.ts';
 import { instantUs } from '../events/usage-query-fields.ts';
@@ -18,23 +17,24 @@ export const CreateScheduledTask = z
     connection_id,
     entity_type,
     interval,
-    enabled: z
-      .boolean()
-      .default(true)
-      .meta({ description: 'Whether files are written by themselves; true when absent.' }),
-    job_config: jobConfig.meta({ id: 'S3JobConfig', description: 'Where in the connection, and in which form.' }),
+    enabled: z.boolean().default(true).meta({ description: 'True if files are written on schedule. Default true.' }),
+    job_config: jobConfig.meta({ id: 'S3JobConfig', description: 'Place in the connection, and format of the files.' }),
   })
   .meta({ id: 'CreateScheduledTaskRequest', example });
 
 export const UpdateScheduledTask = z
-  .object({ enabled: z.boolean().meta({ description: 'Whether files are written by themselves.' }) })
+  .object({ enabled: z.boolean().meta({ description: 'True if files are written on schedule.' }) })
   .meta({ id: 'UpdateScheduledTaskRequest', example: { enabled: false } });
 
-/** Clients send a body without a key, or none. */
+/** Clients send a body without keys, or no body. */
 export const RunNow = z
   .object({
-    start_time: instantUs.meta({ description: 'Of another range than the last whole interval: with `end_time`.' }),
-    end_time: instantUs.meta({ description: 'The end of that, exclusive; not in the future.' }),
+    start_time: instantUs.meta({
+      description: 'Start of the range; requires `end_time`. Default: the last whole interval.',
+    }),
+    end_time: instantUs.meta({
+      description: 'End of the range, exclusive; requires `start_time`. An instant in the future is refused.',
+    }),
   })
   .optional()
   .meta({
@@ -44,17 +44,19 @@ export const RunNow = z
 
 export const ScheduledTaskAnswer = scheduledTaskShape
   .extend({
-    next_start: z.string().meta({ description: 'From when on the next file is.' }),
-    next_end: z.string().meta({ description: 'Until when, exclusive: some minutes later it is written.' }),
+    next_start: z.string().meta({ description: "Start of the next file's range." }),
+    next_end: z
+      .string()
+      .meta({ description: "End of the next file's range, exclusive. The file is written some minutes later." }),
   })
   .meta({ id: 'ScheduledTaskResponse' });
 export const ScheduledTaskListAnswer = listAnswer(ScheduledTaskAnswer, 'ListScheduledTasksResponse');
 
 export const ScheduledTaskFilter = listShape({
-  connection_id: z.string().optional().meta({ description: 'Those that write to this connection.' }),
-  entity_type: entity_type.optional().meta({ description: 'What the records of their files are.' }),
-  interval: interval.optional().meta({ description: 'How long the time of a file is.' }),
-  enabled: flag.optional().meta({ description: 'Whether files are written by themselves.' }),
+  connection_id: z.string().optional().meta({ description: 'Matches tasks that write to this connection.' }),
+  entity_type: entity_type.optional().meta({ description: 'Kind of exported records.' }),
+  interval: interval.optional().meta({ description: 'Interval of a file.' }),
+  enabled: flag.optional().meta({ description: 'Matches enabled or disabled tasks.' }),
 }).meta({ id: 'ScheduledTaskFilter' });
 export type ScheduledTaskFilter = z.output<typeof ScheduledTaskFilter>;
 
@@ -71,11 +73,13 @@ export const scheduledTaskGrammar: ListGrammar = {
 
 export const RunNowAnswer = z
   .object({
-    workflow_id: z.string().meta({ description: 'The work: /workflows tells of it, and /tasks of its task.' }),
-    message: z.string().meta({ description: 'What was begun.' }),
-    start_time: z.string().meta({ description: 'From when on records are in the file.' }),
-    end_time: z.string().meta({ description: 'Until when, exclusive.' }),
-    mode: z.enum(['automatic', 'custom']).meta({ description: 'custom where the request has stated the range.' }),
-    task_id: z.string().meta({ description: 'The task that tells how far it is.' }),
+    workflow_id: z
+      .string()
+      .meta({ description: 'Id of the workflow; its status is in /workflows, and that of its task in /tasks.' }),
+    message: z.string().meta({ description: 'Confirmation of the started export.' }),
+    start_time: z.string().meta({ description: 'Start of the exported range.' }),
+    end_time: z.string().meta({ description: 'End of the exported range, exclusive.' }),
+    mode: z.enum(['automatic', 'custom']).meta({ description: 'custom if the request set the range, else automatic.' }),
+    task_id: z.string().meta({ description: 'Id of the task that shows the progress.' }),
   })
   .meta({ id: 'TriggerForceRunResponse' });

@@ -1,4 +1,4 @@
-/** API keys: made for a principal and the caller's environment, shown once, revoked for good. */
+/** API keys: created for a principal in the caller's environment, shown once, revoked permanently. */
 import { createApiKey, revokeApiKey } from '../../actions/access/api-keys.ts';
 import { isSuperAdmin } from '../../core/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -16,8 +16,9 @@ export const secretRoutes: Route[] = [
     method: 'get',
     path: '/secrets/api/keys',
     operation_id: 'listApiKeys',
-    summary: 'List API keys, masked',
-    description: 'Of the environment: all of them for a super_admin, else the own ones.',
+    summary: 'List API keys',
+    description:
+      "Returns the masked keys of the environment: all of them for a super_admin, otherwise the caller's own.",
     tag,
     access: 'secret:read',
     query: SecretFilter,
@@ -26,7 +27,7 @@ export const secretRoutes: Route[] = [
     handle: async ({ query }, context) => {
       const { scope, principal, services } = context;
       const keys = narrow(SecretModel.in(scope, services.postgres), [
-        // Who is not a super_admin sees the own keys only.
+        // A caller who is not a super_admin sees only its own keys.
         ['user_id', isSuperAdmin(principal) ? undefined : principal.user_id],
         ['user_id', query.user_id],
       ]);
@@ -38,9 +39,12 @@ export const secretRoutes: Route[] = [
     method: 'post',
     path: '/secrets/api/keys',
     operation_id: 'createApiKey',
-    summary: 'Create an API key; it is shown once',
+    summary: 'Create an API key',
     description:
-      'For the caller, or for a service account if the caller is a super_admin. It acts with the roles of its owner in one environment, that of the request unless `environment_id` names another; a request with this key that names another in X-Environment-ID is refused. A publishable one may only send events.',
+      'Creates a key, which is shown only once. Its owner is the caller, or a service account if the caller is a ' +
+      'super_admin. The key acts with the roles of its owner in one environment: that of the request, or ' +
+      '`environment_id`. A request with the key that names another one in X-Environment-ID is refused. A ' +
+      'publishable key may only send events.',
     tag,
     access: 'secret:write',
     shows_secret: true,
@@ -63,7 +67,8 @@ export const secretRoutes: Route[] = [
     operation_id: 'deleteApiKey',
     summary: 'Revoke an API key',
     description:
-      'For good: this process refuses it at once, others within five seconds. That of another is for a super_admin only.',
+      'Revokes the key permanently: this process refuses it at once, others within five seconds. Only a ' +
+      'super_admin may revoke the key of another user.',
     tag,
     access: 'secret:write',
     params: idParams,
@@ -75,7 +80,7 @@ export const secretRoutes: Route[] = [
   }),
 ];
 
-/** A key's roles are those of its principal. */
+/** A key has the roles of its principal. */
 async function withHolders(secrets: SecretModel[], { principal, services }: Context) {
   const ids = secrets.map(({ user_id }) => user_id);
   const users = await UserModel.byId(principal.tenant_id, ids, services.postgres);

@@ -1,4 +1,4 @@
-/** Settings of the environment, and tenant_config of the tenant: read whole, changed field by field. */
+/** Settings of the environment, and tenant_config of the tenant: read as a whole, changed field by field. */
 import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
 import { isSet, parseSettingKey, SETTINGS, type SettingKey, toWholeSetting } from '../../core/setting/record.ts';
 import { findSetting } from '../../storage/models/setting.ts';
@@ -13,7 +13,7 @@ export const settingRoutes: Route[] = [
     path: '/settings/:key',
     operation_id: 'getSetting',
     summary: 'Get a setting',
-    description: 'Whole: what was never changed is as by default.',
+    description: 'Returns all fields of the setting. Unchanged fields have their defaults.',
     tag,
     access: 'setting:read',
     params: settingParams,
@@ -30,8 +30,7 @@ export const settingRoutes: Route[] = [
     path: '/settings/:key',
     operation_id: 'updateSetting',
     summary: 'Change a setting',
-    description:
-      'For a super_admin only. What is not sent stays; a field that is sent replaces the one before as a whole.',
+    description: 'Changes the sent fields only; each replaces its previous value entirely. For a super_admin only.',
     tag,
     access: 'setting:write',
     params: settingParams,
@@ -49,8 +48,9 @@ export const settingRoutes: Route[] = [
     method: 'delete',
     path: '/settings/:key',
     operation_id: 'deleteSetting',
-    summary: 'Set a setting back to its default',
-    description: 'For a super_admin only. Refused with 404 where it is as by default already.',
+    summary: 'Reset a setting',
+    description:
+      'Resets the setting to its defaults. For a super_admin only. Refused with 404 if it has its defaults already.',
     tag,
     access: 'setting:write',
     params: settingParams,
@@ -65,7 +65,7 @@ export const settingRoutes: Route[] = [
   }),
 ];
 
-/** What is as by default here, because the process was started with it. */
+/** Defaults that the process configuration overrides. */
 function settingPreset(key: SettingKey, { FINALIZATION_DELAY_SECONDS }: Context['services']['config']) {
   return key === 'invoice_config' ? { finalization_delay_seconds: FINALIZATION_DELAY_SECONDS } : {};
 }

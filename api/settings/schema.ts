@@ -1,4 +1,3 @@
-/** Requests and answers of settings. */
 import { z } from 'zod';
 import { toEnumValues } from '../../core/record.ts';
 import { SETTINGS } from '../../core/setting/record.ts';
@@ -16,21 +15,27 @@ export const UpdateSetting = z
   .object({
     value: z.record(z.string(), z.unknown()).meta({
       description:
-        'The fields that change; others stay, and null sets one back to its default. A field that the setting has not is refused.',
+        'Fields to change. Other fields remain, and null resets a field to its default. An unknown field is refused.',
     }),
   })
   .meta({ id: 'UpdateSettingRequest', example: { value: { prefix: 'EX', suffix_length: 6 } } });
 
 export const SettingAnswer = z
   .object({
-    id: z.string().meta({ description: 'Empty while everything is as by default.' }),
-    key: z.enum(KEYS).meta({ description: 'Which setting it is.' }),
-    value: z.record(z.string(), z.unknown()).meta({ description: 'All fields, those as by default too.' }),
+    id: z.string().meta({ description: 'Id of the stored setting; empty while all fields have their defaults.' }),
+    key: z.enum(KEYS).meta({ description: 'Key of the setting.' }),
+    value: z.record(z.string(), z.unknown()).meta({ description: 'All fields, including those with default values.' }),
     tenant_id: z.string(),
-    environment_id: z.string().meta({ description: 'Empty of a setting that is one for all environments.' }),
-    status: z.string().meta({ description: 'published.' }),
-    created_at: z.iso.datetime().nullable().meta({ description: 'Null while everything is as by default.' }),
-    updated_at: z.iso.datetime().nullable().meta({ description: 'Null while everything is as by default.' }),
+    environment_id: z.string().meta({ description: 'Id of the environment; empty for a setting of the whole tenant.' }),
+    status: z.string().meta({ description: 'Always published.' }),
+    created_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'Time of the first change; null while all fields have their defaults.' }),
+    updated_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'Time of the last change; null while all fields have their defaults.' }),
     created_by: z.string(),
     updated_by: z.string(),
   })

@@ -1,4 +1,4 @@
-/** Add-ons of subscriptions: attached, detached and listed. */
+/** Add-ons of subscriptions: attach, detach, list. */
 
 import { z } from 'zod';
 import { loadWithLines } from '../../actions/billing/invoice-records.ts';
@@ -34,7 +34,8 @@ export const subscriptionAddonRoutes: Route[] = [
     operation_id: 'addSubscriptionAddon',
     summary: 'Attach an add-on to a subscription',
     description:
-      'The subscription gets a line for each price of the add-on in its currency, and what the add-on grants. What is charged in advance for the running period is on an invoice of its own, which is final at once.',
+      "Adds a line for each price of the add-on in the subscription's currency, and the grants of the add-on. " +
+      'Advance charges for the current period are on a separate invoice, which is final at once.',
     tag,
     access: 'subscription:write',
     body: AttachAddon,
@@ -69,9 +70,9 @@ export const subscriptionAddonRoutes: Route[] = [
     method: 'delete',
     path: '/subscriptions/addon',
     operation_id: 'removeSubscriptionAddon',
-    summary: 'Detach an add-on from its subscription',
+    summary: 'Detach an add-on from a subscription',
     description:
-      'At the end of the running period unless an instant of it is stated. One that has been detached is refused.',
+      'Ends the add-on at the end of the current period, or at an instant within it. Refused if it was detached before.',
     tag,
     access: 'subscription:write',
     body: DetachAddon,
@@ -87,8 +88,8 @@ export const subscriptionAddonRoutes: Route[] = [
     method: 'get',
     path: '/subscriptions/:id/addons/associations',
     operation_id: 'getSubscriptionAddonAssociations',
-    summary: 'List the add-ons of a subscription',
-    description: 'Those that have not ended, in the order in which they were attached: an array without pages.',
+    summary: "List a subscription's add-ons",
+    description: 'Returns the add-ons that have not ended, in the order of attachment, as an array without pages.',
     tag,
     access: 'subscription:read',
     params: idParams,

@@ -1,4 +1,3 @@
-/** Add-ons of subscriptions, as they are attached, detached and answered. */
 import { z } from 'zod';
 import { detachAddonShape } from '../../core/addon/attachment.ts';
 import { addonAssociationShape } from '../../core/addon/record.ts';
@@ -11,8 +10,11 @@ import { warnings } from './warnings.ts';
 
 export const AttachAddon = attachAddonShape
   .extend({
-    subscription_id: z.string().min(1).meta({ description: 'An active subscription, one in its trial, or a draft.' }),
-    checkout: z.unknown().optional().meta({ description: 'Not there yet: refused when it says something.' }),
+    subscription_id: z
+      .string()
+      .min(1)
+      .meta({ description: 'Id of the subscription. It must be active, in its trial, or a draft.' }),
+    checkout: z.unknown().optional().meta({ description: 'Not supported yet; any value is refused.' }),
   })
   .meta({
     id: 'AddAddonRequest',
@@ -30,14 +32,16 @@ export const ADDON_ASSOCIATION_PARTS = ['addons', 'subscription'];
 export const AddonAssociationAnswer = addonAssociationShape
   .extend({
     addon: AddonAnswer.nullable().meta({ description: 'The add-on, without its parts.' }),
-    subscription: SubscriptionAnswer.nullable().meta({ description: 'Where `expand` names it; else null.' }),
+    subscription: SubscriptionAnswer.nullable().meta({
+      description: 'Present if `expand` names subscription; else null.',
+    }),
   })
   .meta({ id: 'AddonAssociationResponse' });
 
 export const AttachAddonAnswer = AddonAssociationAnswer.extend({
   invoice: InvoiceWithoutParts.nullable().meta({
-    description: 'What it charges at once; null where that is nothing.',
+    description: 'Invoice of the charges that are due at once; null without any.',
   }),
-  checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
+  checkout_session: z.null().meta({ description: 'Always null; checkouts are not supported yet.' }),
   warnings,
 }).meta({ id: 'AddAddonToSubscriptionResponse' });

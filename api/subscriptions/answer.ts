@@ -1,4 +1,4 @@
-/** Subscriptions and their line items as they are answered. */
+/** Answer shapes of subscriptions and their line items. */
 import { z } from 'zod';
 import { SubscriptionPhase } from '../../core/subscription/phases.ts';
 import { Subscription, SubscriptionLineItem } from '../../core/subscription/record.ts';
@@ -17,9 +17,9 @@ const SubscriptionPhaseAnswer = SubscriptionPhase.meta({ id: 'SubscriptionPhaseR
 
 /** `trial_period` is the published client's name of `trial_period_days`. */
 export const SubscriptionLineItemAnswer = SubscriptionLineItem.extend({
-  trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
-  meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it; null of a FIXED price.' }),
-  price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+  trial_period: z.int().meta({ description: 'Alias of `trial_period_days`.' }),
+  meter: MeterAnswer.nullable().meta({ description: 'Present if `expand` names meters; null for a FIXED price.' }),
+  price: PriceAnswer.nullable().meta({ description: 'Present if `expand` names prices; else null.' }),
 }).meta({ id: 'SubscriptionLineItemResponse' });
 
 export const AddedLineItemAnswer = SubscriptionLineItemAnswer.extend({ warnings }).meta({
@@ -28,48 +28,48 @@ export const AddedLineItemAnswer = SubscriptionLineItemAnswer.extend({ warnings 
 
 /** Pausing was removed from the interface; the published client needs the keys. */
 const clientCompatibilityFields = {
-  customer_timezone: z.string().meta({ description: 'Another name of `timezone`.' }),
-  pause_status: z.literal('none').meta({ description: 'Subscriptions cannot be paused.' }),
-  active_pause_id: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
-  pauses: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
+  customer_timezone: z.string().meta({ description: 'Alias of `timezone`.' }),
+  pause_status: z.literal('none').meta({ description: 'Always none; subscriptions cannot be paused.' }),
+  active_pause_id: z.null().meta({ description: 'Always null; subscriptions cannot be paused.' }),
+  pauses: z.null().meta({ description: 'Always null; subscriptions cannot be paused.' }),
   coupon_associations: z.array(CouponAssociationAnswer).nullable().meta({
-    description: 'The coupons that it has redeemed and that have not ended, where `expand` names them; else null.',
+    description: 'Redeemed coupons that have not ended. Present if `expand` names coupon_associations; else null.',
   }),
   phases: z
     .array(SubscriptionPhaseAnswer)
-    .meta({ description: 'Stretches with terms of their own, in their order; empty without.' }),
+    .meta({ description: 'Intervals with separate terms, in order; empty without phases.' }),
   credit_grants: z.array(CreditGrantAnswer).meta({
-    description: 'What gives it credits: published grants of its plan, of the add-ons that it has, and its own.',
+    description: 'Sources of its credits: published grants of its plan and its add-ons, and its own.',
   }),
 };
 
 const parts = {
   schedule: ScheduleAnswer.nullable().meta({
-    description: 'What is to happen to it, where `expand` names it; null where nothing is.',
+    description: 'Pending schedule. Present if `expand` names schedule; null without one.',
   }),
   plan: PlanAnswer.nullable().meta({
-    description: 'Where it is answered with the subscription, or `expand` names it.',
+    description: 'Plan. Present for a single subscription, or if `expand` names plan; else null.',
   }),
   customer: CustomerAnswer.nullable().meta({
-    description: 'Where it is answered with the subscription, or `expand` names it.',
+    description: 'Customer. Present for a single subscription, or if `expand` names customer; else null.',
   }),
   line_items: z
     .array(SubscriptionLineItemAnswer)
     .nullable()
-    .meta({ description: 'Where they are answered with the subscription, or asked for.' }),
+    .meta({ description: 'Line items. Present for a single subscription, or on request; else null.' }),
 };
 
 export const SubscriptionAnswer = Subscription.extend({
   ...clientCompatibilityFields,
   ...parts,
   latest_invoice: InvoiceWithoutParts.nullable().meta({
-    description: 'When it is made: its opening invoice, if there is one; else null.',
+    description: 'Opening invoice, in the answer to the creation; else null.',
   }),
   entitlements: z
     .array(EntitledFeatureAnswer)
     .nullable()
-    .meta({ description: 'What it grants now, where `expand` names it; else null.' }),
-  checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
+    .meta({ description: 'Current entitlements. Present if `expand` names entitlements; else null.' }),
+  checkout_session: z.null().meta({ description: 'Always null; checkouts are not supported yet.' }),
   warnings,
 }).meta({ id: 'SubscriptionResponse' });
 
@@ -78,5 +78,5 @@ export const SubscriptionAnswerV2 = Subscription.extend({
   ...parts,
   plan_prices_out_of_sync: z
     .boolean()
-    .meta({ description: 'Whether the plan has got prices since that the line items do not know.' }),
+    .meta({ description: 'True if the plan has newer prices that the line items do not include.' }),
 }).meta({ id: 'SubscriptionResponseV2' });

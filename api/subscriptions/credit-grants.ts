@@ -1,6 +1,6 @@
 /**
- * The credit grants that subscriptions get, published ones, oldest first: those of their plans, of the add-ons that they have,
- * and their own (docs/rules/credits.md, "Who gets which"). What a plan or an add-on grants since it was taken is for others.
+ * Loads the published credit grants of subscriptions, oldest first: those of their plans, of their add-ons, and their own
+ * (docs/rules/credits.md, "Who gets which"). A grant that a plan or add-on received after the subscription began does not apply to it.
  */
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
@@ -10,7 +10,7 @@ import type { Context } from '../http/route.ts';
 
 type GrantedSubscription = Pick<SubscriptionModel, 'id' | 'plan_id' | 'subscription_status'>;
 
-/** The grants of each, by its id; a few questions, however many subscriptions. */
+/** Keyed by subscription id. The number of queries does not depend on the number of subscriptions. */
 export async function loadGrantsBySubscription(
   subscriptions: readonly GrantedSubscription[],
   { scope, services, now }: Context,
@@ -44,7 +44,7 @@ function givenTo(
 ) {
   const addons = new Set(attached.filter(({ entity_id }) => entity_id === id).map(({ addon_id }) => addon_id));
   const has = new Set(begun.filter(({ subscription_id }) => subscription_id === id).map((one) => one.credit_grant_id));
-  // A draft will be given what there is when it begins.
+  // A draft receives the grants that exist when it begins.
   const isGiven = (grant: CreditGrantModel) => subscription_status === 'draft' || has.has(grant.id);
   return (grant: CreditGrantModel) =>
     grant.subscription_id === id ||

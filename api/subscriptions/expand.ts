@@ -1,4 +1,4 @@
-/** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
+/** Loads the requested parts of subscriptions with one query per part, regardless of the number of subscriptions. */
 import { listEntitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
 import { indexById } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -22,7 +22,7 @@ import { showPrices } from '../prices/expand.ts';
 import { loadGrantsBySubscription } from './credit-grants.ts';
 import { showSchedule } from './show-schedule.ts';
 
-/** What one subscription shows: plan, customer, line items with their prices, and coupons. */
+/** Parts that a single subscription is answered with: plan, customer, line items with their prices, and coupons. */
 export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices', 'coupon_associations'];
 
 export const subscriptionExpand = [
@@ -135,7 +135,7 @@ async function loadPhasesBySubscription(subscriptions: readonly SubscriptionMode
   return groupBy(phases, ({ subscription_id }) => subscription_id);
 }
 
-/** A subscription has one at a time. */
+/** A subscription has at most one pending schedule. */
 async function showSchedulesBySubscription(
   subscriptions: readonly SubscriptionModel[],
   { scope, services, now }: Context,
@@ -149,7 +149,7 @@ async function showSchedulesBySubscription(
   return new Map(pending.map((schedule) => [schedule.subscription_id, showSchedule(schedule, now)]));
 }
 
-/** Those that have not ended, the ones that are to begin among them. */
+/** Coupons that have not ended, including those that have not begun. */
 async function showCouponsBySubscription(subscriptions: readonly SubscriptionModel[], context: Context) {
   const { scope, services, now } = context;
   const openAssociations = narrow(CouponAssociationModel.in(scope, services.postgres), [
@@ -177,7 +177,7 @@ async function showLinesBySubscription(
 
 type LineParts = { prices: boolean; meters: boolean; of_prices?: readonly string[] };
 
-/** `prices.plan` of line items asks for the plan of their prices; `plan.prices` is about something else. */
+/** `prices.plan` of line items expands the plan of their prices; `plan.prices` expands the prices of the plan. */
 export function parseLineParts(expand: readonly string[]): LineParts {
   const ofPrices = expand.filter((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.'));
   return {

@@ -1,4 +1,3 @@
-/** Lists and searches of subscriptions and of their line items, filter by filter. */
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { narrowToActiveAt, narrowToChangingBy, SubscriptionModel } from '../../storage/models/subscription.ts';

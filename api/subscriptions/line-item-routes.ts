@@ -1,4 +1,4 @@
-/** Lines of a subscription that is there: added, changed and ended. */
+/** Lines of an existing subscription: add, change, end. */
 import { addLineItem } from '../../actions/subscriptions/add-line-item.ts';
 import { changeLineItem } from '../../actions/subscriptions/change-line-item.ts';
 import { endLineItem } from '../../actions/subscriptions/end-line-item.ts';
@@ -25,7 +25,8 @@ export const lineItemRoutes: Route[] = [
     operation_id: 'createSubscriptionLineItem',
     summary: 'Add a line to a subscription',
     description:
-      'Of a price that exists, or that is stated with it. What it charges in advance for the running period is on an invoice of its own, which is final at once; what it charges later is on the invoices of the periods.',
+      'Adds a line for an existing price, or for a price in the request. Advance charges for the current period ' +
+      'are on a separate invoice, which is final at once. Later charges are on the invoices of their periods.',
     body: AddLineItem,
     answer: AddedLineItemAnswer,
     success: 201,
@@ -48,7 +49,9 @@ export const lineItemRoutes: Route[] = [
     operation_id: 'updateSubscriptionLineItem',
     summary: 'Change a line of a subscription',
     description:
-      'Its metadata changes in place. What it charges is changed by ending it and beginning another one, which is answered: with a price of the subscription’s own where the charge is another, the quantity that is stated, and the same periods. Of what is charged in advance the difference is invoiced, or credited, at once.',
+      'Changes the metadata in place. A change of the charge ends the line and starts another one, which is ' +
+      'returned. The new line has the requested quantity, the same periods, and a price that belongs to the ' +
+      'subscription if the charge differs. The difference of advance charges is invoiced or credited at once.',
     body: ChangeLineItem,
     success: 200,
     handle: async ({ params, body }, context) => {
@@ -63,7 +66,8 @@ export const lineItemRoutes: Route[] = [
     operation_id: 'deleteSubscriptionLineItem',
     summary: 'End a line of a subscription',
     description:
-      'What it was charged in advance and does not serve any more is credited; what it owes in arrears is on the invoice of its period. What is charged once is not given back.',
+      'Ends the line. Unused advance charges are credited, and arrears are on the invoice of their period. ' +
+      'One-time charges are not credited.',
     body: EndLineItem,
     success: 200,
     handle: async ({ params, body }, context) => {

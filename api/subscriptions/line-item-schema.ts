@@ -1,4 +1,4 @@
-/** Requests about lines of a subscription that is there. */
+/** Requests about lines of an existing subscription. */
 import { z } from 'zod';
 import { criticalFields } from '../../core/price/record.ts';
 import { anyCase, decimalText, metadataMap, orNull, timestampText } from '../../core/record.ts';
@@ -7,7 +7,8 @@ import { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 
 const prorationBehavior = orNull(anyCase(PRORATION_BEHAVIORS)).meta({
   description:
-    'create_prorations, also when absent: what is charged in advance is charged, or credited, from that instant on. none: it is charged from the next period on, and not credited.',
+    'Proration of advance charges. create_prorations: charged or credited from that instant on. none: charged ' +
+    'from the next period on, and not credited. Default create_prorations.',
 });
 
 const { start_date, end_date, commitment_time_buckets } = extraLineItemShape.shape;
@@ -15,11 +16,11 @@ const { start_date, end_date, commitment_time_buckets } = extraLineItemShape.sha
 export const AddLineItem = extraLineItemShape
   .extend({
     start_date: start_date.meta({
-      description: 'From when on it is charged, not before the running period; now when absent.',
+      description: 'Start of the charge. Default now; refused before the current period.',
     }),
-    end_date: end_date.meta({ description: 'Until when, exclusive; until the end of the subscription when absent.' }),
+    end_date: end_date.meta({ description: 'End of the charge, exclusive. Default: the end of the subscription.' }),
     subscription_phase_id: orNull(z.string()).meta({
-      description: 'A phase of the subscription: it begins and ends within it, with it when no dates are stated.',
+      description: 'Id of a phase of the subscription. The line must lie within it. Default dates: those of the phase.',
     }),
     proration_behavior: prorationBehavior,
   })
@@ -55,10 +56,10 @@ export const ChangeLineItem = z
     ...commitments,
     commitment_time_buckets,
     quantity: orNull(decimalText).meta({
-      description: 'Of a fixed line how many units are charged from then on; those that it has when absent.',
+      description: 'Number of units of a fixed line from then on. Default: unchanged.',
     }),
     effective_from: orNull(timestampText).meta({
-      description: 'When it begins to charge differently, not before the running period; now when absent.',
+      description: 'Start of the new charge. Default now; refused before the current period.',
     }),
     proration_behavior: prorationBehavior,
     metadata: metadataMap.nullish(),
@@ -68,7 +69,7 @@ export const ChangeLineItem = z
 export const EndLineItem = z
   .object({
     effective_from: orNull(timestampText).meta({
-      description: 'From when on it is not charged any more, not before the running period; now when absent.',
+      description: 'End of the charge. Default now; refused before the current period.',
     }),
     proration_behavior: prorationBehavior,
   })

@@ -1,4 +1,4 @@
-/** Modifications of a subscription: what they would do, and doing it. */
+/** Modifications of a subscription: preview and execution. */
 import {
   executeModification,
   type ModifiedSubscription,
@@ -13,7 +13,7 @@ import { type Context, idParams, type Route, route, toAuthor } from '../http/rou
 import { showSubscription } from './expand.ts';
 import { ModifySubscription, ModifySubscriptionAnswer } from './modify-schema.ts';
 
-/** After the preview's example was done: what is given back is more than what is charged. */
+/** Example that follows the preview's example: the credit exceeds the charge. */
 const FEWER = {
   type: 'quantity_change',
   quantity_change_params: { line_items: [{ id: 'subs_line_01JZ8K3M5N7P9Q1R3S5T7V9W3X', quantity: '2' }] },
@@ -35,7 +35,8 @@ export const modifyRoutes: Route[] = [
     operation_id: 'previewSubscriptionModification',
     summary: 'Preview a modification of a subscription',
     description:
-      'The lines that would end and begin, and the invoice that would be made, with its credits and charges; nothing is written. What would be refused is refused.',
+      'Returns the lines that would end and begin, and the resulting invoice with its credits and charges. ' +
+      'Nothing is written. A request that the execution would refuse is refused.',
     access: 'subscription:read',
     handle: ({ params, body }, context) => shown(previewModification, { id: params.id, request: body }, context),
   }),
@@ -45,7 +46,8 @@ export const modifyRoutes: Route[] = [
     operation_id: 'executeSubscriptionModification',
     summary: 'Modify a subscription',
     description:
-      'Unused time that was charged in advance is credited and what comes instead is charged, on one invoice that is final at once; what comes to less than nothing goes to the prepaid wallet of who is invoiced.',
+      'Credits unused advance charges and charges their replacement, on one invoice that is final at once. A ' +
+      'negative total goes to the prepaid wallet of the invoiced customer.',
     access: 'subscription:write',
     example: { body: FEWER },
     idempotency: {

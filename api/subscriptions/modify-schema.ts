@@ -1,4 +1,4 @@
-/** Modifications of a subscription, as they are asked for and answered. */
+/** Requests and answers of subscription modifications. */
 import { z } from 'zod';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { modifyShape } from '../../core/subscription/modification.ts';
@@ -17,38 +17,41 @@ export const ModifySubscription = modifyShape.meta({
 
 const ChangedLineItem = z
   .object({
-    id: z.string().meta({ description: 'Empty in a preview for a line that is not there yet.' }),
-    price_id: z.string().meta({ description: 'The price that it charges.' }),
-    quantity: decimalText.meta({ description: 'Units of a FIXED price; 0 of a USAGE price.' }),
-    start_date: timestampText.nullable().meta({ description: 'From when on it is charged.' }),
-    end_date: timestampText.nullable().meta({ description: 'Until when, exclusive; null is open.' }),
-    change_action: z.enum(['created', 'updated', 'ended']).meta({ description: 'What becomes of it.' }),
+    id: z.string().meta({ description: 'Id of the line item; empty in a preview for a line that does not exist yet.' }),
+    price_id: z.string().meta({ description: 'Price of the line.' }),
+    quantity: decimalText.meta({ description: 'Units of a FIXED price; 0 for a USAGE price.' }),
+    start_date: timestampText.nullable().meta({ description: 'Start of the charge.' }),
+    end_date: timestampText.nullable().meta({ description: 'End of the charge, exclusive; null if open.' }),
+    change_action: z.enum(['created', 'updated', 'ended']).meta({ description: 'Change of the line item.' }),
   })
   .meta({ id: 'ChangedLineItem' });
 
 const ChangedSubscription = z
   .object({
-    id: z.string().meta({ description: 'The subscription that is changed.' }),
-    action: z.enum(['created', 'updated']).meta({ description: 'What becomes of it.' }),
-    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'Its state after the change.' }),
-    trial_end: timestampText.nullable().meta({ description: 'Where the change moves it; null else.' }),
-    current_period_end: timestampText.nullable().meta({ description: 'Where the change moves it; null else.' }),
+    id: z.string().meta({ description: 'Id of the changed subscription.' }),
+    action: z.enum(['created', 'updated']).meta({ description: 'Change of the subscription.' }),
+    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'Status after the change.' }),
+    trial_end: timestampText.nullable().meta({ description: 'New end of the trial; null if unchanged.' }),
+    current_period_end: timestampText
+      .nullable()
+      .meta({ description: 'New end of the current period; null if unchanged.' }),
   })
   .meta({ id: 'ChangedSubscription' });
 
 const ChangedInvoice = z
   .object({
-    id: z.string().meta({ description: 'The invoice; empty in a preview.' }),
+    id: z.string().meta({ description: 'Id of the invoice; empty in a preview.' }),
     action: z.enum(['created', 'wallet_credit']).meta({
       description:
-        'created: it is to be paid. wallet_credit: it comes to less than 0, lowers what the subscription still owes, and goes to a wallet as far as it was paid.',
+        'created: the invoice must be paid. wallet_credit: its total is negative; it reduces the unpaid amount of ' +
+        'the subscription, and the paid part of it goes to a wallet.',
     }),
-    status: z.enum(['preview', 'issued']).meta({ description: 'Whether it was only asked for.' }),
+    status: z.enum(['preview', 'issued']).meta({ description: 'preview in a preview, else issued.' }),
     invoice: InvoiceWithoutParts.nullable().meta({
-      description: 'With its lines: what is given back, and what is charged.',
+      description: 'Invoice with its lines for credits and charges.',
     }),
     wallet_transaction: WalletTransactionAnswer.nullable().meta({
-      description: 'The credit of a wallet; null in a preview and where nothing was paid.',
+      description: 'Wallet credit; null in a preview, and if nothing was paid.',
     }),
   })
   .meta({ id: 'ChangedInvoice' });
@@ -56,19 +59,19 @@ const ChangedInvoice = z
 export const ChangedResourcesAnswer = z
   .object({
     line_items: z.array(ChangedLineItem).meta({ description: 'Line items that end or begin.' }),
-    subscriptions: z.array(ChangedSubscription).meta({ description: 'Subscriptions that change with it.' }),
+    subscriptions: z.array(ChangedSubscription).meta({ description: 'Subscriptions that change as a result.' }),
     invoices: z
       .array(ChangedInvoice)
-      .meta({ description: 'At most one: what the change credits and charges, netted.' }),
+      .meta({ description: 'At most one invoice, with the net of credits and charges.' }),
   })
   .meta({ id: 'ChangedResources' });
 
 export const ModifySubscriptionAnswer = z
   .object({
     subscription: SubscriptionAnswer.nullable().meta({
-      description: 'As it is after the change; as it is now in a preview.',
+      description: 'Subscription after the change; in a preview, its current state.',
     }),
-    changed_resources: ChangedResourcesAnswer.meta({ description: 'What the change does.' }),
-    checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
+    changed_resources: ChangedResourcesAnswer.meta({ description: 'Effects of the change.' }),
+    checkout_session: z.null().meta({ description: 'Always null; checkouts are not supported yet.' }),
   })
   .meta({ id: 'SubscriptionModifyResponse' });

@@ -1,4 +1,4 @@
-/** Plan changes: what they would do, and doing them. Both versions of the requests do the same, in place. */
+/** Plan changes: preview and execution. Both versions of the requests change the subscription in place. */
 import { type ChangedPlan, executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -15,11 +15,14 @@ import { showChangedPlan, showChangedPlanV2, showPreview, showPreviewV2 } from '
 
 const common = { method: 'post', tag: 'Subscriptions', params: idParams, success: 200 } as const;
 const WHAT_HAPPENS =
-  'The subscription keeps its id: the lines of its plan end and those of the other begin, and what that credits and charges is one invoice. With another billing period a new period begins. At the end of the period it is a schedule, which can be undone.';
-/** After the example of the first version was done. */
+  'Changes the plan in place: lines of the old plan end, lines of the new plan begin, and one invoice holds the ' +
+  'credits and charges. Another billing period starts a new period. A change at the end of the period becomes a ' +
+  'schedule, which can be cancelled.';
+/** Example that follows the example of the first version. */
 const BACK = { target_plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X', proration_behavior: 'create_prorations' };
 const WHAT_WOULD =
-  'What would be credited and charged, and when; nothing is written. What would be refused is refused.';
+  'Returns the credits and charges of the change and their date. Nothing is written. A request that the execution ' +
+  'would refuse is refused.';
 
 export const planChangeRoutes: Route[] = [
   route({
@@ -57,7 +60,7 @@ export const planChangeRoutes: Route[] = [
     ...common,
     path: '/subscriptions/:id/change/v2/preview',
     operation_id: 'previewSubscriptionChangeV2',
-    summary: 'Preview a change of plan in the periods that the subscription has',
+    summary: 'Preview a plan change (v2)',
     description: WHAT_WOULD,
     access: 'subscription:read',
     body: ChangePlanV2,
@@ -75,7 +78,7 @@ export const planChangeRoutes: Route[] = [
     ...common,
     path: '/subscriptions/:id/change/v2/execute',
     operation_id: 'executeSubscriptionChangeV2',
-    summary: 'Change the plan of a subscription in the periods that it has',
+    summary: "Change a subscription's plan (v2)",
     description: WHAT_HAPPENS,
     access: 'subscription:write',
     body: ChangePlanV2,

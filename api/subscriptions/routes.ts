@@ -1,4 +1,4 @@
-/** Subscriptions: who pays for which prices, in which periods. */
+/** Subscriptions: customers, their prices and billing periods. */
 
 import { resumeCreation, resumeOpening } from '../../actions/payments/collect-opening.ts';
 import { activateSubscription } from '../../actions/subscriptions/activate-subscription.ts';
@@ -56,7 +56,10 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'createSubscription',
     summary: 'Subscribe a customer to a plan',
     description:
-      'It gets a line item for each published price of the plan in its currency, and an opening invoice of its advance charges, which is final at once; with a trial an invoice of 0, and the advance charges at its end. One that starts later is opened then. What names something that is not there yet (a coupon, a tax rate) is refused by the field.',
+      "Creates a line item for each published price of the plan in the subscription's currency, and an opening " +
+      'invoice of the advance charges, which is final at once. With a trial the opening invoice is 0, and the ' +
+      'advance charges follow at the end of the trial. A subscription with a later start opens then. A reference ' +
+      'to a missing coupon or tax rate is refused, with its field.',
     tag,
     access: 'subscription:write',
     body: CreateSubscription,
@@ -80,8 +83,9 @@ export const subscriptionRoutes: Route[] = [
     method: 'post',
     path: '/subscriptions/usage',
     operation_id: 'getSubscriptionUsage',
-    summary: 'Usage and charges of a subscription for a period',
-    description: 'Of its usage line items, priced as an invoice would be; the running period unless one is stated.',
+    summary: 'Query usage of a subscription',
+    description:
+      'Returns usage and charges of the usage line items, priced as on an invoice. Default range: the current period.',
     tag,
     access: 'subscription:read',
     body: SubscriptionUsageRequest,
@@ -95,7 +99,7 @@ export const subscriptionRoutes: Route[] = [
     path: '/subscriptions/lineitems/search',
     operation_id: 'querySubscriptionLineItem',
     summary: 'Search line items across subscriptions',
-    description: 'Line items with the ids of their subscriptions, a page at a time.',
+    description: 'Returns line items with the ids of their subscriptions, one page at a time.',
     tag,
     access: 'subscription:read',
     body: SubscriptionLineItemFilter,
@@ -104,16 +108,17 @@ export const subscriptionRoutes: Route[] = [
     handle: ({ body }, context) => findLineItems(body, context),
   }),
   subscriptions.read({
-    summary: 'Get a subscription with its plan, customer and line items',
-    description: 'A cancelled subscription is answered, too.',
+    summary: 'Get a subscription with its details',
+    description: 'Returns the subscription with its plan, customer and line items, even if it is cancelled.',
   }),
   route({
     method: 'get',
     path: '/subscriptions/:id/v2',
     operation_id: 'getSubscriptionV2',
-    summary: 'Get a subscription with the parts that are asked for',
+    summary: 'Get a subscription (v2)',
     description:
-      'Only what `expand` names is answered with it. `plan_prices_out_of_sync` says whether the plan got prices since it began.',
+      'Returns only the parts that `expand` names. `plan_prices_out_of_sync` is true if the plan received prices ' +
+      'since the last sync.',
     tag,
     access: 'subscription:read',
     params: idParams,
@@ -129,9 +134,11 @@ export const subscriptionRoutes: Route[] = [
     },
   }),
   subscriptions.change({
-    summary: "Change a subscription's metadata, lookup key or threshold",
+    summary: 'Update a subscription',
     description:
-      'With a `version`, only if nobody else has changed it since: else the answer is 409 `version_conflict`. A cancellation that is to come, or a parent with which it is invoiced, is set here, too, each by itself.',
+      'Changes metadata, lookup key or threshold. With a `version`, a concurrent change is refused with 409 ' +
+      '`version_conflict`. Also schedules a cancellation, or sets the parent that is invoiced; each needs a ' +
+      'separate request.',
     body: UpdateSubscription,
     handle: ({ params, body }, context) =>
       updateSubscription(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
@@ -142,7 +149,8 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'activateSubscription',
     summary: 'Activate a draft subscription',
     description:
-      'Its dates are computed again from the start that is given, its trial with them, and it is opened with an invoice of its advance charges, or begins its trial.',
+      'Computes all dates again from `start_date`, including the trial. Then the trial begins, or the ' +
+      'subscription opens with an invoice of its advance charges.',
     tag,
     access: 'subscription:write',
     params: idParams,
@@ -166,9 +174,12 @@ export const subscriptionRoutes: Route[] = [
     method: 'post',
     path: '/subscriptions/:id/cancel',
     operation_id: 'cancelSubscription',
-    summary: 'Cancel a subscription now, at the end of its period or on a date',
+    summary: 'Cancel a subscription',
     description:
-      'An immediate cancellation invoices the arrears up to its date, unless the policy is `skip`; with create_prorations unused time that was charged in advance goes into the prepaid wallet. What is scheduled can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). A draft, a cancelled subscription, and one whose cancellation is scheduled already are refused.',
+      'Cancels now, at the end of the period or on a date. An immediate cancellation invoices arrears up to its ' +
+      'date, unless the policy is `skip`; with create_prorations, unused advance charges go to the prepaid ' +
+      'wallet. A scheduled cancellation can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). ' +
+      'Refused for a draft, a cancelled subscription, and one with a scheduled cancellation.',
     tag,
     access: 'subscription:write',
     params: idParams,

@@ -1,4 +1,4 @@
-/** Schedules of subscriptions: what is to happen to them, and undoing it. */
+/** Schedules of subscriptions: list and cancel pending changes. */
 
 import { z } from 'zod';
 import { cancelSchedule } from '../../actions/subscriptions/cancel-schedule.ts';
@@ -18,8 +18,8 @@ const writes = { method: 'post', tag, access: 'subscription:write', success: 200
 
 const SchedulesAnswer = z
   .object({
-    schedules: z.array(ScheduleAnswer).meta({ description: 'The newest first.' }),
-    count: z.int().meta({ description: 'How many these are.' }),
+    schedules: z.array(ScheduleAnswer).meta({ description: 'Schedules, newest first.' }),
+    count: z.int().meta({ description: 'Number of schedules in this answer.' }),
   })
   .meta({ id: 'GetPendingSchedulesResponse' });
 
@@ -28,39 +28,46 @@ const ScheduleFilter = z
   .object({
     limit,
     offset,
-    subscription_id: z.string().optional().meta({ description: 'Only of this subscription.' }),
+    subscription_id: z.string().optional().meta({ description: 'Matches schedules of this subscription.' }),
     subscription_ids: matchAny('subscriptions'),
-    pending_only: flag.default(false).meta({ description: 'Only what has not happened and was not undone.' }),
+    pending_only: flag
+      .default(false)
+      .meta({ description: 'True omits schedules that were executed or cancelled. Default false.' }),
   })
   .meta({ id: 'SubscriptionScheduleFilter' });
 type ScheduleFilter = z.output<typeof ScheduleFilter>;
 
 const CancelSchedule = z
   .object({
-    schedule_id: orNull(z.string()).meta({ description: 'The schedule; where the path names it, the same or none.' }),
-    subscription_id: orNull(z.string()).meta({ description: 'Instead of the schedule: its subscription.' }),
-    schedule_type: orNull(anyCase(SCHEDULE_TYPES)).meta({ description: 'With `subscription_id`: what is undone.' }),
+    schedule_id: orNull(z.string()).meta({ description: 'Id of the schedule. Not needed if the path names it.' }),
+    subscription_id: orNull(z.string()).meta({
+      description: 'Id of the subscription, as an alternative to the schedule.',
+    }),
+    schedule_type: orNull(anyCase(SCHEDULE_TYPES)).meta({
+      description: 'Type of the schedule to cancel; used with `subscription_id`.',
+    }),
   })
   .meta({ id: 'CancelScheduleRequest', example: {} });
 const CancelScheduleAnswer = z
   .object({
-    status: z.enum(SCHEDULE_STATUSES).meta({ description: 'cancelled.' }),
-    message: z.string().meta({ description: 'What was done, in a sentence.' }),
+    status: z.enum(SCHEDULE_STATUSES).meta({ description: 'Always cancelled.' }),
+    message: z.string().meta({ description: 'Result of the operation, for people.' }),
   })
   .meta({ id: 'CancelScheduleResponse' });
 
-const scheduleParams = z.object({ schedule_id: z.string().min(1).meta({ description: 'The id of the schedule.' }) });
+const scheduleParams = z.object({ schedule_id: z.string().min(1).meta({ description: 'Id of the schedule.' }) });
 const ONE = {
   ...reads,
-  summary: 'Get what is to happen to a subscription',
-  description: 'What has happened, or was undone, is answered, too.',
+  summary: 'Get a subscription schedule',
+  description: 'Returns the schedule, even if it was executed or cancelled.',
   answer: ScheduleAnswer,
 };
 const ALL = {
   ...reads,
-  summary: 'List what is to happen to subscriptions',
+  summary: 'List subscription schedules',
   description:
-    'The newest first, a page at a time; what has happened or was undone is among them unless `pending_only` is stated.',
+    'Returns schedules, newest first, one page at a time. Executed and cancelled ones are included unless ' +
+    '`pending_only` is set.',
   query: ScheduleFilter,
   answer: SchedulesAnswer,
 };
@@ -82,8 +89,8 @@ export const scheduleRoutes: Route[] = [
     ...reads,
     path: '/subscriptions/:id/schedules',
     operation_id: 'listSubscriptionSchedules',
-    summary: 'List what is to happen to a subscription',
-    description: 'The newest first; what has happened or was undone is among them.',
+    summary: 'List the schedules of a subscription',
+    description: 'Returns schedules, newest first, including executed and cancelled ones.',
     params: idParams,
     answer: SchedulesAnswer,
     handle: async ({ params }, context) => {
@@ -110,9 +117,10 @@ export const scheduleRoutes: Route[] = [
     ...writes,
     path: '/subscriptions/schedules/:schedule_id/cancel',
     operation_id: 'cancelSubscriptionSchedule',
-    summary: 'Undo what is to happen to a subscription',
+    summary: 'Cancel a subscription schedule',
     description:
-      'A cancellation that was scheduled is taken back: the subscription goes on, and what was charged only up to its end is charged to the end of the period. A plan change that was scheduled does not happen.',
+      'Cancels a scheduled change. If it was a cancellation, the subscription continues, and charges that were ' +
+      'limited to its end are extended to the end of the period. If it was a plan change, it does not happen.',
     params: scheduleParams,
     body: CancelSchedule.nullish(),
     answer: CancelScheduleAnswer,
@@ -124,8 +132,10 @@ export const scheduleRoutes: Route[] = [
     ...writes,
     path: '/subscriptions/schedules/cancel',
     operation_id: 'cancelScheduleOfSubscription',
-    summary: 'Undo what is to happen, by the schedule or by its subscription',
-    description: 'Either `schedule_id`, or `subscription_id` with `schedule_type`, is required.',
+    summary: 'Cancel a schedule by subscription',
+    description:
+      'Cancels the schedule with `schedule_id`, or the one with `subscription_id` and `schedule_type`. One of the ' +
+      'two forms is required.',
     body: CancelSchedule,
     answer: CancelScheduleAnswer,
     example: { body: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', schedule_type: 'cancellation' } },

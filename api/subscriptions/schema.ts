@@ -1,4 +1,3 @@
-/** Requests and lists of subscriptions. */
 import { z } from 'zod';
 import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/record.ts';
 import {
@@ -34,30 +33,34 @@ export const UpdateSubscription = updateSubscriptionShape.meta({
   example: { metadata: { contract: 'C-1001' } },
 });
 export const ActivateSubscription = z
-  .object({ start_date: timestampText.meta({ description: 'From when on it is charged.' }) })
+  .object({ start_date: timestampText.meta({ description: 'Start of the charges.' }) })
   .meta({ id: 'ActivateDraftSubscriptionRequest', example: { start_date: '2026-02-01T00:00:00Z' } });
 
-/** `cancel_immediately_inovice_policy` is spelled so on the wire; the right spelling is understood as well. */
+/** `cancel_immediately_inovice_policy` is misspelled in the published API; the correct spelling is accepted, too. */
 export const CancelSubscription = z
   .object({
     cancellation_type: anyCase(CANCELLATION_TYPES).meta({
-      description: 'immediate, end_of_period (when the running one ends) or scheduled_date (at `cancel_at`).',
+      description: 'immediate, end_of_period (end of the current period) or scheduled_date (at `cancel_at`).',
     }),
     cancel_at: orNull(timestampText).meta({
       description:
-        'Of scheduled_date: in the future. Of immediate: now when absent, or a past instant of the running period.',
+        'Time of the cancellation. For scheduled_date it must be in the future. For immediate: a past instant of ' +
+        'the current period; default now.',
     }),
     cancel_immediately_inovice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
-      description: 'Of immediate: generate_invoice, also when absent, invoices the arrears up to then; skip does not.',
+      description:
+        'Policy of an immediate cancellation: generate_invoice invoices the arrears up to then, skip does not. ' +
+        'Default generate_invoice.',
     }),
     cancel_immediately_invoice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
-      description: 'The same, spelled right.',
+      description: 'Correctly spelled alias of `cancel_immediately_inovice_policy`, which takes precedence.',
     }),
     proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none').meta({
       description:
-        'none, also when absent: what was charged in advance stays charged. create_prorations credits what of it is not used to the prepaid wallet, when the subscription ends inside a period.',
+        'none: advance charges stand. create_prorations: if the subscription ends within a period, unused advance ' +
+        'charges are credited to the prepaid wallet. Default none.',
     }),
-    reason: orNull(z.string()).meta({ description: 'For people.' }),
+    reason: orNull(z.string()).meta({ description: 'Reason, for people.' }),
   })
   .meta({
     id: 'CancelSubscriptionRequest',
@@ -66,47 +69,47 @@ export const CancelSubscription = z
 
 const ProrationDetailAnswer = z
   .object({
-    line_item_id: z.string().meta({ description: 'The line item that is credited.' }),
-    price_id: z.string().meta({ description: 'Its price.' }),
-    plan_name: z.string().nullable().meta({ description: 'The name of its plan; null without one.' }),
-    original_amount: decimalText.meta({ description: 'What a whole period costs.' }),
-    credit_amount: decimalText.meta({ description: 'What is given back.' }),
-    charge_amount: decimalText.meta({ description: 'What is charged instead: 0.' }),
-    proration_days: z.int().meta({ description: 'Days of the calendar that are not used.' }),
-    description: z.string().meta({ description: 'What the line of the invoice is called.' }),
+    line_item_id: z.string().meta({ description: 'Id of the credited line item.' }),
+    price_id: z.string().meta({ description: 'Id of its price.' }),
+    plan_name: z.string().nullable().meta({ description: 'Name of the plan; null without one.' }),
+    original_amount: decimalText.meta({ description: 'Cost of a whole period.' }),
+    credit_amount: decimalText.meta({ description: 'Credited amount.' }),
+    charge_amount: decimalText.meta({ description: 'Always 0; nothing is charged instead.' }),
+    proration_days: z.int().meta({ description: 'Number of unused calendar days.' }),
+    description: z.string().meta({ description: 'Name of the invoice line.' }),
   })
   .meta({ id: 'ProrationDetail' });
 
 export const CancelSubscriptionAnswer = z
   .object({
-    subscription_id: z.string().meta({ description: 'The subscription that was cancelled.' }),
-    cancellation_type: z.enum(CANCELLATION_TYPES).meta({ description: 'As it was asked for.' }),
-    effective_date: timestampText.meta({ description: 'When it ends, or has ended.' }),
-    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'active until it ends, then cancelled.' }),
-    reason: z.string().nullable().meta({ description: 'As it was stated; null without.' }),
+    subscription_id: z.string().meta({ description: 'Id of the cancelled subscription.' }),
+    cancellation_type: z.enum(CANCELLATION_TYPES).meta({ description: 'Cancellation type of the request.' }),
+    effective_date: timestampText.meta({ description: 'Instant at which the subscription ends or ended.' }),
+    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'active until the end, then cancelled.' }),
+    reason: z.string().nullable().meta({ description: 'Reason of the request; null without one.' }),
     proration_invoice: InvoiceWithoutParts.nullable().meta({
-      description: 'The lines of what is credited; null where nothing is.',
+      description: 'Invoice with the credited lines; null without credits.',
     }),
-    proration_details: z.array(ProrationDetailAnswer).meta({ description: 'What is credited of each line item.' }),
+    proration_details: z.array(ProrationDetailAnswer).meta({ description: 'Credited amounts per line item.' }),
     total_credit_amount: decimalText.meta({
-      description: 'What goes into the wallet: what was paid and not used; 0 when nothing of it was paid.',
+      description: 'Amount credited to the wallet: paid and unused; 0 if nothing was paid.',
     }),
-    message: z.string().meta({ description: 'What was done, in a sentence.' }),
-    processed_at: timestampText.meta({ description: 'When it was asked for.' }),
+    message: z.string().meta({ description: 'Result of the operation, for people.' }),
+    processed_at: timestampText.meta({ description: 'Instant of the request.' }),
   })
   .meta({ id: 'CancelSubscriptionResponse' });
 
 export const SubscriptionUsageRequest = z
   .object({
-    subscription_id: z.string().min(1).meta({ description: 'The subscription whose usage is asked for.' }),
+    subscription_id: z.string().min(1).meta({ description: 'Id of the subscription.' }),
     start_time: orNull(timestampText).meta({
-      description: 'Events at this instant or later; from the start of the running period when absent.',
+      description: 'Start of the range, inclusive. Default: start of the current period.',
     }),
     end_time: orNull(timestampText).meta({
-      description: 'Events before this instant; until the end of the running period when absent.',
+      description: 'End of the range, exclusive. Default: end of the current period.',
     }),
     lifetime_usage: orNull(z.boolean()).meta({
-      description: 'Usage since the start of the subscription, until now when no end is stated.',
+      description: 'True measures from the start of the subscription; the default end is then now.',
     }),
   })
   .meta({ id: 'GetUsageBySubscriptionRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
@@ -114,26 +117,26 @@ export const SubscriptionUsageRequest = z
 const UsageCharge = z
   .object({
     subscription_line_item_id: z.string().nullable().meta({
-      description: 'The line item that bills the usage; null of what is lacking to the commitment of the subscription.',
+      description: "Line item that bills the usage; null for the true-up of the subscription's commitment.",
     }),
-    amount: decimalText.meta({ description: 'What the quantity costs, rounded as on an invoice.' }),
-    currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-    display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
+    amount: decimalText.meta({ description: 'Cost of the quantity, rounded as on an invoice.' }),
+    currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+    display_amount: z.string().meta({ description: 'Formatted amount, such as $20.' }),
     quantity: decimalText.meta({
-      description: 'The usage in the range as it is billed: not below 0, and with 18 decimals at most.',
+      description: 'Billed usage of the range: never below 0, with 18 decimals at most.',
     }),
     filter_values: z
       .record(z.string(), z.array(z.string()))
-      .meta({ description: 'The filters of the meter: properties, and of each the values that pass.' }),
-    meter_id: z.string().nullable().meta({ description: 'Null of what is lacking.' }),
-    meter_display_name: z.string().meta({ description: 'The name of the meter, or of what is lacking.' }),
-    price: PriceAnswer.nullable().meta({ description: 'The price that the line item has; null of what is lacking.' }),
+      .meta({ description: 'Filters of the meter: accepted values, keyed by property.' }),
+    meter_id: z.string().nullable().meta({ description: 'Id of the meter; null for the true-up.' }),
+    meter_display_name: z.string().meta({ description: 'Name of the meter or of the true-up.' }),
+    price: PriceAnswer.nullable().meta({ description: 'Price of the line item; null for the true-up.' }),
     is_overage: z.boolean().meta({
       description:
-        'Whether it is what lies above the commitment of the subscription: an entry beside that of the line.',
+        "True for the part above the subscription's commitment, which is a separate entry from the rest of the line.",
     }),
     overage_factor: decimalText.nullable().meta({
-      description: 'What lies above a commitment costs so many times as much; null without a commitment.',
+      description: 'Factor on the price above a commitment; null without a commitment.',
     }),
   })
   .meta({ id: 'SubscriptionUsageByMetersResponse' });
@@ -142,29 +145,33 @@ export const SubscriptionUsageAnswer = z
   .object({
     amount: decimalText.meta({
       description:
-        'What the usage of all line items costs, in the currency of the subscription, with what is lacking to the commitment of the subscription.',
+        "Cost of the usage of all line items in the subscription's currency, including the true-up of the " +
+        "subscription's commitment.",
     }),
-    currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-    display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
-    start_time: timestampText.meta({ description: 'The start of the range that was answered.' }),
-    end_time: timestampText.meta({ description: 'The end of the range that was answered, which is not in it.' }),
+    currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
+    display_amount: z.string().meta({ description: 'Formatted amount, such as $20.' }),
+    start_time: timestampText.meta({ description: 'Start of the range.' }),
+    end_time: timestampText.meta({ description: 'End of the range, exclusive.' }),
     charges: z.array(UsageCharge).meta({
       description:
-        'One for each usage line item that lives in the range, and one for what is lacking to the commitment of the subscription, as on the invoice.',
+        "One entry per usage line item that is active in the range, and one for the true-up of the subscription's " +
+        'commitment, as on the invoice.',
     }),
     commitment_amount: decimalText
       .nullable()
-      .meta({ description: 'What the subscription as a whole is committed to; null without a commitment.' }),
+      .meta({ description: 'Commitment of the whole subscription; null without one.' }),
     overage_factor: decimalText
       .nullable()
-      .meta({ description: 'What lies above costs so many times as much; null without a commitment.' }),
+      .meta({ description: 'Factor on the price above the commitment; null without a commitment.' }),
     commitment_utilized: decimalText
       .nullable()
-      .meta({ description: 'What the usage has drawn from the commitment; null without one.' }),
+      .meta({ description: 'Part of the commitment that the usage has consumed; null without a commitment.' }),
     overage_amount: decimalText
       .nullable()
-      .meta({ description: 'What lies above the commitment costs so much; null without one.' }),
-    has_overage: z.boolean().meta({ description: 'Whether anything lies above a commitment, of a line or of all.' }),
+      .meta({ description: 'Cost of the usage above the commitment; null without a commitment.' }),
+    has_overage: z
+      .boolean()
+      .meta({ description: 'True if usage exceeds a commitment of a line or of the subscription.' }),
   })
   .meta({ id: 'GetUsageBySubscriptionResponse' });
 
@@ -180,35 +187,35 @@ export const SubscriptionExpand = z.object({ expand });
 export const SubscriptionFilter = listShape({
   subscription_ids: matchAny('subscriptions'),
   parent_subscription_ids: matchAny('parent subscriptions'),
-  customer_id: z.string().optional().meta({ description: 'Id of the customer who uses.' }),
+  customer_id: z.string().optional().meta({ description: 'Id of the customer who uses the subscription.' }),
   customer_ids: matchAny('customers'),
   external_customer_id: z
     .string()
     .optional()
-    .meta({ description: 'The customer by the id that its events name; archived ones of this id, too.' }),
-  invoicing_customer_ids: matchAny('customers, to whom the invoices go'),
+    .meta({ description: 'External id of the customer. Archived customers with this id are included.' }),
+  invoicing_customer_ids: matchAny('customers who receive the invoices'),
   plan_id: z.string().optional().meta({ description: 'Id of the plan.' }),
   subscription_status: commaSeparated(anyCase(SUBSCRIPTION_STATUSES))
     .optional()
-    .meta({ description: 'Any of these states.' }),
+    .meta({ description: 'Matches any of these statuses.' }),
   subscription_type: commaSeparated(anyCase(SUBSCRIPTION_TYPES))
     .optional()
-    .meta({ description: 'Any of these types.' }),
+    .meta({ description: 'Matches any of these types.' }),
   billing_cadence: commaSeparated(anyCase(['RECURRING']))
     .optional()
-    .meta({ description: 'Any of these; every subscription is RECURRING.' }),
+    .meta({ description: 'Matches any of these cadences; every subscription is RECURRING.' }),
   billing_period: commaSeparated(anyCase(SUBSCRIPTION_PERIODS))
     .optional()
-    .meta({ description: 'Any of these periods.' }),
-  active_at: timestampText.optional().meta({ description: 'Subscriptions that are active at this instant.' }),
-  effective_date_for_update: timestampText
-    .optional()
-    .meta({ description: 'Subscriptions whose period, scheduled cancellation or end comes by this instant.' }),
+    .meta({ description: 'Matches any of these billing periods.' }),
+  active_at: timestampText.optional().meta({ description: 'Matches subscriptions that are active at this instant.' }),
+  effective_date_for_update: timestampText.optional().meta({
+    description: 'Matches subscriptions whose period, scheduled cancellation or end is due at this instant or earlier.',
+  }),
   trial_end_due_lte: timestampText
     .optional()
-    .meta({ description: 'Subscriptions in a trial that ends at this instant or before.' }),
-  with_line_items: flag.default(false).meta({ description: 'Answers with the line items of each.' }),
-  with_coupon_associations: flag.default(false).meta({ description: 'Answers with the coupons of each.' }),
+    .meta({ description: 'Matches subscriptions in a trial that ends at this instant or earlier.' }),
+  with_line_items: flag.default(false).meta({ description: 'True includes the line items. Default false.' }),
+  with_coupon_associations: flag.default(false).meta({ description: 'True includes the coupons. Default false.' }),
 }).meta({
   id: 'SubscriptionFilter',
   example: { external_customer_id: 'acme', subscription_status: ['active'], limit: 10 },
@@ -259,16 +266,21 @@ export const SubscriptionLineItemFilter = listShape({
   price_ids: matchAny('prices'),
   meter_ids: matchAny('meters'),
   currencies: matchAny('currencies'),
-  billing_periods: commaSeparated(anyCase(LINE_ITEM_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
-  entity_ids: matchAny('plans, add-ons or subscriptions, from which the line comes'),
-  entity_type: anyCase(LINE_ITEM_ENTITY_TYPES).optional().meta({ description: 'Where the line comes from.' }),
-  addon_association_ids: matchAny('associations of add-ons'),
-  active_filter: flag
-    .default(true)
-    .meta({ description: 'Lines that have not ended at `current_period_start`; `false` takes those that have, too.' }),
+  billing_periods: commaSeparated(anyCase(LINE_ITEM_PERIODS))
+    .optional()
+    .meta({ description: 'Matches any of these billing periods.' }),
+  entity_ids: matchAny('plans, add-ons or subscriptions that are the source of the line'),
+  entity_type: anyCase(LINE_ITEM_ENTITY_TYPES)
+    .optional()
+    .meta({ description: 'Kind of record that is the source of the line.' }),
+  addon_association_ids: matchAny('add-on associations'),
+  active_filter: flag.default(true).meta({
+    description:
+      'True matches lines that have not ended at `current_period_start`; false includes ended lines. Default true.',
+  }),
   current_period_start: timestampText
     .optional()
-    .meta({ description: 'The instant of `active_filter`; now when absent.' }),
+    .meta({ description: 'Reference instant of `active_filter`. Default now.' }),
 }).meta({
   id: 'SubscriptionLineItemFilter',
   example: { subscription_ids: ['subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 },

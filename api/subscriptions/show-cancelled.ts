@@ -1,4 +1,4 @@
-/** A cancellation as it is answered. */
+/** Answer shape of a cancellation. */
 import type { CancelledSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { buildProrationDetail } from '../../core/subscription/proration-detail.ts';

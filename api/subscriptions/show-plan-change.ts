@@ -1,4 +1,4 @@
-/** Plan changes as they are answered. */
+/** Answer shapes of plan changes. */
 import type { ChangedPlan, PreviewedPlanChange } from '../../actions/subscriptions/change-plan.ts';
 import { buildLinesPreview, showLineChanges } from '../../actions/subscriptions/modify/changed-lines.ts';
 import type { AddonsOfChange } from '../../actions/subscriptions/plan-change/addons.ts';
@@ -61,7 +61,7 @@ export async function showPreviewV2(previewed: PreviewedPlanChange, request: Pla
   return { ...partsV2(previewed, { ...request, changed_resources, is_scheduled: false }), subscription };
 }
 
-/** All but the subscription as it is then. */
+/** Omits the subscription, which a repeated request reads again. */
 export function showChangedPlanV2(changed: ChangedPlan, request: PlanChangeMetadata) {
   const { applied } = changed;
   const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };

@@ -1,11 +1,11 @@
-/** What is to happen to a subscription, as it is answered. */
+/** Answer shape of a subscription schedule. */
 import { z } from 'zod';
 import { computeDaysUntil, isPending, SubscriptionSchedule } from '../../core/subscription/schedule.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 
 export const ScheduleAnswer = SubscriptionSchedule.extend({
-  days_until_execution: z.int().meta({ description: 'Days until then, begun ones too; 0 once it has happened.' }),
-  can_be_cancelled: z.boolean().meta({ description: 'Whether it can be undone still.' }),
+  days_until_execution: z.int().meta({ description: 'Days until the execution, rounded up; 0 after it.' }),
+  can_be_cancelled: z.boolean().meta({ description: 'True if the schedule can still be cancelled.' }),
 }).meta({ id: 'SubscriptionScheduleResponse' });
 
 export function showSchedule(schedule: SubscriptionScheduleModel, now: Date) {

@@ -1,4 +1,4 @@
-/** What a subscription's usage is answered as, with what its commitments made of it. */
+/** Answer shape of a subscription's usage, with the effects of its commitments. */
 import type { SubscriptionUsage, SubscriptionUsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { TRUE_UP } from '../../core/billing/committed-lines.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
@@ -32,7 +32,7 @@ export async function showUsage(usage: SubscriptionUsage, context: Context) {
   };
 }
 
-/** Of no line and no meter, as on the invoice. */
+/** The true-up belongs to no line and no meter, as on the invoice. */
 function showTrueUp({ true_up, subscription: { currency } }: SubscriptionUsage) {
   if (true_up === null) return [];
   return [

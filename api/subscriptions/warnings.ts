@@ -1,4 +1,7 @@
-/** Warnings of an answer: what was done as it was asked for, and may not be meant (docs/rules/subscriptions.md, "One meter in two subscriptions"). */
+/**
+ * Warnings in an answer: the request succeeded, but its effect may be unintended (docs/rules/subscriptions.md, "One meter in two
+ * subscriptions").
+ */
 import { z } from 'zod';
 import { describeSharedMeters, type SharedMeterLine } from '../../actions/subscriptions/shared-meters.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -8,20 +11,27 @@ import type { Context } from '../http/route.ts';
 const Warning = z
   .object({
     code: z.enum(['shared_meter']).meta({
-      description: '`shared_meter`: another subscription of the customer charges the events of the meter, too.',
+      description: '`shared_meter`: another subscription of the customer also charges the events of the meter.',
     }),
-    message: z.string().meta({ description: 'What is the case, for people.' }),
-    field: z.string().meta({ description: 'The field that the warning is about.' }),
-    meter_id: z.string().meta({ description: 'The meter whose events are charged more than once.' }),
-    subscription_ids: z.array(z.string()).meta({ description: 'The other subscriptions that charge them.' }),
+    message: z.string().meta({ description: 'Explanation for people.' }),
+    field: z.string().meta({ description: 'Field that the warning refers to.' }),
+    meter_id: z.string().meta({ description: 'Id of the meter whose events are charged more than once.' }),
+    subscription_ids: z
+      .array(z.string())
+      .meta({ description: 'Ids of the other subscriptions that charge the events.' }),
   })
   .meta({ id: 'Warning' });
 export type Warning = z.output<typeof Warning>;
 
-export const warnings = z.array(Warning).nullable().meta({
-  description:
-    'Of the request that begins lines: meters that another subscription of the customer charges at the same time. Empty without; null in other answers. The setting `subscription_config` may refuse such lines.',
-});
+export const warnings = z
+  .array(Warning)
+  .nullable()
+  .meta({
+    description:
+      'Meters that another subscription of the customer charges at the same time. Set in the answer to a request ' +
+      'that begins lines, empty without such meters; null in other answers. The setting `subscription_config` may ' +
+      'refuse such lines.',
+  });
 
 export async function showWarnings(
   subscription: SubscriptionModel,
@@ -38,7 +48,7 @@ export async function showWarnings(
   }));
 }
 
-/** Warnings cover all lines of a subscription, or only the lines that an add-on brought. */
+/** Covers all usage lines of the subscription, or only the lines of one add-on. */
 export async function showSubscriptionWarnings(
   subscription: SubscriptionModel,
   context: Context,

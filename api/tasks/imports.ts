@@ -1,4 +1,4 @@
-/** POST /tasks, /tasks/upload: a file is taken, and its rows imported later. GET /tasks/{id}/report: which rows were refused. */
+/** POST /tasks, /tasks/upload: accept a file whose rows are imported in the background. GET /tasks/{id}/report: the refused rows. */
 import { Readable } from 'node:stream';
 import { writeCsv } from '../../actions/exports/export-file.ts';
 import { enqueueImport, IMPORTED, type NewImport } from '../../actions/imports/import-later.ts';
@@ -14,7 +14,7 @@ import { sendStream, wantsGzip } from '../http/send-stream.ts';
 import { CreateTask, TaskAnswer, UploadQuery } from './schema.ts';
 
 const tag = 'Tasks';
-/** Answered under the id that follows from the key and the bytes. */
+/** The task id is derived from the key and the bytes, so a repeated request finds its task. */
 const once = 'same';
 
 const UPLOADED = {
@@ -28,9 +28,12 @@ export const importRoutes: Route[] = [
     method: 'post',
     path: '/tasks',
     operation_id: 'createTask',
-    summary: 'Import a file that is behind an https URL',
+    summary: 'Import a file from a URL',
     description:
-      'Events, customers, features or prices, in CSV or JSON; also takes the permission to write these. The file is fetched and its rows are taken over in the background: `GET /tasks/{id}` says how far that is, `GET /tasks/{id}/report` which rows were refused. Addresses that are not public are refused: [imports](/docs/rules/imports.md).',
+      'Imports events, customers, features or prices from a CSV or JSON file; also needs permission to write ' +
+      'these records. The file is downloaded and imported in the background: `GET /tasks/{id}` shows the ' +
+      'progress, `GET /tasks/{id}/report` the refused rows. Addresses that are not public are refused: ' +
+      '[imports](/docs/rules/imports.md).',
     tag,
     access: 'task:write',
     body: CreateTask,
@@ -47,9 +50,10 @@ export const importRoutes: Route[] = [
     method: 'post',
     path: '/tasks/upload',
     operation_id: 'uploadTask',
-    summary: 'Import a file that is the body of the request',
+    summary: 'Import an uploaded file',
     description:
-      'As `POST /tasks`, for files of up to 32 MiB, in UTF-8. What it holds is said by `entity_type` and `file_type`; its content type is one of those below, and another is refused.',
+      'Imports the body of the request: a UTF-8 file of up to 32 MiB. `entity_type` and `file_type` define its ' +
+      'content. A content type that is not listed below is refused. Otherwise equal to `POST /tasks`.',
     tag,
     access: 'task:write',
     query: UploadQuery,
@@ -68,9 +72,10 @@ export const importRoutes: Route[] = [
     method: 'get',
     path: '/tasks/:id/report',
     operation_id: 'getTaskReport',
-    summary: 'Which rows of an import were refused, as CSV',
+    summary: 'Download the refused rows',
     description:
-      'One record for each: the number of the row (from 1, without the header), the field, the code of the error and its message. Of an import that goes on: those so far.',
+      'Returns a CSV file with one record per refused row of an import: the number of the row (from 1, without ' +
+      'the header), the field, the error code and the message. For a running import it contains the rows so far.',
     tag,
     access: 'task:read',
     params: idParams,

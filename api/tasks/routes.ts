@@ -1,4 +1,4 @@
-/** Tasks: which imports and exports there are, and how far each is. */
+/** Tasks: imports and exports with their progress. */
 import { getImportedEntity, IMPORTED } from '../../actions/imports/import-later.ts';
 import { changeTaskStatus } from '../../actions/tasks/change-status.ts';
 import { requireWrite } from '../../core/access/role.ts';
@@ -17,7 +17,7 @@ export const taskRoutes: Route[] = [
     path: '/tasks',
     operation_id: 'listTasks',
     summary: 'List tasks',
-    description: 'Imports and exports, each with how far it is; newest first unless `sort` is stated.',
+    description: 'Returns imports and exports with their progress. Default order: newest first.',
     tag,
     access: 'task:read',
     query: TaskFilter,
@@ -30,7 +30,7 @@ export const taskRoutes: Route[] = [
     path: '/tasks/:id',
     operation_id: 'getTask',
     summary: 'Get a task',
-    description: 'With how many records were looked at, taken over and refused, and why it failed.',
+    description: 'Returns the task with the numbers of records read, imported and refused, and the cause of a failure.',
     tag,
     access: 'task:read',
     params: idParams,
@@ -42,9 +42,10 @@ export const taskRoutes: Route[] = [
     method: 'put',
     path: '/tasks/:id/status',
     operation_id: 'updateTaskStatus',
-    summary: 'Stop a task, or say by hand how far it is',
+    summary: 'Set the status of a task',
     description:
-      'A move that the status does not allow is refused; COMPLETED is final. To have an import go on takes the permission to write what its file holds.',
+      'Stops or restarts a task, or sets its status by hand. A transition that the status does not allow is ' +
+      'refused; COMPLETED is final. Restarting an import also needs permission to write the records of its file.',
     tag,
     access: 'task:write',
     params: idParams,
@@ -61,7 +62,7 @@ export const taskRoutes: Route[] = [
   ...importRoutes,
 ];
 
-/** Who has an import go on writes what its file holds. */
+/** Restarting an import writes the records of its file, so it needs their permission. */
 async function requireImportWrite(id: string, { principal, scope, services }: Context): Promise<void> {
   const task = await TaskModel.fetchPublished(scope, id, { database: services.postgres });
   if (task.task_type !== 'IMPORT') return;

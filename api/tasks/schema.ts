@@ -1,11 +1,10 @@
-/** Requests and answers of tasks. */
 import { z } from 'zod';
 import { anyCase, metadata, optionalKey } from '../../core/record.ts';
 import { TASK_STATUSES, taskShape } from '../../core/task/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 export const TaskAnswer = taskShape.meta({ id: 'TaskResponse' });
-/** The parts of a file, which may be thousands, are told of one task alone. */
+/** A file may have thousands of parts, so only a single task lists them. */
 export const TaskListAnswer = listAnswer(
   taskShape.omit({ files: true }).meta({ id: 'ListedTask' }),
   'ListTasksResponse',
@@ -14,19 +13,22 @@ export const TaskListAnswer = listAnswer(
 const { task_type, entity_type } = taskShape.shape;
 
 const imported = anyCase(['EVENTS', 'CUSTOMERS', 'FEATURES', 'PRICES']).meta({
-  description: 'What the rows of the file are.',
+  description: 'Kind of record in the rows of the file.',
 });
 const importedType = anyCase(['CSV', 'JSON']).meta({
-  description: 'CSV with a header; or JSON, as an array or a value in each line.',
+  description: 'CSV with a header, or JSON as an array or with one value per line.',
 });
-const file_name = optionalKey.default(null).meta({ description: 'What the file is called, for people.' });
+const file_name = optionalKey.default(null).meta({ description: 'Name of the file, for people.' });
 
 export const CreateTask = z
   .object({
-    task_type: task_type.meta({ description: 'IMPORT.' }),
+    task_type: task_type.meta({ description: 'Must be IMPORT.' }),
     entity_type: imported,
     file_type: importedType,
-    file_url: z.string().max(2_048).meta({ description: 'An https URL, of a host with a public address.' }),
+    file_url: z
+      .string()
+      .max(2_048)
+      .meta({ description: 'https URL of a host with a public address; 2048 characters at most.' }),
     file_name,
     metadata,
   })
@@ -48,11 +50,11 @@ export const UploadQuery = z.object({
 });
 
 export const TaskFilter = listShape({
-  task_type: task_type.optional().meta({ description: 'Imports or exports alone.' }),
-  entity_type: entity_type.optional().meta({ description: 'What the records of the file are.' }),
-  task_status: anyCase(TASK_STATUSES).optional().meta({ description: 'How far it is.' }),
-  scheduled_task_id: z.string().optional().meta({ description: 'The runs of this scheduled task.' }),
-  created_by: z.string().optional().meta({ description: 'Those that this user has asked for.' }),
+  task_type: task_type.optional().meta({ description: 'Matches imports or exports only.' }),
+  entity_type: entity_type.optional().meta({ description: 'Kind of record in the file.' }),
+  task_status: anyCase(TASK_STATUSES).optional().meta({ description: 'Status of the task.' }),
+  scheduled_task_id: z.string().optional().meta({ description: 'Matches runs of this scheduled task.' }),
+  created_by: z.string().optional().meta({ description: 'Matches tasks that this user created.' }),
 }).meta({ id: 'TaskFilter' });
 export type TaskFilter = z.output<typeof TaskFilter>;
 
@@ -74,7 +76,9 @@ export const taskGrammar: ListGrammar = {
 export const UpdateTaskStatus = z
   .object({
     task_status: anyCase(TASK_STATUSES).meta({
-      description: 'PENDING becomes PROCESSING or FAILED, PROCESSING COMPLETED or FAILED, FAILED PROCESSING again.',
+      description:
+        'New status. PENDING can become PROCESSING or FAILED, PROCESSING can become COMPLETED or FAILED, and FAILED ' +
+        'can become PROCESSING.',
     }),
   })
   .meta({ id: 'UpdateTaskStatusRequest', example: { task_status: 'FAILED' } });

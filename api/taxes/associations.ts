@@ -1,4 +1,4 @@
-/** What is taxed with which rate: attach, find, change, remove. */
+/** Tax associations assign rates to entities: attach, find, change, remove. */
 import { attachTaxRate, loadChosenEntity } from '../../actions/taxes/attach-tax-rate.ts';
 import { changeTaxAssociation } from '../../actions/taxes/change-tax-association.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -31,9 +31,10 @@ const associations = standardRoutes({
 export const taxAssociationRoutes: Route[] = [
   {
     ...associations.create({
-      summary: 'Attach a tax rate to a customer, a subscription, an invoice or the tenant',
+      summary: 'Attach a tax rate',
       description:
-        'The rate is named by its code, a customer by its id or by your own. What has a rate already is refused with 409.',
+        'Attaches a rate to a customer, a subscription, an invoice or the tenant. The rate is named by its code, ' +
+        'a customer by its id or its external id. Refused with 409 if the entity has the rate already.',
       body: CreateTaxAssociation,
       handle: ({ body }, context) => {
         const { tax_rate_code, entity_type, entity_id, external_customer_id, ...stated } = body;
@@ -45,10 +46,15 @@ export const taxAssociationRoutes: Route[] = [
     success: 200,
   },
   associations.list,
-  associations.read({ summary: 'Get a tax association with its rate', description: 'One that was removed, too.' }),
+  associations.read({
+    summary: 'Get a tax association',
+    description: 'Returns the association with its rate, even if it was removed.',
+  }),
   associations.change({
-    summary: 'Update the priority, the dates or the metadata of a tax association',
-    description: 'Changes what is sent; the rest stays. Another rate is another association.',
+    summary: 'Update a tax association',
+    description:
+      'Changes the sent fields only: priority, dates, auto_apply or metadata. The rate cannot change; create ' +
+      'another association instead.',
     body: UpdateTaxAssociation,
     handle: ({ params, body }, context) =>
       changeTaxAssociation(context.services, context.scope, {
@@ -61,8 +67,8 @@ export const taxAssociationRoutes: Route[] = [
     method: 'delete',
     path: '/taxes/associations/:id',
     operation_id: 'deleteTaxAssociation',
-    summary: 'Remove a tax rate from what it is attached to',
-    description: 'The association is archived, and answered as it is then. Invoices that were made keep their taxes.',
+    summary: 'Detach a tax rate',
+    description: 'Archives the association and returns it. Existing invoices retain their taxes.',
     tag,
     access: 'tax:write',
     params: idParams,

@@ -34,7 +34,7 @@ export const taxRoutes: Route[] = [
   rates.create({
     summary: 'Create a tax rate',
     description:
-      'A percentage of what is taxed, or a fixed amount. It taxes nothing until it is attached to something (`POST /taxes/associations`).',
+      'Creates a percentage or a fixed amount. The rate has no effect until it is attached (`POST /taxes/associations`).',
     body: CreateTaxRate,
     handle: ({ body }, context) => {
       const rate = defineTaxRate(body);
@@ -44,11 +44,10 @@ export const taxRoutes: Route[] = [
     },
   }),
   { ...rates.list, description: `${rates.list.description} The answer is a bare array, of at most \`limit\` rates.` },
-  rates.read({ summary: 'Get a tax rate', description: 'An archived rate is answered, too.' }),
+  rates.read({ summary: 'Get a tax rate', description: 'Returns the rate, even if it is archived.' }),
   rates.change({
-    summary: 'Update a tax rate that is not in use',
-    description:
-      'Changes what is sent; the rest stays. Refused while it has associations. Its value cannot be changed.',
+    summary: 'Update an unused tax rate',
+    description: 'Changes the sent fields only. The value cannot change. Refused while the rate has associations.',
     body: UpdateTaxRate,
     handle: ({ params, body }, context) =>
       changeTaxRate(context.services, context.scope, { id: params.id, changes: body, author: toAuthor(context) }),
@@ -57,8 +56,8 @@ export const taxRoutes: Route[] = [
     method: 'delete',
     path: '/taxes/rates/:id',
     operation_id: 'deleteTaxRate',
-    summary: 'Archive a tax rate that is not in use',
-    description: 'Its code is free for another then. Refused while it has associations.',
+    summary: 'Archive an unused tax rate',
+    description: 'Archives the rate, whose code becomes free. Refused while the rate has associations.',
     tag,
     access: 'tax:write',
     params: idParams,

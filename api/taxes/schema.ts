@@ -1,4 +1,3 @@
-/** Requests and answers of tax rates and their associations. */
 import { z } from 'zod';
 import { optionalKey, requiredKey } from '../../core/record.ts';
 import {
@@ -20,7 +19,7 @@ export const UpdateTaxRate = taxRateShape
   .pick({ name: true, code: true, tax_rate_status: true })
   .partial()
   .extend({
-    description: z.string().nullish().meta({ description: 'For people; null clears it.' }),
+    description: z.string().nullish().meta({ description: 'Text for people; null clears it.' }),
     metadata: taxRateFields.shape.metadata.unwrap().optional(),
   })
   .meta({ id: 'UpdateTaxRateRequest', example: { description: 'The regular rate' } });
@@ -28,7 +27,7 @@ export const UpdateTaxRate = taxRateShape
 export const TaxRateFilter = listShape({
   taxrate_ids: matchAny('rates'),
   taxrate_codes: matchAny('codes'),
-  scope: taxRateScope.optional().meta({ description: 'Rates of this scope.' }),
+  scope: taxRateScope.optional().meta({ description: 'Matches rates of this scope.' }),
 }).meta({ id: 'TaxRateFilter' });
 export type TaxRateFilter = z.output<typeof TaxRateFilter>;
 
@@ -47,33 +46,38 @@ export const taxRateGrammar: ListGrammar = {
 };
 
 export const TaxRateAnswer = taxRateShape.meta({ id: 'TaxRateResponse' });
-/** Not in an envelope: so the published client wants it. */
+/** A bare array, as the published client expects. */
 export const TaxRateListAnswer = z.array(TaxRateAnswer);
 
 export const CreateTaxAssociation = taxAssociationFields
   .extend({
-    tax_rate_code: requiredKey.meta({ description: 'The code of a published rate that is ACTIVE.' }),
+    tax_rate_code: requiredKey.meta({ description: 'Code of a published rate that is ACTIVE.' }),
     entity_type: taxEntityType
       .nullish()
-      .meta({ description: 'What is taxed with it; a customer where `external_customer_id` is stated.' }),
-    entity_id: optionalKey.optional().meta({ description: 'The id of that; of a tenant it may be left out.' }),
-    external_customer_id: optionalKey.optional().meta({ description: 'A customer by your own id.' }),
+      .meta({ description: 'Kind of the taxed entity. Default: customer, if `external_customer_id` is set.' }),
+    entity_id: optionalKey.optional().meta({ description: 'Id of the taxed entity; optional for the tenant.' }),
+    external_customer_id: optionalKey
+      .optional()
+      .meta({ description: 'External id of a customer, as an alternative to `entity_id`.' }),
   })
   .meta({
     id: 'CreateTaxAssociationRequest',
     example: { tax_rate_code: 'vat_de', external_customer_id: 'acme', priority: 10 },
   });
 
-/** The dates and the currency say where a rate holds; those of one that runs may be changed, which rate it is may not. */
+/** Dates of an existing association may change; its rate may not. */
 export const UpdateTaxAssociation = z
   .object({
     priority: taxAssociationShape.shape.priority.unwrap().optional().meta({
-      description: 'Rates with a smaller one stand first; not below 0.',
+      description: 'Order of the rates, smallest first; must not be negative.',
     }),
-    auto_apply: z.boolean().optional().meta({ description: 'Whether new subscriptions of a customer take it over.' }),
+    auto_apply: z
+      .boolean()
+      .optional()
+      .meta({ description: 'True if new subscriptions of a customer inherit the association.' }),
     start_date: taxAssociationShape.shape.start_date.optional(),
     end_date: taxAssociationFields.shape.end_date.unwrap().optional().meta({
-      description: 'Until when, exclusive; null opens it.',
+      description: 'End of the association, exclusive; null removes the end.',
     }),
     metadata: taxAssociationFields.shape.metadata.unwrap().optional(),
   })
@@ -82,12 +86,20 @@ export const UpdateTaxAssociation = z
 export const TaxAssociationFilter = listShape({
   tax_association_ids: matchAny('associations'),
   tax_rate_ids: matchAny('rates'),
-  tax_rate_id: z.string().optional().meta({ description: 'Exactly this rate.' }),
-  entity_type: taxEntityType.optional().meta({ description: 'What is taxed.' }),
-  entity_id: z.string().optional().meta({ description: 'The id of what is taxed.' }),
-  external_customer_id: z.string().optional().meta({ description: 'A customer by your own id, which must exist.' }),
-  currency: z.string().optional().meta({ description: 'Those of this currency alone.' }),
-  auto_apply: flag.optional().meta({ description: 'Whether new subscriptions take it over.' }),
+  tax_rate_id: z.string().optional().meta({ description: 'Matches this tax rate.' }),
+  entity_type: taxEntityType.optional().meta({ description: 'Kind of the taxed entity.' }),
+  entity_id: z.string().optional().meta({ description: 'Id of the taxed entity.' }),
+  external_customer_id: z
+    .string()
+    .optional()
+    .meta({ description: 'External id of a customer; refused if the customer does not exist.' }),
+  currency: z
+    .string()
+    .optional()
+    .meta({ description: 'Currency code (ISO 4217), case-insensitive; matches associations of this currency.' }),
+  auto_apply: flag
+    .optional()
+    .meta({ description: 'Matches associations that new subscriptions inherit, or those that they do not.' }),
 }).meta({ id: 'TaxAssociationFilter' });
 export type TaxAssociationFilter = z.output<typeof TaxAssociationFilter>;
 
@@ -109,7 +121,7 @@ export const taxAssociationGrammar: ListGrammar = {
 export const TaxAssociationAnswer = taxAssociationShape
   .extend({
     tax_rate: TaxRateAnswer.nullable().meta({
-      description: 'Of one that is asked for; of a list where `expand` names it.',
+      description: 'Present for a single association; in a list only if `expand` names tax_rate.',
     }),
   })
   .meta({ id: 'TaxAssociationResponse' });

@@ -1,4 +1,4 @@
-/** The caller's own tenant. Another tenant's id answers as one that does not exist. */
+/** The caller's own tenant. The id of another tenant is answered like a missing one. */
 
 import { notFound } from '../../core/error.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
@@ -13,7 +13,7 @@ export const tenantRoutes: Route[] = [
     path: '/tenants/:id',
     operation_id: 'getTenantById',
     summary: 'Get the tenant',
-    description: 'The tenant of the API key; any other does not exist here.',
+    description: 'Returns the tenant of the API key. Any other id is answered with 404.',
     tag,
     access: 'tenant:read',
     params: idParams,
@@ -30,7 +30,7 @@ export const tenantRoutes: Route[] = [
     operation_id: 'updateTenant',
     summary: 'Update the tenant',
     description:
-      'Changes the tenant of the API key. What is not sent stays; a map that is sent replaces the one before, and null clears it.',
+      'Changes the tenant of the API key. Only sent fields change; a map replaces the previous one, and null clears it.',
     tag,
     access: 'tenant:write',
     body: UpdateTenant,

@@ -1,4 +1,3 @@
-/** Requests and answers of tenants. */
 import { z } from 'zod';
 import { clearedMap, keyText, metadataMap } from '../../core/record.ts';
 
@@ -15,7 +14,7 @@ const Address = z
       .string()
       .regex(/^([A-Za-z]{2})?$/, { error: 'must be a country code of two letters' })
       .nullish()
-      .meta({ description: 'Two letters of ISO 3166-1, such as US.' }),
+      .meta({ description: 'Country code (ISO 3166-1, two letters), such as US.' }),
   })
   .meta({ id: 'Address' });
 
@@ -24,13 +23,13 @@ const BillingDetails = z
     email: z
       .union([z.email(), z.literal('')])
       .nullish()
-      .meta({ description: 'Where questions about invoices go to.' }),
+      .meta({ description: 'Contact for questions about invoices.' }),
     help_email: z
       .union([z.email(), z.literal('')])
       .nullish()
-      .meta({ description: 'Where customers find help.' }),
+      .meta({ description: 'Support contact for customers.' }),
     phone: text(50),
-    address: Address.nullish().meta({ description: 'The address of the company.' }),
+    address: Address.nullish().meta({ description: 'Address of the company.' }),
   })
   .meta({ id: 'TenantBillingDetails' });
 
@@ -40,9 +39,10 @@ export const UpdateTenant = z
       .trim()
       .min(1, { error: 'must not be blank' })
       .optional()
-      .meta({ description: 'The name of the company; stays when absent.' }),
+      .meta({ description: 'Name of the company; must not be blank. Default: unchanged.' }),
     billing_details: BillingDetails.nullish().meta({
-      description: 'How the company is reached; replaced as a whole, cleared by null, and stays when absent.',
+      description:
+        'Contact data of the company. An object replaces the previous one, and null clears it. Default: unchanged.',
     }),
     metadata: clearedMap.optional(),
   })
@@ -57,12 +57,14 @@ export const UpdateTenant = z
 export const TenantAnswer = z
   .object({
     id: z.string(),
-    name: z.string().meta({ description: 'The name of the company.' }),
+    name: z.string().meta({ description: 'Name of the company.' }),
     billing_details: BillingDetails.nullable().meta({
-      description: 'How the company is reached; null until it is stated.',
+      description: 'Contact data of the company; null before it is set.',
     }),
-    status: z.string().meta({ description: 'published.' }),
-    suspended: z.boolean().meta({ description: 'Whether the operator lets it read and not write.' }),
+    status: z.string().meta({ description: 'Always published.' }),
+    suspended: z
+      .boolean()
+      .meta({ description: 'True if the operator has suspended the tenant, which makes it read-only.' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
     metadata: metadataMap.nullable(),

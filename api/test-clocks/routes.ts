@@ -1,4 +1,4 @@
-/** Test clocks: the instant that it is in an environment which is not production, and everything that is due on the way to a later one. */
+/** Test clocks: simulated time of an environment that is not production. An advance runs all work that falls due on the way. */
 import { createTestClock } from '../../actions/test-clocks/create-test-clock.ts';
 import { enqueueAdvance, stopTestClock } from '../../actions/test-clocks/move-test-clock.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -34,9 +34,11 @@ const clocks = standardRoutes({
 
 export const testClockRoutes: Route[] = [
   clocks.create({
-    summary: 'Give the environment a clock of its own',
+    summary: 'Create a test clock',
     description:
-      'From then on it is `frozen_time` there: requests, events without a time of their own, and everything that is due go by it. Refused for production, and where there are subscriptions or invoices already. An environment has one clock, and keeps it.',
+      'Sets the time of the environment to `frozen_time`. From then on requests, events without a timestamp, and ' +
+      'due work use this clock. Refused for production, and if subscriptions or invoices exist. An environment ' +
+      'has at most one clock, which cannot be removed.',
     body: CreateTestClock,
     handle: ({ body }, context) =>
       createTestClock(context.services, context.scope, { wanted: body, author: toAuthor(context) }),
@@ -44,16 +46,20 @@ export const testClockRoutes: Route[] = [
   clocks.list,
   clocks.search,
   clocks.read({
-    summary: 'Get a test clock: where it stands, and how far an advance is',
-    description: '`progress` counts what the last advance has done so far.',
+    summary: 'Get a test clock',
+    description: 'Returns the current time of the clock. `progress` counts the completed work of the last advance.',
   }),
   route({
     method: 'post',
     path: '/test-clocks/:id/advance',
     operation_id: 'advanceTestClock',
-    summary: 'Advance a test clock, with everything that is due on the way',
+    summary: 'Advance a test clock',
     description:
-      'Periods end, trials become paid, drafts become final, webhooks are told: each at its instant, one after the other, in the background. `GET /test-clocks/{id}` tells how far it is, and `GET /workflows/{workflow_id}/{run_id}/summary` what it has done. Until it has ended, requests that would write in the environment are refused with 409. A clock does not go back; to advance it to where it stands does what is due there.',
+      'Advances the clock in the background and runs all due work in order, each at its instant: periods end, ' +
+      'trials become paid, drafts become final, webhooks are sent. `GET /test-clocks/{id}` shows the progress, ' +
+      'and `GET /workflows/{workflow_id}/{run_id}/summary` the completed work. Meanwhile, requests that write in ' +
+      'the environment are refused with 409. An earlier time is refused; the current time runs the work that is ' +
+      'due now.',
     tag,
     access: 'test_clock:write',
     params: idParams,
@@ -71,9 +77,10 @@ export const testClockRoutes: Route[] = [
     method: 'post',
     path: '/test-clocks/:id/stop',
     operation_id: 'stopTestClock',
-    summary: 'Stop a test clock that advances',
+    summary: 'Stop an advancing test clock',
     description:
-      'It stays at the instant that it has reached; what is done is done, and the next advance goes on from there. One that does not advance is answered as it is.',
+      'Stops the clock at the instant that it has reached. Completed work remains, and the next advance continues ' +
+      'from there. No effect on a clock that does not advance.',
     tag,
     access: 'test_clock:write',
     params: idParams,

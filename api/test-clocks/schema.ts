@@ -1,4 +1,3 @@
-/** Requests and answers of test clocks. */
 import { z } from 'zod';
 import { metadata } from '../../core/record.ts';
 import { frozenTime, testClockShape } from '../../core/test-clock/record.ts';
@@ -9,7 +8,7 @@ const { name } = testClockShape.shape;
 export const CreateTestClock = z
   .object({
     frozen_time: frozenTime.meta({
-      description: 'The instant that it is in the environment from now on, between the years 2000 and 2200.',
+      description: 'Current time of the environment from now on, between the years 2000 and 2200.',
     }),
     name: name.nullish().transform((text) => text ?? null),
     metadata,
@@ -19,7 +18,7 @@ export const CreateTestClock = z
 export const AdvanceTestClock = z
   .object({
     frozen_time: frozenTime.meta({
-      description: 'Where the clock is to stand when everything that is due until then, and then, is done.',
+      description: 'Target time of the clock. All work that is due until then, inclusive, is done first.',
     }),
   })
   .meta({ id: 'AdvanceTestClockRequest', example: { frozen_time: '2027-01-01T00:00:00Z' } });

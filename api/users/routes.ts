@@ -1,4 +1,4 @@
-/** Users and service accounts of the tenant: the principals that API keys belong to. */
+/** Users and service accounts of the tenant; they own the API keys. */
 
 import { preparePassword } from '../../actions/access/change-password.ts';
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
@@ -32,7 +32,7 @@ export const userRoutes: Route[] = [
     path: '/users/me',
     operation_id: 'getUserInfo',
     summary: 'Get the caller and its tenant',
-    description: 'The user or service account to whom the API key belongs, with its roles.',
+    description: 'Returns the user or service account that owns the API key, with its roles.',
     tag,
     access: 'self:read',
     success: 200,
@@ -47,9 +47,11 @@ export const userRoutes: Route[] = [
     method: 'put',
     path: '/users/me',
     operation_id: 'updateUser',
-    summary: 'Update the own profile',
+    summary: 'Update your own profile',
     description:
-      'Changes the name, replaces the metadata, of the user to whom the API key or the token belongs, and the password, for which the current one is needed; what is not sent stays, and null clears the first two. A new password ends all tokens from before.',
+      'Changes the name, metadata or password of the user that owns the API key or token. Only sent fields ' +
+      'change; null clears name or metadata. A new password needs the current one, and invalidates all earlier ' +
+      'tokens.',
     tag,
     access: 'self:write',
     body: UpdateUser,
@@ -75,9 +77,10 @@ export const userRoutes: Route[] = [
     method: 'post',
     path: '/users',
     operation_id: 'createUser',
-    summary: 'Create a user or a service account',
+    summary: 'Create a user or service account',
     description:
-      'For a super_admin only. A user has an email of its own, and gets a password that is shown once, here; a service account has no email, and at least one role.',
+      'Creates a user with a unique email and a password that is shown only in this answer, or a service account ' +
+      'without an email and with at least one role. For a super_admin only.',
     tag,
     access: 'user:write',
     shows_secret: true,
@@ -98,7 +101,8 @@ export const userRoutes: Route[] = [
     operation_id: 'queryUser',
     summary: 'Search users',
     description:
-      'Users and service accounts of the tenant. Published ones unless `status` is stated, newest first unless `sort` is.',
+      'Returns users and service accounts of the tenant. Default: published ones, newest first; `status` and ' +
+      '`sort` change that.',
     tag,
     access: 'user:read',
     body: UserFilter,
@@ -111,7 +115,8 @@ export const userRoutes: Route[] = [
     path: '/users/:id',
     operation_id: 'renameServiceAccount',
     summary: 'Rename a service account',
-    description: 'For a super_admin only. Of a user it is refused: users change themselves.',
+    description:
+      'Changes the name of a service account. For a super_admin only. Refused for a user, who can change only its own profile.',
     tag,
     access: 'user:write',
     params: idParams,
@@ -130,7 +135,8 @@ export const userRoutes: Route[] = [
     operation_id: 'updateUserRoles',
     summary: 'Replace the roles of a user',
     description:
-      'For a super_admin only, and not for oneself. Refused while the user has active API keys, because these would change with it: revoke them first.',
+      'Replaces all roles. For a super_admin only, and not for the caller itself. Refused while the user has ' +
+      'active API keys, because they would change with it; revoke them first.',
     tag,
     access: 'user:write',
     params: idParams,
@@ -152,8 +158,10 @@ export const userRoutes: Route[] = [
     method: 'delete',
     path: '/users/:id',
     operation_id: 'deleteUser',
-    summary: 'Archive a service account without active keys',
-    description: 'For a super_admin only. Refused while it has active API keys (revoke them first), and of users.',
+    summary: 'Archive a service account',
+    description:
+      'Archives a service account. For a super_admin only. Refused while it has active API keys (revoke them ' +
+      'first), and for users.',
     tag,
     access: 'user:write',
     params: idParams,

@@ -1,4 +1,3 @@
-/** Requests and answers of users. */
 import { z } from 'zod';
 import { anyCase, clearedMap, keyText, metadataMap } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
@@ -6,23 +5,23 @@ import { newPassword } from '../auth/schema.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { TenantAnswer } from '../tenants/schema.ts';
 
-const name = { description: 'What people call it.' };
+const name = { description: 'Display name.' };
 const roles = z.array(z.string());
 
 export const CreateUser = z
   .object({
     type: anyCase(USER_TYPES).meta({
-      description: 'user is a person, service_account a program; it cannot be changed later.',
+      description: 'user is a person, service_account a program. The type cannot change later.',
     }),
     name: keyText.trim().nullish().meta(name),
     email: z
       .email()
       .max(320)
       .nullish()
-      .meta({ description: 'Of a user required, of one alone; a service account has none.' }),
+      .meta({ description: 'Email address. Required for a user, and unique; a service account has none.' }),
     roles: roles
       .nullish()
-      .meta({ description: 'Ids of roles (`GET /rbac/roles`); a service account has at least one.' }),
+      .meta({ description: 'Ids of roles (`GET /rbac/roles`). A service account needs at least one.' }),
   })
   .meta({ id: 'CreateUserRequest' });
 export const UpdateUser = z
@@ -33,46 +32,50 @@ export const UpdateUser = z
       .transform((text) => text ?? '')
       .pipe(z.string())
       .optional()
-      .meta({ description: 'What people call it; null clears it.' }),
+      .meta({ description: 'Display name; null clears it.' }),
     metadata: clearedMap.optional(),
     password: newPassword.optional().meta(newPassword.meta()!),
-    current_password: z.string().max(1024).nullish().meta({ description: 'Required with a new password.' }),
+    current_password: z
+      .string()
+      .max(1024)
+      .nullish()
+      .meta({ description: 'Current password. Required with a new password.' }),
   })
   .meta({ id: 'UpdateUserRequest', example: { name: 'Ada' } });
 export const RenameServiceAccount = z
   .object({ name: keyText.trim().min(1, { error: 'must not be blank' }).meta(name) })
   .meta({ id: 'UpdateServiceAccountRequest', example: { name: 'Collector of events' } });
 export const UpdateUserRoles = z
-  .object({ roles: roles.meta({ description: 'Ids of roles (`GET /rbac/roles`), in the place of those before.' }) })
+  .object({ roles: roles.meta({ description: 'Ids of roles (`GET /rbac/roles`), which replace the previous ones.' }) })
   .meta({ id: 'UpdateUserRolesRequest', example: { roles: ['event_ingestor'] } });
 
 export const UserAnswer = z
   .object({
     id: z.string(),
-    name: z.string().nullable().meta({ description: 'What people call it; null when it was never stated.' }),
-    email: z.string().nullable().meta({ description: 'Null of a service account.' }),
+    name: z.string().nullable().meta({ description: 'Display name; null if it was never set.' }),
+    email: z.string().nullable().meta({ description: 'Email address; null for a service account.' }),
     type: z.enum(USER_TYPES).meta({ description: 'user is a person, service_account a program.' }),
-    roles: roles.nullable().meta({ description: 'Ids of roles; what they allow says `GET /rbac/roles`.' }),
+    roles: roles.nullable().meta({ description: 'Ids of roles. `GET /rbac/roles` lists their permissions.' }),
     metadata: metadataMap.nullable(),
-    tenant: TenantAnswer.nullable().meta({ description: 'The company that it belongs to.' }),
+    tenant: TenantAnswer.nullable().meta({ description: 'Tenant of the user.' }),
   })
   .meta({ id: 'UserResponse' });
 
-/** The password is shown here and nowhere else. */
+/** The only answer that contains the password. */
 export const CreateUserAnswer = z
   .object({
     ...UserAnswer.shape,
     password: z
       .string()
       .nullable()
-      .meta({ description: 'The first password of a user, never shown again; null of a service account.' }),
+      .meta({ description: 'First password of a user, not shown again; null for a service account.' }),
   })
   .meta({ id: 'CreateUserResponse' });
 
 export const UserFilter = listShape({
-  user_ids: textList.nullish().meta({ description: 'Any of these users.' }),
-  type: anyCase(USER_TYPES).nullish().meta({ description: 'People, or service accounts.' }),
-  roles: textList.nullish().meta({ description: 'Who has any of these roles.' }),
+  user_ids: textList.nullish().meta({ description: 'Matches any of these users.' }),
+  type: anyCase(USER_TYPES).nullish().meta({ description: 'Matches people or service accounts only.' }),
+  roles: textList.nullish().meta({ description: 'Matches users with any of these roles.' }),
 }).meta({ id: 'UserFilter', example: { type: 'service_account', limit: 10 } });
 export type UserFilter = z.output<typeof UserFilter>;
 export const UserListAnswer = listAnswer(UserAnswer, 'ListUsersResponse');

@@ -1,4 +1,4 @@
-/** Wallets: made, filled, emptied, closed, and what has happened to them (docs/rules/wallets.md). */
+/** Wallets: create, top up, debit, close, and list transactions (docs/rules/wallets.md). */
 
 import { changeWallet } from '../../actions/wallets/change-wallet.ts';
 import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
@@ -72,7 +72,8 @@ export const walletRoutes: Route[] = [
     ...wallets.create({
       summary: 'Create a wallet',
       description:
-        'A customer has one active wallet of each type in a currency: a second is refused with 409. A `price_unit` says currency and conversion rate.',
+        'Creates a wallet. A customer may have one active wallet per type and currency; a second one is refused ' +
+        'with 409. A `price_unit` sets currency and conversion rate.',
       body: CreateWallet,
       handle: ({ body }, context) =>
         createWallet(context.services, context.scope, { request: body, author: toAuthor(context) }),
@@ -81,10 +82,13 @@ export const walletRoutes: Route[] = [
   },
   wallets.list,
   wallets.search,
-  wallets.read({ summary: 'Get a wallet', description: 'With its balance in money and in credits.' }),
+  wallets.read({
+    summary: 'Get a wallet',
+    description: 'Returns the wallet with its balance in money and in credits.',
+  }),
   wallets.change({
     summary: 'Update a wallet',
-    description: 'Changes what is sent; the rest stays. What it is counted in, and whose it is, never changes.',
+    description: 'Changes the sent fields only. The currency, the conversion rate and the customer cannot change.',
     body: UpdateWallet,
     handle: ({ params, body }, context) =>
       changeWallet(context.services, context.scope, { id: params.id, request: body, author: toAuthor(context) }),
@@ -93,9 +97,10 @@ export const walletRoutes: Route[] = [
     ...verb,
     path: '/wallets/:id/top-up',
     operation_id: 'topUpWallet',
-    summary: 'Put credits into a wallet',
+    summary: 'Top up a wallet',
     description:
-      'So many credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED makes a final invoice, and the credits come when it is paid; all others come at once. A key that comes again answers what it did first.',
+      'Adds a number of credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED creates a final invoice, ' +
+      'and its payment adds the credits; other reasons add them at once. A repeated key returns the first result.',
     body: TopUpWallet,
     answer: ToppedUpAnswer,
     idempotency: 'inner_key',
@@ -117,9 +122,10 @@ export const walletRoutes: Route[] = [
     ...verb,
     path: '/wallets/:id/debit',
     operation_id: 'debitWallet',
-    summary: 'Take credits out of a wallet',
+    summary: 'Debit a wallet',
     description:
-      'All of them or none, in the order of use; `wallet_transaction` says of which. A key that comes again takes nothing: it is answered as the first time.',
+      'Debits the whole number of credits, or none, in the order of use; `wallet_transaction` lists the sources. ' +
+      'A repeated key debits nothing and returns the first result.',
     body: DebitWallet,
     answer: WalletDebited,
     idempotency: 'inner_key',
@@ -138,7 +144,8 @@ export const walletRoutes: Route[] = [
     path: '/wallets/:id/terminate',
     operation_id: 'terminateWallet',
     summary: 'Close a wallet',
-    description: 'What is in it is written off. Refused while credits for it are on an invoice that is not paid.',
+    description:
+      'Closes the wallet and writes off its balance. Refused while an unpaid invoice contains credits for it.',
     answer: WalletEnded,
     idempotency: {
       replay: async (_done, { params }, context) => ({ ...(await shownById(params.id, context)), message: CLOSED }),
@@ -155,9 +162,10 @@ export const walletRoutes: Route[] = [
     ...verb,
     path: '/wallets/:id/modify',
     operation_id: 'modifyWallet',
-    summary: 'Make a postpaid wallet of a prepaid one',
+    summary: 'Convert a wallet to postpaid',
     description:
-      'The prepaid one is closed, and its credits go into a new one as they are, with their priorities and expiries. 409 when the customer has a postpaid wallet in the currency.',
+      'Closes a prepaid wallet and moves its credits to a new postpaid wallet, with their priorities and ' +
+      'expiries. Refused with 409 if the customer has a postpaid wallet in the currency.',
     body: ModifyWallet,
     answer: WalletModified,
     idempotency: {
@@ -181,8 +189,8 @@ export const walletRoutes: Route[] = [
     ...reads,
     path: '/wallets/:id/transactions',
     operation_id: 'getWalletTransactions',
-    summary: 'List the transactions of a wallet',
-    description: 'Those that meet all conditions, a page at a time, newest first unless `sort` is stated.',
+    summary: "List a wallet's transactions",
+    description: 'Returns the transactions that meet all conditions, one page at a time. Default order: newest first.',
     query: WalletTransactionFilter,
     answer: WalletTransactionListAnswer,
     handle: async ({ params, query }, context) => {
@@ -198,7 +206,7 @@ export const walletRoutes: Route[] = [
     path: '/wallets/transactions/search',
     operation_id: 'queryWalletTransaction',
     summary: 'Search transactions of all wallets',
-    description: 'Those that meet all conditions, a page at a time, newest first unless `sort` is stated.',
+    description: 'Returns the transactions that meet all conditions, one page at a time. Default order: newest first.',
     query: WalletExpand,
     body: WalletTransactionFilter,
     answer: WalletTransactionListAnswer,
@@ -208,8 +216,8 @@ export const walletRoutes: Route[] = [
     ...reads,
     path: '/customers/:id/wallets',
     operation_id: 'getCustomerWallets',
-    summary: 'List the wallets of a customer',
-    description: 'All of them, in the order in which they were made; an archived customer has its wallets still.',
+    summary: "List a customer's wallets",
+    description: 'Returns all wallets in the order of creation, even those of an archived customer.',
     query: WalletExpand,
     answer: WalletsAnswer,
     handle: async ({ params, query }, context) => {
@@ -226,8 +234,8 @@ export const walletRoutes: Route[] = [
     success: 200,
     path: '/customers/wallets',
     operation_id: 'getCustomerWalletsByKey',
-    summary: 'List the wallets of a customer, with balances in real time',
-    description: 'The customer is named by `id` or by `lookup_key`, and by one of them alone.',
+    summary: 'List wallets with real-time balances',
+    description: 'Returns the wallets of the customer with `id` or `lookup_key`; exactly one of them is required.',
     query: CustomerWalletsQuery,
     answer: WalletBalancesAnswer,
     handle: async ({ query }, context) => {
@@ -245,9 +253,10 @@ function balanceRoute(path: string, operation_id: string): Route {
     ...reads,
     path: `/wallets/:id/balance/${path}`,
     operation_id,
-    summary: 'Get what is left of a wallet now',
+    summary: "Get a wallet's real-time balance",
     description:
-      'The balance less what was used in the running periods and what stands on invoices that are not paid, of the prices that it pays for. 0 of one that is not active.',
+      'Returns the balance minus usage of the current periods and minus unpaid invoices, as far as the wallet ' +
+      'pays for their prices. The result is 0 for a wallet that is not active.',
     query: BalanceQuery,
     answer: WalletBalanceAnswer,
     readCached: ({ params, query }, { cache, now }) => {
@@ -296,7 +305,7 @@ async function customerNamed(
   return customer;
 }
 
-/** One word says the state of the wallet or the status of its record. */
+/** `status` is either a wallet status or a record status. */
 async function findWallets({ status, ...input }: WalletFilter, context: Context) {
   const { scope, services } = context;
   const recordStatus = STATUSES.find((one) => one === status);

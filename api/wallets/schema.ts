@@ -1,4 +1,3 @@
-/** Requests, answers and lists of wallets and of their transactions. */
 import { z } from 'zod';
 import { anyCase, decimalText, int32, STATUSES, timestampText } from '../../core/record.ts';
 import {
@@ -39,79 +38,79 @@ export const DebitWallet = debitShape.meta({
 });
 export const ModifyWallet = z
   .object({
-    modification_type: anyCase(['prepaid_to_postpaid']).meta({ description: 'prepaid_to_postpaid.' }),
+    modification_type: anyCase(['prepaid_to_postpaid']).meta({ description: 'Must be prepaid_to_postpaid.' }),
   })
   .meta({ id: 'ModifyWalletRequest', example: { modification_type: 'prepaid_to_postpaid' } });
 
 const CreditBreakdown = z
   .object({
-    purchased: decimalText.meta({ description: 'What is left of credits that were bought.' }),
-    free: decimalText.meta({ description: 'What is left of all others.' }),
+    purchased: decimalText.meta({ description: 'Remaining purchased credits.' }),
+    free: decimalText.meta({ description: 'Remaining credits from all other sources.' }),
   })
   .meta({ id: 'CreditBreakdown' });
 
 export const WalletAnswer = Wallet.extend({
   credits_available_breakdown: CreditBreakdown.nullable().meta({
-    description: 'Where `expand` names it.',
+    description: 'Present if `expand` names credits_available_breakdown; else null.',
   }),
-  real_time_balance: decimalText.nullable().meta({ description: 'Of `balance/real-time`: null here.' }),
-  real_time_credit_balance: decimalText.nullable().meta({ description: 'Of `balance/real-time`: null here.' }),
+  real_time_balance: decimalText.nullable().meta({ description: 'Always null here; see `balance/real-time`.' }),
+  real_time_credit_balance: decimalText.nullable().meta({ description: 'Always null here; see `balance/real-time`.' }),
 }).meta({ id: 'WalletResponse' });
 export const WalletsAnswer = z.array(WalletAnswer).meta({ id: 'CustomerWalletsResponse' });
 
 export const WalletBalanceAnswer = WalletAnswer.extend({
-  real_time_balance: decimalText
+  real_time_balance: decimalText.nullable().meta({ description: 'Balance minus unpaid usage and invoices, in money.' }),
+  real_time_credit_balance: decimalText
     .nullable()
-    .meta({ description: 'The balance less what was used and is not paid yet.' }),
-  real_time_credit_balance: decimalText.nullable().meta({ description: 'The same in credits.' }),
-  balance_updated_at: timestampText.nullable().meta({ description: 'The instant at which that was so.' }),
-  current_period_usage: decimalText.nullable().meta({ description: 'What the usage of running periods comes to.' }),
+    .meta({ description: 'Balance minus unpaid usage and invoices, in credits.' }),
+  balance_updated_at: timestampText.nullable().meta({ description: 'Instant of the computation.' }),
+  current_period_usage: decimalText.nullable().meta({ description: 'Cost of the usage in current periods.' }),
   unpaid_invoices_amount: decimalText
     .nullable()
-    .meta({ description: 'What of it stands on invoices that are not paid.' }),
+    .meta({ description: 'Part of the unpaid amounts that is on unpaid invoices.' }),
   as_of: timestampText.nullable().meta({
-    description: 'All usage that was accepted before this instant is in it: a second ago at most while events arrive.',
+    description: 'Instant before which all accepted usage is included. At most one second ago while events arrive.',
   }),
   is_cached_fallback: z
     .boolean()
-    .meta({ description: 'false: it is never older than `as_of`, and all records are as they are now.' }),
+    .meta({ description: 'Always false: usage is current up to `as_of`, and all records are current.' }),
 }).meta({ id: 'WalletBalanceResponse' });
 export const WalletBalancesAnswer = z.array(WalletBalanceAnswer).meta({ id: 'CustomerWalletBalancesResponse' });
 
 export const WalletEnded = WalletAnswer.extend(MessageAnswer.shape).meta({ id: 'WalletTerminatedResponse' });
 export const WalletModified = z
   .object({
-    original_wallet: WalletAnswer.nullable().meta({ description: 'The prepaid one, closed.' }),
-    new_wallet: WalletAnswer.nullable().meta({ description: 'The postpaid one, with the same credits.' }),
+    original_wallet: WalletAnswer.nullable().meta({ description: 'The prepaid wallet, now closed.' }),
+    new_wallet: WalletAnswer.nullable().meta({ description: 'The postpaid wallet with the moved credits.' }),
   })
   .meta({ id: 'WalletModificationResponse' });
 
 export const WalletTransactionAnswer = WalletTransaction.extend({
-  customer: CustomerAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-  created_by_user: UserAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
-  wallet: WalletAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+  customer: CustomerAnswer.nullable().meta({ description: 'Present if `expand` names customer; else null.' }),
+  created_by_user: UserAnswer.nullable().meta({ description: 'Present if `expand` names created_by_user; else null.' }),
+  wallet: WalletAnswer.nullable().meta({ description: 'Present if `expand` names wallet; else null.' }),
 }).meta({ id: 'WalletTransactionResponse' });
 
 export const WalletDebited = WalletAnswer.extend({
-  wallet_transaction: WalletTransactionAnswer.meta({ description: 'What was taken, and of which credits.' }),
+  wallet_transaction: WalletTransactionAnswer.meta({ description: 'The debit, with the credits that it used.' }),
 }).meta({ id: 'WalletDebitedResponse' });
 
 export const ToppedUpAnswer = z
   .object({
-    wallet_transaction: WalletTransactionAnswer.nullable().meta({ description: 'What was put in, or is to come.' }),
-    invoice_id: z.string().nullable().meta({ description: 'The invoice with which it is bought; null without.' }),
-    wallet: WalletAnswer.nullable().meta({ description: 'The wallet as it is then.' }),
-    checkout_session: z.null().meta({ description: 'Not there yet: null.' }),
+    wallet_transaction: WalletTransactionAnswer.nullable().meta({ description: 'The credit, or the pending credit.' }),
+    invoice_id: z.string().nullable().meta({ description: 'Id of the invoice for the purchase; null without one.' }),
+    wallet: WalletAnswer.nullable().meta({ description: 'Wallet after the top-up.' }),
+    checkout_session: z.null().meta({ description: 'Always null; checkouts are not supported yet.' }),
   })
   .meta({ id: 'TopUpWalletResponse' });
 
 export const WalletExpand = z.object({ expand });
-const fromCache = flag.optional().meta({ description: 'Nothing is cached: without effect.' });
+const fromCache = flag.optional().meta({ description: 'Accepted without effect; balances are always current.' });
 export const BalanceQuery = z.object({ expand, from_cache: fromCache });
 export const CustomerWalletsQuery = z.object({
-  id: z.string().optional().meta({ description: 'The customer by its id; or `lookup_key`.' }),
-  lookup_key: z.string().optional().meta({ description: 'The customer by the id that you gave.' }),
-  include_real_time_balance: flag.optional().meta({ description: 'Whether balances in real time are answered.' }),
+  id: z.string().optional().meta({ description: 'Id of the customer, as an alternative to `lookup_key`.' }),
+  lookup_key: z.string().optional().meta({ description: 'External id of the customer, as an alternative to `id`.' }),
+  include_real_time_balance: flag.optional().meta({ description: 'True includes real-time balances. Default false.' }),
   from_cache: fromCache,
   expand,
 });
@@ -120,10 +119,10 @@ export const WalletFilter = listShape({
   wallet_ids: matchAny('wallets'),
   status: anyCase([...WALLET_STATUSES, ...STATUSES])
     .optional()
-    .meta({ description: '`active`, `frozen` or `closed`; or the status of the record.' }),
+    .meta({ description: 'Wallet status (`active`, `frozen` or `closed`), or the status of the record.' }),
   alert_enabled: flag.optional().meta({
     description:
-      'Whether alerts are switched on: by its own settings, or, where it has none, by those of the environment.',
+      "Matches wallets whose alerts are enabled or disabled, by the wallet's settings, else by those of the environment.",
   }),
 }).meta({ id: 'WalletFilter', example: { status: 'active', limit: 10 } });
 export type WalletFilter = z.output<typeof WalletFilter>;
@@ -146,16 +145,25 @@ export const walletGrammar: ListGrammar = {
 
 export const WalletTransactionFilter = listShape({
   id: z.string().optional().meta({ description: 'Id of the transaction.' }),
-  type: anyCase(TRANSACTION_TYPES).optional().meta({ description: 'Only credits, or only debits.' }),
-  transaction_status: anyCase(TRANSACTION_STATUSES).optional().meta({ description: 'How far it is.' }),
-  transaction_reason: anyCase(TRANSACTION_REASONS).optional().meta({ description: 'Why it was made.' }),
-  reference_type: anyCase(REFERENCE_TYPES).optional().meta({ description: 'What `reference_id` names.' }),
-  reference_id: z.string().optional().meta({ description: 'What it was made for, such as an invoice.' }),
-  credits_available_gt: decimalText.optional().meta({ description: 'Credits of which more than this is left.' }),
-  expiry_date_before: timestampText.optional().meta({ description: 'Credits that expire before this instant.' }),
-  expiry_date_after: timestampText.optional().meta({ description: 'Credits that expire after this instant.' }),
-  priority: int32.optional().meta({ description: 'Credits of this priority.' }),
-  created_by: z.string().optional().meta({ description: 'Id of the user who asked for it.' }),
+  type: anyCase(TRANSACTION_TYPES).optional().meta({ description: 'Matches credits or debits only.' }),
+  transaction_status: anyCase(TRANSACTION_STATUSES).optional().meta({ description: 'Status of the transaction.' }),
+  transaction_reason: anyCase(TRANSACTION_REASONS).optional().meta({ description: 'Reason of the transaction.' }),
+  reference_type: anyCase(REFERENCE_TYPES)
+    .optional()
+    .meta({ description: 'Kind of record that `reference_id` names.' }),
+  reference_id: z
+    .string()
+    .optional()
+    .meta({ description: 'Id of the record that caused the transaction, such as an invoice.' }),
+  credits_available_gt: decimalText
+    .optional()
+    .meta({ description: 'Matches credits whose remainder is above this value.' }),
+  expiry_date_before: timestampText
+    .optional()
+    .meta({ description: 'Matches credits that expire before this instant.' }),
+  expiry_date_after: timestampText.optional().meta({ description: 'Matches credits that expire after this instant.' }),
+  priority: int32.optional().meta({ description: 'Matches credits of this priority.' }),
+  created_by: z.string().optional().meta({ description: 'Id of the user who created the transaction.' }),
 }).meta({
   id: 'WalletTransactionListFilter',
   example: { transaction_reason: 'PURCHASED_CREDIT_DIRECT', credits_available_gt: '0', limit: 10 },

@@ -1,4 +1,4 @@
-/** Wallets and their transactions with the parts that are asked for: one query per part. */
+/** Loads the requested parts of wallets and transactions with one query per part. */
 
 import { loadRealTimeBalance, type RealTimeSnapshot } from '../../actions/wallets/real-time-balance.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
@@ -48,7 +48,7 @@ export function showRealTimeBalance<Shown extends object>(shown: Shown, realTime
   return { ...shown, ...realTime, balance_updated_at: now.toISOString(), is_cached_fallback: false };
 }
 
-/** The same of a wallet that is kept, with what usage and the moment change. */
+/** Balance answer of a cached wallet; `moment` holds the values that change with usage and time. */
 export function showCachedBalance(wallet: WalletModel, moment: object): object {
   return { ...wallet, ...WITHOUT, ...moment, is_cached_fallback: false };
 }

@@ -1,4 +1,4 @@
-/** Endpoints of webhooks: create, find, change, delete, a new secret, a test. */
+/** Webhook endpoints: create, find, change, delete, rotate the secret, test. */
 
 import {
   changeEndpoint,
@@ -34,9 +34,10 @@ export const endpointRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/endpoints',
     operation_id: 'createWebhookEndpoint',
-    summary: 'Create an endpoint of webhooks; its secret is shown once',
+    summary: 'Create a webhook endpoint',
     description:
-      'The events of the environment are posted to its URL, signed as Standard Webhooks has it. A private address is refused when it is connected to.',
+      'Creates an endpoint and shows its secret, once. Events of the environment are posted to its URL, signed ' +
+      'according to Standard Webhooks. A private address is refused at connection time.',
     tag,
     access: 'webhook:write',
     shows_secret: true,
@@ -58,8 +59,8 @@ export const endpointRoutes: Route[] = [
     method: 'get',
     path: '/webhooks/endpoints',
     operation_id: 'listWebhookEndpoints',
-    summary: 'List endpoints of webhooks',
-    description: 'Those of the environment, newest first, without their secrets.',
+    summary: 'List webhook endpoints',
+    description: 'Returns the endpoints of the environment without their secrets, newest first.',
     tag,
     access: 'webhook:read',
     query: EndpointFilter,
@@ -71,8 +72,8 @@ export const endpointRoutes: Route[] = [
     ...one,
     method: 'get',
     operation_id: 'getWebhookEndpoint',
-    summary: 'Get an endpoint of webhooks',
-    description: 'Without its secret; a deleted one is answered, too.',
+    summary: 'Get a webhook endpoint',
+    description: 'Returns the endpoint without its secret, even if it is deleted.',
     access: 'webhook:read',
     success: 200,
     answer: EndpointAnswer,
@@ -83,9 +84,9 @@ export const endpointRoutes: Route[] = [
     ...one,
     method: 'put',
     operation_id: 'updateWebhookEndpoint',
-    summary: 'Update an endpoint of webhooks',
+    summary: 'Update a webhook endpoint',
     description:
-      'Changes what is sent; the rest stays. One that was switched off is enabled again here, and what waited for it goes out.',
+      'Changes the sent fields only. Enabling an endpoint that was switched off also sends its pending deliveries.',
     access: 'webhook:write',
     body: UpdateEndpoint,
     success: 200,
@@ -97,8 +98,9 @@ export const endpointRoutes: Route[] = [
     ...one,
     method: 'delete',
     operation_id: 'deleteWebhookEndpoint',
-    summary: 'Delete an endpoint of webhooks',
-    description: 'What still waited for it is given up. What it was told can be read for as long as it is kept.',
+    summary: 'Delete a webhook endpoint',
+    description:
+      'Deletes the endpoint and abandons its pending deliveries. Past deliveries can be read until their retention ends.',
     access: 'webhook:write',
     success: 204,
     handle: ({ params }, context) =>
@@ -109,8 +111,10 @@ export const endpointRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/endpoints/:id/secret/rotate',
     operation_id: 'rotateWebhookSecret',
-    summary: 'Give an endpoint a new secret; it is shown once',
-    description: 'While both are good each body has two signatures, so that the receiver can change at any moment.',
+    summary: "Rotate an endpoint's secret",
+    description:
+      'Creates a new secret, which is shown once. While both secrets are valid, each request has two signatures, so ' +
+      'that the receiver can switch at any time.',
     access: 'webhook:write',
     shows_secret: true,
     body: RotateSecret,
@@ -130,9 +134,10 @@ export const endpointRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/endpoints/:id/test',
     operation_id: 'testWebhookEndpoint',
-    summary: 'Send a test event to an endpoint',
+    summary: 'Send a test event',
     description:
-      'Whatever its filter, while it is enabled. The answer is the delivery, which tells a moment later how it went.',
+      'Sends an event to an enabled endpoint, regardless of its filter. The answer is the delivery, whose status ' +
+      'is updated a moment later.',
     access: 'webhook:write',
     success: 202,
     answer: DeliveryAnswer,

@@ -1,4 +1,4 @@
-/** System events, their deliveries, and the endpoints that they go to (endpoints.ts). */
+/** System events, their deliveries, and their endpoints (endpoints.ts). */
 import { createWebhookBackend } from '../../actions/webhooks/backend.ts';
 import { retryEvent } from '../../actions/webhooks/retry-event.ts';
 import { canWrite } from '../../core/access/role.ts';
@@ -29,7 +29,8 @@ const tag = 'Webhooks';
 const reads = { tag, access: 'webhook:read', success: 200 } as const;
 const retries = { tag, access: 'webhook:write', success: 202, answer: RetryAnswer } as const;
 const RETRY =
-  'At once, to the endpoints that have not taken it, and to those that want it and were never told. Refused when there is none.';
+  'Sends the event at once to the endpoints that have not accepted it, and to those that subscribe to it and ' +
+  'never received it. Refused if there are none.';
 
 const eventRoutes: Route[] = [
   route({
@@ -37,8 +38,8 @@ const eventRoutes: Route[] = [
     method: 'get',
     path: '/webhooks/event-types',
     operation_id: 'listWebhookEventTypes',
-    summary: 'List the names of all system events',
-    description: 'With the kind of record to which each happens, and when it is told.',
+    summary: 'List system event names',
+    description: 'Returns all names, each with the kind of its record and the condition under which it is sent.',
     answer: EventTypesAnswer,
     handle: async () => ({
       items: Object.entries(SYSTEM_EVENTS).map(([event_name, { entity_type, emitted_when: told_when }]) => ({
@@ -54,7 +55,7 @@ const eventRoutes: Route[] = [
     path: '/webhooks/events',
     operation_id: 'listSystemEvents',
     summary: 'List system events',
-    description: 'What was changed in the environment, newest first, each with the body that webhooks carry.',
+    description: 'Returns the changes of the environment, newest first, each with the body of its webhooks.',
     query: SystemEventFilter,
     answer: SystemEventListAnswer,
     handle: ({ query }, context) => findEvents(query, context),
@@ -65,7 +66,7 @@ const eventRoutes: Route[] = [
     path: '/webhooks/events/search',
     operation_id: 'querySystemEvent',
     summary: 'Search system events',
-    description: 'The same with the conditions in the body.',
+    description: 'Returns the changes of the environment that meet the conditions in the body, newest first.',
     body: SystemEventFilter,
     answer: SystemEventListAnswer,
     handle: ({ body }, context) => findEvents(body, context),
@@ -76,7 +77,7 @@ const eventRoutes: Route[] = [
     path: '/webhooks/events/:id',
     operation_id: 'getSystemEvent',
     summary: 'Get a system event',
-    description: 'With the body that webhooks carry.',
+    description: 'Returns the event with the body of its webhooks.',
     params: idParams,
     answer: SystemEventAnswer,
     handle: ({ params }, { scope, services }) =>
@@ -90,8 +91,8 @@ const deliveryRoutes: Route[] = [
     method: 'get',
     path: '/webhooks/deliveries',
     operation_id: 'listWebhookDeliveries',
-    summary: 'List deliveries of webhooks',
-    description: 'One for each event and endpoint that wants it, newest first, with how far it is.',
+    summary: 'List webhook deliveries',
+    description: 'Returns one delivery per event and subscribed endpoint, with its status, newest first.',
     query: DeliveryFilter,
     answer: DeliveryListAnswer,
     handle: ({ query }, context) => findDeliveries(query, context),
@@ -101,8 +102,8 @@ const deliveryRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/deliveries/search',
     operation_id: 'queryWebhookDelivery',
-    summary: 'Search deliveries of webhooks',
-    description: 'The same with the conditions in the body.',
+    summary: 'Search webhook deliveries',
+    description: 'Returns the deliveries that meet the conditions in the body, newest first.',
     body: DeliveryFilter,
     answer: DeliveryListAnswer,
     handle: ({ body }, context) => findDeliveries(body, context),
@@ -112,8 +113,8 @@ const deliveryRoutes: Route[] = [
     method: 'get',
     path: '/webhooks/deliveries/:id',
     operation_id: 'getWebhookDelivery',
-    summary: 'Get a delivery with its tries',
-    description: 'What is sent, and of each try what was answered, or why nothing was.',
+    summary: 'Get a delivery with its attempts',
+    description: 'Returns the sent body, and the answer or the error of each attempt.',
     params: idParams,
     answer: DeliveryDetailAnswer,
     handle: async ({ params }, { scope, services }) => {
@@ -131,8 +132,8 @@ const deliveryRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/:id/retry',
     operation_id: 'retryWebhook',
-    summary: 'Tell a system event again',
-    description: `${RETRY} The id is that of the event.`,
+    summary: 'Send a system event again',
+    description: `${RETRY} The id in the path names the event.`,
     params: idParams,
     idempotency: { replay: async (done, { params }) => showResent(params.id, done.madeAll('webhook_delivery').length) },
     handle: ({ params }, context) => retry(params.id, context),
@@ -142,7 +143,7 @@ const deliveryRoutes: Route[] = [
     method: 'post',
     path: '/webhooks/retry',
     operation_id: 'retryOutboundWebhook',
-    summary: 'Tell a system event again, named in the body',
+    summary: 'Send an event again, by body',
     description: RETRY,
     body: RetryWebhook,
     idempotency: {
@@ -155,12 +156,13 @@ const deliveryRoutes: Route[] = [
     method: 'get',
     path: '/webhooks/dashboard',
     operation_id: 'getWebhookDashboard',
-    summary: 'Where endpoints of webhooks are looked after',
+    summary: 'Locate the webhook endpoints',
     description:
-      'Here, by `/webhooks/endpoints`, or by Svix where that is configured: then a link that opens its page, for looking alone where the caller may not write.',
+      'Reports whether endpoints are managed here, at `/webhooks/endpoints`, or by Svix. For Svix it returns a ' +
+      'link to its page, which is read-only if the caller may not write.',
     answer: DashboardAnswer,
     handle: async (_, { scope, principal, services }) => {
-      // The link lets in whoever has it.
+      // The link grants access to anybody who has it.
       const may_change = canWrite(principal, 'webhook');
       const shown = await createWebhookBackend(services.config).dashboard?.(scope, { may_change });
       return shown ? { svix_enabled: true, ...shown } : { svix_enabled: false };

@@ -1,4 +1,3 @@
-/** Requests and answers of system events, endpoints of webhooks and deliveries. */
 import { z } from 'zod';
 import { anyCase, metadata, orDefault, wholeNumber } from '../../core/record.ts';
 import { SYSTEM_EVENT_NAMES } from '../../core/system-event/catalogue.ts';
@@ -14,7 +13,8 @@ import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.
 
 const event_names = z.array(systemEventName).meta({
   description:
-    'The events that it is told, by their names in the catalogue; `invoice.update.finalized` and `invoice.create.drafted` are understood, too. Without any it is told all.',
+    'Names of the events to send; `invoice.update.finalized` and `invoice.create.drafted` are accepted as well. ' +
+    'An empty list sends all events.',
 });
 const { description } = webhookEndpointShape.shape;
 
@@ -37,11 +37,15 @@ export const CreateEndpoint = z
 export const UpdateEndpoint = z
   .object({
     url: webhookEndpointShape.shape.url.optional(),
-    description: z.string().max(1_000).nullish().meta({ description: 'For people.' }),
+    description: z.string().max(1_000).nullish().meta({ description: 'Text for people; 1000 characters at most.' }),
     event_names: event_names.optional(),
-    endpoint_status: anyCase(ENDPOINT_STATUSES).optional().meta({
-      description: 'disabled: events that happen meanwhile are not kept for it. enabled: it begins anew.',
-    }),
+    endpoint_status: anyCase(ENDPOINT_STATUSES)
+      .optional()
+      .meta({
+        description:
+          'disabled: events that happen meanwhile are not stored for the endpoint. enabled: sending resumes, and ' +
+          'earlier failures are forgotten.',
+      }),
     metadata: metadata.unwrap().optional(),
   })
   .meta({ id: 'UpdateWebhookEndpointRequest', example: { event_names: ['invoice.finalized', 'customer.created'] } });
@@ -51,7 +55,7 @@ const OVERLAP_HOURS_MAX = 168;
 export const RotateSecret = z
   .object({
     overlap_hours: orDefault(wholeNumber.pipe(z.int().min(0).max(OVERLAP_HOURS_MAX)), 24).meta({
-      description: `For so many hours, ${OVERLAP_HOURS_MAX} at most, the secret before signs, too; 0 ends it at once.`,
+      description: `Hours for which the previous secret also signs, ${OVERLAP_HOURS_MAX} at most; 0 ends it at once. Default 24.`,
     }),
   })
   .meta({ id: 'RotateWebhookSecretRequest', example: { overlap_hours: 24 } });
@@ -59,16 +63,18 @@ export const RotateSecret = z
 export const EndpointAnswer = webhookEndpointShape.meta({ id: 'WebhookEndpointResponse' });
 export const EndpointListAnswer = listAnswer(EndpointAnswer, 'ListWebhookEndpointsResponse');
 
-/** The secret itself is shown here and nowhere else. */
+/** The only answer that contains the secret. */
 export const EndpointSecretAnswer = z
   .object({
-    endpoint: EndpointAnswer.meta({ description: 'What is kept of the endpoint.' }),
-    secret: z.string().meta({ description: 'What its signatures are made with: it is never shown again.' }),
+    endpoint: EndpointAnswer.meta({ description: 'The stored endpoint.' }),
+    secret: z.string().meta({ description: 'Secret of the signatures. It is not shown again.' }),
   })
   .meta({ id: 'WebhookEndpointSecretResponse' });
 
 export const EndpointFilter = listShape({
-  endpoint_status: anyCase(ENDPOINT_STATUSES).optional().meta({ description: 'Whether it is told events.' }),
+  endpoint_status: anyCase(ENDPOINT_STATUSES)
+    .optional()
+    .meta({ description: 'Matches enabled or disabled endpoints.' }),
 }).meta({ id: 'WebhookEndpointFilter' });
 export type EndpointFilter = z.output<typeof EndpointFilter>;
 export const endpointGrammar: ListGrammar = {
@@ -87,21 +93,21 @@ export const EventTypesAnswer = z
     items: z
       .array(
         z.object({
-          event_name: z.enum(SYSTEM_EVENT_NAMES).meta({ description: 'As filters and bodies have it.' }),
-          entity_type: z.string().meta({ description: 'The kind of record to which it happens.' }),
-          description: z.string().meta({ description: 'When it is told.' }),
+          event_name: z.enum(SYSTEM_EVENT_NAMES).meta({ description: 'Name in filters and bodies.' }),
+          entity_type: z.string().meta({ description: 'Kind of record that the event belongs to.' }),
+          description: z.string().meta({ description: 'Condition under which the event is sent.' }),
         }),
       )
-      .meta({ description: 'Every event that is told.' }),
+      .meta({ description: 'All events that can be sent.' }),
   })
   .meta({ id: 'WebhookEventTypesResponse' });
 
 export const SystemEventAnswer = systemEventShape.meta({ id: 'SystemEventResponse' });
 export const SystemEventListAnswer = listAnswer(SystemEventAnswer, 'ListSystemEventsResponse');
 export const SystemEventFilter = listShape({
-  event_names: matchAny('events, by their names'),
-  entity_type: z.string().optional().meta({ description: 'The kind of record to which it happened.' }),
-  entity_ids: matchAny('records to which it happened'),
+  event_names: matchAny('event names'),
+  entity_type: z.string().optional().meta({ description: 'Kind of record that the event belongs to.' }),
+  entity_ids: matchAny('records of the event'),
 }).meta({ id: 'SystemEventFilter', example: { event_names: ['customer.created'], limit: 10 } });
 export type SystemEventFilter = z.output<typeof SystemEventFilter>;
 export const systemEventGrammar: ListGrammar = {
@@ -119,16 +125,16 @@ export const DeliveryAnswer = webhookDeliveryShape.meta({ id: 'WebhookDeliveryRe
 export const DeliveryListAnswer = listAnswer(DeliveryAnswer, 'ListWebhookDeliveriesResponse');
 export const DeliveryDetailAnswer = webhookDeliveryShape
   .extend({
-    body: systemEventShape.shape.payload.meta({ description: 'What is sent.' }),
-    attempts: z.array(webhookAttemptShape).meta({ description: 'Every try, the first one first.' }),
+    body: systemEventShape.shape.payload.meta({ description: 'Body of the webhook.' }),
+    attempts: z.array(webhookAttemptShape).meta({ description: 'Attempts, oldest first.' }),
   })
   .meta({ id: 'WebhookDeliveryDetailResponse' });
 export const DeliveryFilter = listShape({
   endpoint_ids: matchAny('endpoints'),
   system_event_ids: matchAny('events'),
-  entity_ids: matchAny('records to which it happened'),
-  event_names: matchAny('events, by their names'),
-  delivery_status: anyCase(DELIVERY_STATUSES).optional().meta({ description: 'How far it is.' }),
+  entity_ids: matchAny('records of the event'),
+  event_names: matchAny('event names'),
+  delivery_status: anyCase(DELIVERY_STATUSES).optional().meta({ description: 'Status of the delivery.' }),
 }).meta({ id: 'WebhookDeliveryFilter', example: { delivery_status: 'failed', limit: 10 } });
 export type DeliveryFilter = z.output<typeof DeliveryFilter>;
 export const deliveryGrammar: ListGrammar = {
@@ -146,24 +152,27 @@ export const deliveryGrammar: ListGrammar = {
 };
 
 export const RetryWebhook = z
-  .object({ system_event_id: z.string().min(1).meta({ description: 'The event that is to be told again.' }) })
+  .object({ system_event_id: z.string().min(1).meta({ description: 'Id of the event to send again.' }) })
   .meta({
     id: 'RetryOutboundWebhookRequest',
     example: { system_event_id: 'sys_event_01JZ8K3M5N7P9Q1R3S5T7V9W1X' },
   });
 export const RetryAnswer = z
   .object({
-    success: z.boolean().meta({ description: 'Whether it is on its way.' }),
-    message: z.string().meta({ description: 'To how many endpoints.' }),
-    system_event_id: z.string().meta({ description: 'The event that is told again.' }),
+    success: z.boolean().meta({ description: 'True if the event is being sent.' }),
+    message: z.string().meta({ description: 'Number of endpoints, in a sentence.' }),
+    system_event_id: z.string().meta({ description: 'Id of the event.' }),
   })
   .meta({ id: 'RetryOutboundWebhookResponse' });
 
 export const DashboardAnswer = z
   .object({
-    svix_enabled: z.boolean().meta({ description: 'Whether endpoints are looked after there, and not here.' }),
-    url: z.string().nullable().meta({ description: 'Where they are; null when they are here.' }),
-    token: z.string().nullable().meta({ description: 'What opens it, for some hours; null when they are here.' }),
-    app_id: z.string().nullable().meta({ description: 'What the environment is called there.' }),
+    svix_enabled: z.boolean().meta({ description: 'True if Svix manages the endpoints.' }),
+    url: z.string().nullable().meta({ description: 'Address of the Svix page; null if endpoints are managed here.' }),
+    token: z
+      .string()
+      .nullable()
+      .meta({ description: 'Access token of that page, valid for some hours; null if endpoints are managed here.' }),
+    app_id: z.string().nullable().meta({ description: 'Id of the environment at Svix.' }),
   })
   .meta({ id: 'WebhookDashboardResponse' });

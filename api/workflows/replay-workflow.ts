@@ -1,4 +1,4 @@
-/** What is answered to a request that comes again and has asked for long work: the run that it has begun (http/once.ts). */
+/** Answers a repeated request for background work with the run that the first request started (http/idempotency-strategy.ts). */
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Effects } from '../http/effects.ts';
 import type { Context } from '../http/route.ts';

@@ -1,4 +1,4 @@
-/** Workflows: how far the work is that was answered with 202. */
+/** Workflows: progress of work that was accepted with 202. */
 import { notFound } from '../../core/error.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -23,8 +23,7 @@ export const workflowRoutes: Route[] = [
     path: '/workflows/search',
     operation_id: 'queryWorkflow',
     summary: 'Search workflows',
-    description:
-      'Long work that requests have asked for, each with how far it is. Newest first unless `sort` says otherwise.',
+    description: 'Returns background work of requests, with its status. Default order: newest first.',
     tag,
     access: 'workflow:read',
     body: WorkflowFilter,
@@ -47,8 +46,9 @@ export const workflowRoutes: Route[] = [
     method: 'get',
     path: '/workflows/:workflow_id/:run_id/summary',
     operation_id: 'getWorkflowSummary',
-    summary: 'How far one run of a workflow is',
-    description: '`Running` until it has ended; a try that fails for a reason that may pass is made again.',
+    summary: "Get a workflow run's progress",
+    description:
+      'Returns the status, which is `Running` until the run ends. An attempt with a temporary failure is repeated.',
     tag,
     access: 'workflow:read',
     params: runParams,
@@ -58,7 +58,7 @@ export const workflowRoutes: Route[] = [
       const run = await fetchRun(params.workflow_id, context);
       if (run.run_id !== params.run_id) throw notFound('run', params.run_id);
       const hasFailed = run.workflow_status === 'Failed' || run.workflow_status === 'TimedOut';
-      // The work of a run is one activity, however often it is tried.
+      // A run is one activity, however many attempts it takes.
       const { result, error } = run;
       return {
         ...execution(run),
@@ -73,8 +73,8 @@ export const workflowRoutes: Route[] = [
     method: 'get',
     path: '/tasks/result',
     operation_id: 'getTaskResult',
-    summary: 'What became of a workflow, in a sentence',
-    description: 'Its status, and why it or its last try failed.',
+    summary: 'Get the result of a workflow',
+    description: 'Returns the status as a sentence, with the cause of a failed run or of the last failed attempt.',
     tag,
     access: 'workflow:read',
     query: ResultQuery,
@@ -111,7 +111,7 @@ function execution(run: WorkflowRunModel) {
   };
 }
 
-/** `Failed: an invoice that is FINALIZED cannot be computed`; while it runs, why the last try failed. */
+/** `Failed: an invoice that is FINALIZED cannot be computed`; while it runs, the error of the last attempt. */
 function sentence({ workflow_status, attempt, error }: WorkflowRunModel): string {
   if (error === null) return workflow_status;
   if (workflow_status === 'Running') return `Running: try ${attempt} failed: ${error.message}; it is tried again`;
