@@ -2,13 +2,10 @@
 import { z } from 'zod';
 import { keyText, metadataMap, withoutEffect } from '../../core/record.ts';
 
-const email = z
-  .email()
-  .max(320)
-  .meta({
-    description:
-      'Email address for sign-in, at most 320 characters. It is case-insensitive and belongs to one user only.',
-  });
+const email = z.email().max(320).meta({
+  description:
+    'Email address for sign-in, at most 320 characters. It is case-insensitive and belongs to one user only.',
+});
 /** The minimum prevents guessing. The maximum bounds the cost of hashing, which could be an attack. */
 export const newPassword = z
   .string()

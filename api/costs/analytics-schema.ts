@@ -78,12 +78,9 @@ const CostAnalyticItem = z
       description: 'Usage of the meter in the range; for a FIXED price its periods in the range, times its units.',
     }),
     total_events: z.int().meta({ description: 'Number of events in the usage.' }),
-    cost_by_period: z
-      .array(CostPoint)
-      .nullable()
-      .meta({
-        description: 'Windows with events, or for a FIXED price the windows in which it applies, in order of time.',
-      }),
+    cost_by_period: z.array(CostPoint).nullable().meta({
+      description: 'Windows with events, or for a FIXED price the windows in which it applies, in order of time.',
+    }),
     currency: z.string().meta({ description: 'Currency of the price.' }),
     price_id: text('Price of the cost sheet.'),
     costsheet_id: text('Active cost sheet.'),

@@ -77,13 +77,10 @@ export const costsheetGrammar: ListGrammar = {
 
 export const CostsheetAnswer = costsheetShape
   .extend({
-    prices: z
-      .array(PriceAnswer)
-      .nullable()
-      .meta({
-        description:
-          'Prices that have not ended, if `expand` names them; `GET /costs/active` always has them. Null otherwise.',
-      }),
+    prices: z.array(PriceAnswer).nullable().meta({
+      description:
+        'Prices that have not ended, if `expand` names them; `GET /costs/active` always has them. Null otherwise.',
+    }),
   })
   .meta({ id: 'CostsheetResponse' });
 export const CostsheetListAnswer = listAnswer(CostsheetAnswer, 'ListCostsheetResponse');

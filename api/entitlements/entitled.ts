@@ -78,12 +78,10 @@ export const EntitledFeatureAnswer = z
   })
   .meta({ id: 'AggregatedFeature' });
 
-const entitled = z
-  .array(EntitledFeatureAnswer)
-  .meta({
-    description:
-      'Entries per feature. A metered feature has one per reset period, one for all additive grants, and one per parallel grant.',
-  });
+const entitled = z.array(EntitledFeatureAnswer).meta({
+  description:
+    'Entries per feature. A metered feature has one per reset period, one for all additive grants, and one per parallel grant.',
+});
 
 export const CustomerEntitlementsAnswer = z
   .object({ customer_id: z.string().meta({ description: 'Id of the customer.' }), features: entitled })

@@ -119,12 +119,9 @@ export const UpdateEntitlement = z
     is_soft_limit: shape.is_soft_limit.optional(),
     static_value: shape.static_value.optional(),
     config_value: shape.config_value.optional(),
-    clear_grant_config: z
-      .boolean()
-      .optional()
-      .meta({
-        description: 'True to remove all terms of grants. Without a limit usage is unlimited then. Default: false.',
-      }),
+    clear_grant_config: z.boolean().optional().meta({
+      description: 'True to remove all terms of grants. Without a limit usage is unlimited then. Default: false.',
+    }),
     grant_measure: cleared(shape.grant_measure).optional(),
     grant_quota: cleared(shape.grant_quota).optional(),
     grant_duration_value: cleared(shape.grant_duration_value).optional(),

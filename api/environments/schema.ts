@@ -26,12 +26,9 @@ export const UpdateEnvironment = z
 
 export const CloneEnvironment = z
   .object({
-    target_environment_id: z
-      .string()
-      .nullish()
-      .meta({
-        description: 'Environment that receives the copies. An alternative to `name` and `type`, which create one.',
-      }),
+    target_environment_id: z.string().nullish().meta({
+      description: 'Environment that receives the copies. An alternative to `name` and `type`, which create one.',
+    }),
     name: name
       .nullish()
       .meta({ description: 'Name of a new environment that receives the copies. It requires `type`.' }),

@@ -63,12 +63,9 @@ const Point = z
     computed_true_up_amount: decimalText
       .nullable()
       .meta({ description: 'Shortfall of a windowed commitment in the window; null without one.' }),
-    buckets: z
-      .array(PointBucket)
-      .nullable()
-      .meta({
-        description: 'Times of day in which the windows of the point begin; null unless `breakdown_bucket` is true.',
-      }),
+    buckets: z.array(PointBucket).nullable().meta({
+      description: 'Times of day in which the windows of the point begin; null unless `breakdown_bucket` is true.',
+    }),
   })
   .meta({ id: 'UsageAnalyticPoint' });
 

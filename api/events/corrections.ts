@@ -48,12 +48,10 @@ export const correctionFields = {
   reason: z.string().meta({ description: 'Reason from the request.' }),
   requested_by: z.string().meta({ description: 'User of the request; `pipeline` if the stores rejected the event.' }),
   requested_at: z.string().meta({ description: 'Time of the request.' }),
-  state: z
-    .enum(['requested', 'applied', 'unknown_event'])
-    .meta({
-      description:
-        'State: `requested` before it has effect, `applied` once usage follows it, `unknown_event` if no event with this id was counted.',
-    }),
+  state: z.enum(['requested', 'applied', 'unknown_event']).meta({
+    description:
+      'State: `requested` before it has effect, `applied` once usage follows it, `unknown_event` if no event with this id was counted.',
+  }),
   applied_at: z.string().nullable().meta({ description: 'Time at which it had effect; null before.' }),
 };
 

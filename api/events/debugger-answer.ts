@@ -71,24 +71,20 @@ const MatchedLineItem = z.object({
   price_id: text('Price of the line item.'),
   start_date: text('Start of the charges.'),
   end_date: text('Exclusive end of the charges; null if open.').nullable(),
-  is_active_for_event: z
-    .boolean()
-    .meta({
-      description:
-        'True if it charges for the event: the time is within its range, and its subscription was active then.',
-    }),
+  is_active_for_event: z.boolean().meta({
+    description:
+      'True if it charges for the event: the time is within its range, and its subscription was active then.',
+  }),
   timestamp_within_range: z.boolean().meta({ description: 'True if the event is between its start and its end.' }),
   subscription_line_item: SubscriptionLineItemAnswer.meta({ description: 'Current state of the line item.' }),
 });
 
 const LineItemLookup = z.object({
   ...step,
-  matched_line_items: z
-    .array(MatchedLineItem)
-    .meta({
-      description:
-        'Line items of the customer with one of the prices, including those that are not active at the time of the event.',
-    }),
+  matched_line_items: z.array(MatchedLineItem).meta({
+    description:
+      'Line items of the customer with one of the prices, including those that are not active at the time of the event.',
+  }),
 });
 
 const FailurePoint = z.object({

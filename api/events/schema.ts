@@ -170,13 +170,10 @@ export const OtlpMetricsAnswer = z
   .meta({ id: 'OtlpExportMetricsResponse' });
 
 export const IngestQuery = z.object({
-  verdicts: z
-    .stringbool()
-    .default(false)
-    .meta({
-      description:
-        'True to accept the valid events, refuse only the faulty ones, and return a verdict per event. Default: false.',
-    }),
+  verdicts: z.stringbool().default(false).meta({
+    description:
+      'True to accept the valid events, refuse only the faulty ones, and return a verdict per event. Default: false.',
+  }),
 });
 
 export const IngestEventAnswer = z
