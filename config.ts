@@ -5,8 +5,8 @@
 import { homedir } from 'node:os';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { parseEventName, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
-import { explainInvalid } from './core/why-invalid.ts';
+import { explainInvalid } from './core/foundation/why-invalid.ts';
+import { parseEventName, SYSTEM_EVENT_NAMES } from './core/platform/system-event/catalogue.ts';
 
 const port = z.coerce.number().int().min(0).max(65535);
 const positive = z.coerce.number().int().positive();

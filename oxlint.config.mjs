@@ -7,7 +7,7 @@ const SEE = 'The table of who may import whom is in ARCHITECTURE.md.';
 
 const DECIMAL = {
   regex: '^decimal\\.js',
-  message: 'Take Decimal from core/decimal.ts: the library itself rounds to 20 digits without a word.',
+  message: 'Take Decimal from core/foundation/decimal.ts: the library itself rounds to 20 digits without a word.',
 };
 const NO_TESTS = from(['test', 'bench'], 'What runs in production imports no test and no benchmark.');
 const NO_STORES = {
@@ -76,6 +76,21 @@ const BORDERS = {
   ],
 };
 
+/** Layer → its domains in order: the files of one may import those before it, and none after it. */
+const DOMAINS = {
+  core: [
+    'foundation',
+    'metering',
+    'catalog',
+    'rating',
+    'subscriptions',
+    'invoicing',
+    'credits',
+    'payments',
+    'platform',
+  ],
+};
+
 export default {
   plugins: ['typescript', 'import', 'oxc', 'unicorn'],
   categories: { correctness: 'error' },
@@ -100,9 +115,10 @@ export default {
   },
   overrides: [
     ...Object.entries(BORDERS).map(([folder, patterns]) => ({ files: [`${folder}/**`], rules: refuse(patterns) })),
+    ...Object.entries(DOMAINS).flatMap(([layer, domains]) => refuseLater(layer, domains)),
     {
-      files: ['core/decimal.ts'],
-      rules: refuse(coreMayImport('zod', 'decimal.js')),
+      files: ['core/foundation/decimal.ts'],
+      rules: refuse([importNoneOf('core', DOMAINS.core.slice(1)), ...coreMayImport('zod', 'decimal.js')]),
     },
     {
       files: [
@@ -141,7 +157,7 @@ function coreMayImport(...packages) {
     { regex: '^\\.[./]*/config\\.ts$', message: `Settings come in as arguments. ${SEE}` },
     {
       group: ['*', '!./**', '!../**', ...packages.map((name) => `!${name}`)],
-      message: `core is pure: it imports core, decimal.js (through core/decimal.ts), zod, temporal-polyfill, currency-codes and the expression engine. ${SEE}`,
+      message: `core is pure: it imports core, decimal.js (through core/foundation/decimal.ts), zod, temporal-polyfill, currency-codes and the expression engine. ${SEE}`,
     },
   ];
 }
@@ -161,6 +177,18 @@ function entranceMayNotImport(entrance) {
 
 function from(folders, why) {
   return { regex: `^\\.[./]*/(${folders.join('|')})/`, message: `${why} ${SEE}` };
+}
+
+/** A later override replaces the patterns of an earlier one, so each repeats those of its layer. */
+function refuseLater(layer, domains) {
+  return domains.slice(0, -1).map((domain, at) => ({
+    files: [`${layer}/${domain}/**`],
+    rules: refuse([importNoneOf(layer, domains.slice(at + 1)), ...BORDERS[layer]]),
+  }));
+}
+
+function importNoneOf(layer, later) {
+  return from(later, `These domains of ${layer} come later in their order.`);
 }
 
 function refuse(patterns) {

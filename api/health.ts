@@ -3,7 +3,7 @@
  * All are public and outside /v1.
  */
 import { Router } from 'express';
-import { invalid } from '../core/error.ts';
+import { invalid } from '../core/foundation/error.ts';
 import { checkReadiness, NEEDED_FOR } from '../process/readiness.ts';
 import { ALIVE } from '../process/version.ts';
 import { getOnly, refuseMethod } from './http/errors.ts';

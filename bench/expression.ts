@@ -6,7 +6,7 @@
  */
 import { celEnv, parse, plan } from '@bufbuild/cel';
 import * as celJs from 'cel-js';
-import { Decimal } from '../core/decimal.ts';
+import { Decimal } from '../core/foundation/decimal.ts';
 import { properties } from '../core/metering/event-text.ts';
 import { compileExpression } from '../core/metering/expression.ts';
 import { toDecimal } from '../test/support/exact-decimal.ts';

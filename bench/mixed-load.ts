@@ -3,7 +3,7 @@
  * about "until now", one customer hot, who alone sends 500 events a second meanwhile.
  */
 import { Agent } from 'node:http';
-import { groupBy } from '../core/group-by.ts';
+import { groupBy } from '../core/foundation/group-by.ts';
 import { type Answered as AnsweredOf, percentiles, type RequestInput, send, sendWhenDue } from './due-requests.ts';
 import { pause, type Service, startGenerator, startService } from './processes.ts';
 import { claim, fixed, flag, hasFlag, quantile, say } from './report.ts';

@@ -3,7 +3,7 @@
  * customers, a page of them, the graph by months and what recurs in each. Rows come as the job writes them, in blocks, and a part of them a
  * second time. `--customers=100000 --years=3 --requests=60`.
  */
-import { Decimal } from '../core/decimal.ts';
+import { Decimal } from '../core/foundation/decimal.ts';
 import type { Stores } from '../storage/stores.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
 import { cpuOfTree } from './cpu.ts';

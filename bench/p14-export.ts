@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildExportFile } from '../actions/exports/export-file.ts';
 import { EXPORT_KINDS } from '../actions/exports/kinds.ts';
-import type { Compression, ExportFormat } from '../core/export/record.ts';
+import type { Compression, ExportFormat } from '../core/platform/export/record.ts';
 import { createDirectoryDestination } from '../integrations/export-destinations/directory.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
 import { cpuOfTree } from './cpu.ts';

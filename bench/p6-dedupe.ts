@@ -7,7 +7,7 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { IdentityHasher } from '../core/event/identity.ts';
+import { IdentityHasher } from '../core/metering/event/identity.ts';
 import { compileMeters } from '../core/metering/match.ts';
 import { IdentityMemory, type ReadIdentities } from '../pipeline/identity/identity-memory.ts';
 import { IdentitySet } from '../pipeline/identity/identity-set.ts';

@@ -5,9 +5,9 @@
  */
 import { auditReservations } from '../actions/audit/reservations.ts';
 import { checkReservation as ask, type ReservationCheckResult } from '../actions/reservations/check.ts';
-import { Decimal } from '../core/decimal.ts';
-import { checkShape } from '../core/reservation/request.ts';
-import { createdBy } from '../core/stamp.ts';
+import { checkShape } from '../core/credits/reservations/request.ts';
+import { Decimal } from '../core/foundation/decimal.ts';
+import { createdBy } from '../core/foundation/stamp.ts';
 import { ReservationModel } from '../storage/models/reservation.ts';
 import { newId } from '../storage/new-id.ts';
 import { startWorld, usage } from '../test/support/world.ts';

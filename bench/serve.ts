@@ -15,7 +15,7 @@ import { finalizeDueInvoices } from '../actions/invoices/finalize-due-invoices.t
 import { buildApp, buildListener } from '../api/app.ts';
 import type { Services } from '../api/services.ts';
 import { readConfig } from '../config.ts';
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import { startPipeline } from '../pipeline/pipeline.ts';
 import { startService } from '../service.ts';
 import { migrate } from '../sql/migrate.ts';

@@ -1,7 +1,7 @@
 /** Output of the audit: one line per difference and one per check; with `--json`, each line is one object. */
 import { type CheckReport, type Finding, formatEventId, toCheckName } from '../actions/audit/findings.ts';
 import type { UsageDifference } from '../actions/audit/usage.ts';
-import { formatUs } from '../core/time/instant.ts';
+import { formatUs } from '../core/foundation/time/instant.ts';
 
 export type AuditPrinter = {
   finding(finding: Finding): void;

@@ -17,7 +17,7 @@ import {
 } from '../actions/audit/usage.ts';
 import { streamRevenue } from '../actions/revenue/stream-revenue.ts';
 import { type Config, readConfig } from '../config.ts';
-import { parseEventTime } from '../core/time/instant.ts';
+import { parseEventTime } from '../core/foundation/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
 import { exitWithUsage, parseArguments } from '../process/command-line.ts';
 import { loadInstallationId } from '../storage/installation.ts';

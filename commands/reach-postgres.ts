@@ -1,6 +1,6 @@
 /** Finds Postgres for a command: the configured one, that of the service running in the data directory, or one started for it. */
 import type { Config } from '../config.ts';
-import { FarthingError } from '../core/error.ts';
+import { FarthingError } from '../core/foundation/error.ts';
 import { type Addresses, readAddresses } from '../storage/embedded/addresses.ts';
 import { DataDirectoryInUse, hasInstallation } from '../storage/embedded/data-dir.ts';
 import { type EmbeddedOptions, type EmbeddedStack, type PartName, startEmbedded } from '../storage/embedded/stack.ts';

@@ -2,7 +2,7 @@
  * A language model at any endpoint with OpenAI's chat completions API: it answers two texts with JSON. Every failure is
  * `service_unavailable`; the caller must work without an answer.
  */
-import { FarthingError } from '../core/error.ts';
+import { FarthingError } from '../core/foundation/error.ts';
 
 export type ChatEndpoint = {
   /** URL to which `/chat/completions` is appended. */

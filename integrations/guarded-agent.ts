@@ -1,5 +1,5 @@
 /**
- * An agent that connects to no special address (core/network/special-addresses.ts). It checks the address itself when it connects, because
+ * An agent that connects to no special address (core/foundation/network/special-addresses.ts). It checks the address itself when it connects, because
  * a name may resolve differently by then. The library refuses most of them; the others are refused here with the library's message.
  */
 import { lookup as systemLookup } from 'node:dns';
@@ -8,7 +8,7 @@ import type { Agent as HttpsAgent } from 'node:https';
 import { type LookupFunction, Socket, type TcpNetConnectOpts } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-filtering-agent';
-import { isSpecialAddress } from '../core/network/special-addresses.ts';
+import { isSpecialAddress } from '../core/foundation/network/special-addresses.ts';
 
 export type Guard = {
   /** Resolves names; the system's resolver if absent. */

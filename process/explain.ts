@@ -1,5 +1,5 @@
 /** Formats the error that ends a process. An error that an operator can fix is one line; any other error includes its stack. */
-import { FarthingError } from '../core/error.ts';
+import { FarthingError } from '../core/foundation/error.ts';
 
 /** First words of the messages of config.ts and storage/embedded. */
 const FOR_PEOPLE =

@@ -12,7 +12,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorRecord, FarthingError } from '../core/error.ts';
+import { errorRecord, FarthingError } from '../core/foundation/error.ts';
 
 const REFUSALS: Record<string, [status: string, why: string]> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'the headers of the request are too large'],

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Registry, register } from 'prom-client';
 import type { Config } from '../config.ts';
-import { errorRecord, FarthingError, invalid, methodNotAllowed } from '../core/error.ts';
+import { errorRecord, FarthingError, invalid, methodNotAllowed } from '../core/foundation/error.ts';
 import './build-info.ts';
 import type { Stores } from '../storage/stores.ts';
 import { makeHttpServer } from './http-server.ts';

@@ -1,8 +1,8 @@
 /** The current state of each alert (docs/rules/alerts.md, "Told once"). The database decides which transaction changed a state. */
-import type { AlertType } from '../core/alert/record.ts';
-import type { AlertState } from '../core/alert/state.ts';
-import type { Scope } from '../core/scope.ts';
-import type { Milliseconds } from '../core/time/instant.ts';
+import type { AlertType } from '../core/catalog/alert/record.ts';
+import type { AlertState } from '../core/catalog/alert/state.ts';
+import type { Scope } from '../core/foundation/scope.ts';
+import type { Milliseconds } from '../core/foundation/time/instant.ts';
 import type { Database, Transaction } from './stores.ts';
 
 /** A feature is alerted for each wallet, a group for each subscription. */

@@ -3,7 +3,7 @@
  * entropy a slow hash would add nothing.
  */
 import { hash, randomBytes } from 'node:crypto';
-import type { ApiKeyType } from '../core/access/role.ts';
+import type { ApiKeyType } from '../core/foundation/access/role.ts';
 
 const PREFIX: Record<ApiKeyType, string> = { private_key: 'sk', publishable_key: 'pk' };
 const BASE32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

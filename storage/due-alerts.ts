@@ -1,5 +1,5 @@
 /** Customers whose alerts the clock checks: those with anything watched (docs/rules/alerts.md, "When it is looked"). */
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import { type DueQuery, type DueRecord, type Instant, listRoundRobin, narrowToEnvironments } from './due-billing.ts';
 import { isSelfFilling } from './due-wallets.ts';
 import type { Database } from './stores.ts';

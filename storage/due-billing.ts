@@ -5,7 +5,7 @@
  * The results are only candidates: the worker locks a record and checks it again.
  */
 import type { Knex } from 'knex';
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import type { Database } from './stores.ts';
 
 export type DueRecord = Scope & { readonly id: string };

@@ -1,6 +1,6 @@
 /** Credit grants that are due by the clock, and upcoming ones. */
-import { OPEN_APPLICATIONS } from '../core/credit-grant/application.ts';
-import type { Scope } from '../core/scope.ts';
+import { OPEN_APPLICATIONS } from '../core/credits/grants/application.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import {
   buildEarliestQuery,
   type DueQuery,

@@ -1,5 +1,5 @@
 /** Ended subscriptions whose late usage is to be checked (storage/progress/late-usage.ts). */
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import {
   buildEarliestQuery,
   type DueQuery,

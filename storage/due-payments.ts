@@ -3,9 +3,9 @@
  * grace period of their environment (docs/rules/payments.md).
  */
 import type { Knex } from 'knex';
-import { OPEN_SUBSCRIPTIONS } from '../core/payment/schedule.ts';
-import type { Scope } from '../core/scope.ts';
-import { SETTINGS } from '../core/setting/record.ts';
+import type { Scope } from '../core/foundation/scope.ts';
+import { OPEN_SUBSCRIPTIONS } from '../core/payments/schedule.ts';
+import { SETTINGS } from '../core/platform/setting/record.ts';
 import {
   buildEarliestQuery,
   type DueQuery,

@@ -1,6 +1,6 @@
 /** Expired reservations, and committed ones whose process ended before the log had their events. */
 import type { Knex } from 'knex';
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import {
   buildEarliestQuery,
   type DueQuery,

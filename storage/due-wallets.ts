@@ -3,7 +3,7 @@
  * (docs/rules/wallets.md, "Expiry").
  */
 import type { Knex } from 'knex';
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import {
   buildEarliestQuery,
   type DueQuery,

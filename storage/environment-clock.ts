@@ -4,8 +4,8 @@
  * itself is read each time, so that all processes use its latest instant.
  */
 import { LRUCache } from 'lru-cache';
-import type { Scope } from '../core/scope.ts';
-import { type Milliseconds, toInstant } from '../core/time/instant.ts';
+import type { Scope } from '../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../core/foundation/time/instant.ts';
 import { KeyedBatchLoader } from './batch-loader.ts';
 import { isUnavailable } from './failure.ts';
 import { TestClockModel } from './models/test-clock.ts';

@@ -7,7 +7,7 @@
  * - `ours`: any other error of a store: the statement is wrong, or the store is damaged.
  */
 import { ClickHouseError } from '@clickhouse/client';
-import { FarthingError } from '../core/error.ts';
+import { FarthingError } from '../core/foundation/error.ts';
 
 export type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
 

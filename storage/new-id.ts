@@ -1,12 +1,12 @@
 /**
- * New ids for the edges: the clock and the randomness that `core/id.ts` must not know. Ids of one kind that are made in this
+ * New ids for the edges: the clock and the randomness that `core/foundation/id.ts` must not know. Ids of one kind that are made in this
  * process for one instant sort in the order of their creation: the entropy of the next is that of the last plus a random step. This
  * holds for each test clock, too, independently of the others.
  */
 import { randomFillSync, randomInt } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { formatId, type IdKind } from '../core/id.ts';
-import type { Milliseconds } from '../core/time/instant.ts';
+import { formatId, type IdKind } from '../core/foundation/id.ts';
+import type { Milliseconds } from '../core/foundation/time/instant.ts';
 
 const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;

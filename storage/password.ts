@@ -4,7 +4,7 @@
  * events.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
-import { FarthingError } from '../core/error.ts';
+import { FarthingError } from '../core/foundation/error.ts';
 
 const COST = { N: 32_768, r: 8, p: 3 } as const;
 const MEMORY_MAX = 96 * 1024 * 1024;

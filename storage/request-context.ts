@@ -5,7 +5,7 @@
  * process works for all tenants: the pipeline, the clock, the lookup of a key.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 
 export type RequestContext = {
   readonly scope: Scope;

@@ -4,7 +4,7 @@
  * stored in clear text.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { FarthingError } from '../core/error.ts';
+import { FarthingError } from '../core/foundation/error.ts';
 
 export type SecretSealer = {
   /** Returns the input if it is already sealed, or if there is no key. */

@@ -1,5 +1,5 @@
 /** Clocks whose advance ended before its target: its run was given up, or its worker died in the last try. */
-import type { Scope } from '../core/scope.ts';
+import type { Scope } from '../core/foundation/scope.ts';
 import type { Database, Transaction } from './stores.ts';
 
 /** The clock's instant and the failure remain for people to read; the clock can be advanced again from there. */

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { PRICE_MODELS } from '../core/pricing/index.ts';
+import { PRICE_MODELS } from '../core/catalog/pricing/index.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
 const PER_SEAT = `/** PER_SEAT: some units are free, every further one costs the amount. */
-import { Decimal, ZERO } from '../decimal.ts';
+import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import { requireAmount, amountText, checkAmount } from './amount.ts';
 import { chargePart, type PricingModel } from './terms.ts';
 
@@ -29,13 +29,13 @@ export const perSeat = {
 `;
 
 /** What the compiler must allow once the model is listed. */
-const USE = `import { usageCharge } from './billing/line-amount.ts';
-import { createPriceShape, CRITICAL_FIELDS, definePrice, replaceCharge } from './price/record.ts';
-import { Decimal } from './decimal.ts';
-import { chargeParts, type PriceTerms, priceText } from './pricing/charge.ts';
-import { planSuccessor } from './price/successor.ts';
-import type { PriceOverride } from './subscription/lines.ts';
-import { overrideLineItemShape } from './subscription/line-shapes.ts';
+const USE = `import { usageCharge } from './rating/line-amount.ts';
+import { createPriceShape, CRITICAL_FIELDS, definePrice, replaceCharge } from './catalog/price/record.ts';
+import { Decimal } from './foundation/decimal.ts';
+import { chargeParts, type PriceTerms, priceText } from './catalog/pricing/charge.ts';
+import { planSuccessor } from './catalog/price/successor.ts';
+import type { PriceOverride } from './subscriptions/lines.ts';
+import { overrideLineItemShape } from './subscriptions/line-shapes.ts';
 
 export const terms: PriceTerms = {
   billing_model: 'PER_SEAT',
@@ -66,14 +66,17 @@ describe('the registry of price models', () => {
       cpSync(join(ROOT, 'core'), join(copy, 'core'), { recursive: true });
       for (const file of ['package.json', 'tsconfig.json']) cpSync(join(ROOT, file), join(copy, file));
       symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-      const list = readFileSync(join(copy, 'core/pricing/index.ts'), 'utf8');
-      write('core/pricing/per-seat.ts', PER_SEAT);
+      const list = readFileSync(join(copy, 'core/catalog/pricing/index.ts'), 'utf8');
+      write('core/catalog/pricing/per-seat.ts', PER_SEAT);
       write(
-        'core/pricing/index.ts',
+        'core/catalog/pricing/index.ts',
         `import { perSeat } from './per-seat.ts';\n${list.replace('  flatFee,', '  perSeat,\n  flatFee,')}`,
       );
-      const terms = readFileSync(join(copy, 'core/pricing/terms.ts'), 'utf8');
-      write('core/pricing/terms.ts', terms.replace('modelFields = {', 'modelFields = {\n  free_seats: decimalText,'));
+      const terms = readFileSync(join(copy, 'core/catalog/pricing/terms.ts'), 'utf8');
+      write(
+        'core/catalog/pricing/terms.ts',
+        terms.replace('modelFields = {', 'modelFields = {\n  free_seats: decimalText,'),
+      );
       write('core/use.ts', USE);
     });
     after(() => rmSync(copy, { recursive: true, force: true }));

@@ -1,9 +1,9 @@
 /** API keys: created for the caller or, by a super_admin, for a service account; revoked by their owner or a super_admin. */
-import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/access/role.ts';
-import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { createdBy } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/foundation/access/role.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { hashApiKey, makeApiKey, maskApiKey } from '../../storage/api-key.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { SecretModel } from '../../storage/models/secret.ts';

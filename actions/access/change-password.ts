@@ -1,5 +1,5 @@
 /** Changes a user's own password, which requires the current one. Earlier tokens become invalid. */
-import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
 import { findPassword, replacePassword } from '../../storage/models/user-password.ts';
 import { hashPassword, isPassword } from '../../storage/password.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

@@ -1,7 +1,7 @@
 /** Updates a user's profile and roles, and archives service accounts. */
-import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
-import { FarthingError, notAllowed } from '../../core/error.ts';
-import { type Author } from '../../core/stamp.ts';
+import { checkRoles, requireSuperAdmin, type UserType } from '../../core/foundation/access/role.ts';
+import { FarthingError, notAllowed } from '../../core/foundation/error.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
 import { countActiveKeys } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

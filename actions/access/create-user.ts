@@ -1,7 +1,7 @@
 /** Creates a user or service account; only a super_admin may. A user has an email, a service account has roles. */
-import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
-import { invalid } from '../../core/error.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { checkRoles, requireSuperAdmin, type UserType } from '../../core/foundation/access/role.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { addPassword } from '../../storage/models/user-password.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,5 +1,5 @@
 /** Limits the environments and users of a tenant by the setting tenant_config (docs/rules/records.md, "Settings"). */
-import { notAllowed } from '../../core/error.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';

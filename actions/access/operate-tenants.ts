@@ -1,5 +1,5 @@
 /** Operator actions on tenants (docs/operations.md, "Tenants"). */
-import { notFound } from '../../core/error.ts';
+import { notFound } from '../../core/foundation/error.ts';
 import { type TenantLine, TenantModel } from '../../storage/models/tenant.ts';
 import { findSignIn, replacePassword } from '../../storage/models/user-password.ts';
 import { hashPassword, makePassword } from '../../storage/password.ts';

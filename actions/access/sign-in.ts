@@ -1,5 +1,5 @@
 /** Signs a user in by email and password. A wrong email and a wrong password get the same answer. */
-import { FarthingError, invalid } from '../../core/error.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { findSignIn } from '../../storage/models/user-password.ts';
 import { isPassword } from '../../storage/password.ts';

@@ -5,11 +5,11 @@ import {
   findWatchedSubscription,
   type NewAlertSetting,
   toSpendAlertKey,
-} from '../../core/alert/record.ts';
-import { invalid, notFound } from '../../core/error.ts';
-import type { AlertSettings } from '../../core/feature/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+} from '../../core/catalog/alert/record.ts';
+import type { AlertSettings } from '../../core/catalog/feature/record.ts';
+import { invalid, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { deleteAlertState } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { GroupModel } from '../../storage/models/group.ts';

@@ -2,7 +2,7 @@
  * Checks all alerts of a customer: the spend and the usage-ordered grants of its subscriptions, and the balances of its wallets
  * (docs/rules/alerts.md, "When it is looked").
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { listCustomersToAlert } from '../../storage/due-alerts.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -2,10 +2,10 @@
  * Compares the credits of a wallet with its alert thresholds in the transaction that moves them, and enqueues the check of its real-time
  * balance (docs/rules/alerts.md, "Balances of wallets").
  */
-import { selectWorseState } from '../../core/alert/state.ts';
-import { Decimal } from '../../core/decimal.ts';
-import type { AlertSettings } from '../../core/feature/record.ts';
-import type { Wallet } from '../../core/wallet/record.ts';
+import { selectWorseState } from '../../core/catalog/alert/state.ts';
+import type { AlertSettings } from '../../core/catalog/feature/record.ts';
+import type { Wallet } from '../../core/credits/wallet/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { deleteAlertState, listAlertStates } from '../../storage/alert-states.ts';
 import { loadBalanceWatchers } from '../../storage/due-alerts.ts';
 import { loadSetting } from '../../storage/models/setting.ts';

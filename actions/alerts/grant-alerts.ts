@@ -3,14 +3,14 @@
  * Each grant has its own state, identified by its entitlement and its start.
  */
 import { createHash } from 'node:crypto';
-import { EXHAUSTED, findAlertSettings, usageRatio } from '../../core/alert/grant.ts';
-import type { Decimal } from '../../core/decimal.ts';
-import { groupGrantsByDuration } from '../../core/entitlement/grants.ts';
-import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
-import type { AlertSettings } from '../../core/feature/record.ts';
-import { formatId } from '../../core/id.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SystemEventName } from '../../core/system-event/catalogue.ts';
+import { EXHAUSTED, findAlertSettings, usageRatio } from '../../core/catalog/alert/grant.ts';
+import { toPublishedEntitlement } from '../../core/catalog/entitlement/record.ts';
+import type { AlertSettings } from '../../core/catalog/feature/record.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import { formatId } from '../../core/foundation/id.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { SystemEventName } from '../../core/platform/system-event/catalogue.ts';
+import { groupGrantsByDuration } from '../../core/rating/allowances/grants.ts';
 import { deleteAlertStates, lockAlerts } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

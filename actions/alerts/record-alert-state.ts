@@ -1,16 +1,16 @@
 /** Compares a value with the thresholds of an alert. Each change of state adds one row to the alert log and emits one event. */
-import type { AlertEntityType } from '../../core/alert/record.ts';
+import type { AlertEntityType } from '../../core/catalog/alert/record.ts';
 import {
   type AlertDirection,
   type AlertState,
   applyDirection,
   deriveAlertState,
   findThreshold,
-} from '../../core/alert/state.ts';
-import type { Decimal } from '../../core/decimal.ts';
-import type { AlertSettings } from '../../core/feature/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { createdBy } from '../../core/stamp.ts';
+} from '../../core/catalog/alert/state.ts';
+import type { AlertSettings } from '../../core/catalog/feature/record.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { type AlertSubject, moveAlertState } from '../../storage/alert-states.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -2,12 +2,12 @@
  * Checks the spend of a subscription, its lines and groups of lines in the running period, by the rating of usage
  * (docs/rules/alerts.md, "What is spent"). Checks are serialized, so an older sum does not override a newer one.
  */
-import { type SpendEntity, toSpendAlertKey } from '../../core/alert/record.ts';
-import { deriveAlertState, hasFallenBetween } from '../../core/alert/state.ts';
-import { type Decimal, sumDecimals } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SystemEventName } from '../../core/system-event/catalogue.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+import { type SpendEntity, toSpendAlertKey } from '../../core/catalog/alert/record.ts';
+import { deriveAlertState, hasFallenBetween } from '../../core/catalog/alert/state.ts';
+import { type Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { SystemEventName } from '../../core/platform/system-event/catalogue.ts';
 import { findReachedSpend, lockAlerts } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

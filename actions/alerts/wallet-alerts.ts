@@ -2,9 +2,10 @@
  * Compares the real-time balances of a customer's wallets with the thresholds of the wallet and of the features that the customer pays for
  * (docs/rules/alerts.md, "Balances of wallets").
  */
-import { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { RealTimeBalance } from '../../core/wallet/real-time.ts';
+
+import type { RealTimeBalance } from '../../core/credits/wallet/real-time.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { lockAlerts } from '../../storage/alert-states.ts';
 import { listWatchedFeatures, loadBalanceWatchers } from '../../storage/due-alerts.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

@@ -2,9 +2,10 @@
  * Contents of corrected events as accepted: the corrections from Postgres, applied one by one to the events as sent. The audits
  * compare them with ClickHouse and with the answers of readers.
  */
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { parseEventTime } from '../../core/foundation/time/instant.ts';
 import { readEvent } from '../../core/metering/event-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import { parseEventTime } from '../../core/time/instant.ts';
 import { listAcceptedCorrections, loadSentEvents, type SentEvent } from '../../storage/audit/events-as-sent.ts';
 import type { Stores } from '../../storage/stores.ts';
 

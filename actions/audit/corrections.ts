@@ -4,10 +4,10 @@
  * not take effect. Only a correction in progress may be in one store alone. The recount checks the effect of corrections on the
  * usage rows.
  */
-import { indexById } from '../../core/by-id.ts';
-import { hashIdentity } from '../../core/event/identity.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { scopeKey } from '../../core/scope.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { scopeKey } from '../../core/foundation/scope.ts';
+import { hashIdentity } from '../../core/metering/event/identity.ts';
 import {
   type AuditedStoredCorrection,
   type CorrectionRow,

@@ -2,7 +2,7 @@
  * Kinds of findings of the record audits, one line each. docs/operations.md has a section for each, under its name: its meaning,
  * its causes, and its repair.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { NamedPlace } from '../../storage/audit/places.ts';
 import type { Stores } from '../../storage/stores.ts';
 

@@ -3,7 +3,7 @@
  * compared range by range (storage/audit/places.ts). The hash is our own and the store cannot compute it, so random ids are hashed
  * here.
  */
-import { hashIdentity, hashToBigInt } from '../../core/event/identity.ts';
+import { hashIdentity, hashToBigInt } from '../../core/metering/event/identity.ts';
 import {
   ALL_HASHES,
   type DoubledId,

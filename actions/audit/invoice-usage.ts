@@ -3,7 +3,7 @@
  * with the corrections before them. Later events and corrections belong to later invoices, so they are no difference. Covers the
  * most recently finalized invoices, whose payment is due now.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { listNewestFinalInvoices } from '../../storage/audit/invoices.ts';
 import { gatherProvable } from '../proof/gather.ts';
 import { listCountFaults } from '../proof/seal-lines.ts';

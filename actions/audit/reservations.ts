@@ -2,9 +2,10 @@
  * Audit of reservations: pools equal their holds, committed quantities equal their events or charges, and no other event uses their
  * ids (docs/decisions/0013-reservations.md).
  */
-import { parseReservationId } from '../../core/event/accept.ts';
-import { hashIdentity } from '../../core/event/identity.ts';
-import { isCommitted } from '../../core/reservation/event.ts';
+
+import { isCommitted } from '../../core/credits/reservations/event.ts';
+import { parseReservationId } from '../../core/metering/event/accept.ts';
+import { hashIdentity } from '../../core/metering/event/identity.ts';
 import { sampleIds } from '../../storage/audit/questions.ts';
 import {
   type AuditedReservation,

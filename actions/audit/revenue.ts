@@ -3,10 +3,10 @@
  * environment with pending changes is skipped and checked in a later audit.
  */
 
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { type RevenueRow, toRevenueKey } from '../../core/revenue/rows.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { type RevenueRow, toRevenueKey } from '../../core/invoicing/revenue/rows.ts';
 import { listCustomersAfter, listScopes } from '../../storage/audit/revenue.ts';
 import { enqueueCustomersRevenue, hasPendingRevenue, raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
 import {

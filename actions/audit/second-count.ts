@@ -3,14 +3,14 @@
  * (storage/events/raw-events.ts). So a fault of that statement would be in all of them. Here the accepted corrections come from
  * Postgres and are applied one by one to the events as sent. Both counts must give equal rows.
  */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { measure } from '../../core/metering/compiled-meter.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import { type RowDifference, rowDifferences, type StoredFields } from '../../core/metering/row-differences.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import { US_PER_DAY } from '../../core/time/instant.ts';
 import {
   listAcceptedCorrections,
   listCorrectedEvents,

@@ -3,7 +3,7 @@
  * machine's directory, and in S3 on request, equal those that were written (docs/rules/exports.md, docs/rules/imports.md).
  */
 import { createHash } from 'node:crypto';
-import { FarthingError, unavailable } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
 import { sampleIds } from '../../storage/audit/questions.ts';
 import {
   findTaskFaults,

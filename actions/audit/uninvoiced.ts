@@ -1,13 +1,14 @@
 /**
  * Audit of usage that is on no invoice: each time of a usage line that should be invoiced by now is, or has no usage
- * (core/billing/uninvoiced.ts). Usually there is no such time, and then no usage is read.
+ * (core/invoicing/invoice/uninvoiced.ts). Usually there is no such time, and then no usage is read.
  */
-import { canBeUnpaid, deriveInvoicedReach, uninvoicedTimes } from '../../core/billing/uninvoiced.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import { deriveEndInstant } from '../../core/subscription/propagation.ts';
-import { formatMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { canBeUnpaid, deriveInvoicedReach, uninvoicedTimes } from '../../core/invoicing/invoice/uninvoiced.ts';
+import { deriveEndInstant } from '../../core/subscriptions/propagation.ts';
 import {
   listLastMovedSubscriptions,
   loadCancellationInvoiceEnds,

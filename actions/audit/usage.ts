@@ -3,10 +3,11 @@
  * and meters at a time. So memory does not grow with the data, nor the number of queries with the days. A difference is checked
  * again with the bucket rows locked (storage/progress/bucket-lock.ts), so that a slice in progress is never a false alarm.
  */
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../../core/metering/row-differences.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
 import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { listMetersToAudit } from '../../storage/progress/meter-versions.ts';

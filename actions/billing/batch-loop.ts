@@ -2,7 +2,7 @@
  * Processes due records of all tenants in rounds, in the order of the query, until nothing is left. A record that cannot be processed now
  * is left for the next run and does not block the others.
  */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import type { DueRecord } from '../../storage/due-billing.ts';
 import { runWithTimeout } from '../../storage/in-time.ts';
 

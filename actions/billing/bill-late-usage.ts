@@ -4,9 +4,10 @@
  * nothing. The lock on the subscription's row makes two concurrent runs create one invoice. Late-usage notices are taken first and finished
  * with the draft; after a crash in between, the next run processes them.
  */
-import { latePeriod } from '../../core/billing/after-end.ts';
-import { deriveEndInstant } from '../../core/subscription/propagation.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { latePeriod } from '../../core/rating/after-end.ts';
+import { deriveEndInstant } from '../../core/subscriptions/propagation.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listDueLateUsage } from '../../storage/due-late-usage.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -6,7 +6,7 @@
  * A period is invoiced only if its usage is complete: all events sent before its end have passed the pipeline. Until then the subscription
  * is left for the next run and listed in the report.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import {
   type DueEnvironments,
   type DueRecord,

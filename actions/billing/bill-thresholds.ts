@@ -3,9 +3,10 @@
  * "Before the period is over"). The lock on the subscription's row makes two concurrent checks create one invoice: the second finds too
  * little left. The invoice is final at once; later usage is on the next one.
  */
-import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { InvoicePlan } from '../../core/rating/plan-invoice.ts';
 import { type DueEnvironments, type DueRecord, listThresholdSubscriptions } from '../../storage/due-billing.ts';
 import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

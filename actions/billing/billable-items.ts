@@ -1,15 +1,16 @@
 /** A subscription's line items with their prices and meters, in the terms of core. */
-import type { ChainTerms } from '../../core/billing/chains/chain.ts';
-import type { BilledItem, BilledSubscription } from '../../core/billing/charges.ts';
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { lineCommitment } from '../../core/commitment/line-item-commitment.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import type { ChainTerms } from '../../core/rating/chains/chain.ts';
+import type { BilledItem, BilledSubscription } from '../../core/rating/charges.ts';
+import { lineCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -3,8 +3,9 @@
  * (docs/decisions/0009-draft-plan-cache.md). Any job of the advance that may change such an input clears this cache. A plan that is not
  * provably valid is recomputed.
  */
-import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { loadSharedProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -2,8 +2,9 @@
  * Closes the oldest period of a subscription that is over. It applies the plan change scheduled for the period's end, drafts the invoice,
  * and moves to the next period or to the end.
  */
-import { duePeriod } from '../../core/billing/due.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
+
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { duePeriod } from '../../core/rating/due.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -2,13 +2,14 @@
  * Charge of a running period, recomputed from the current counts of its lines (storage/cache). It uses the functions that plan the invoice
  * and the inputs that the preview gathered. Many subscriptions are cached at once, so only the fields that core reads are cached.
  */
-import type { Chain } from '../../core/billing/chains/chain.ts';
-import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
-import { planFollowing } from '../../core/billing/invoices-to-come.ts';
-import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { type InvoicePlanInput, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
-import { totalUsageNet, usageNet } from '../../core/billing/usage-net.ts';
-import type { Decimal } from '../../core/decimal.ts';
+
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { Chain } from '../../core/rating/chains/chain.ts';
+import { usageToRead } from '../../core/rating/chains/charge-chains.ts';
+import { planFollowing } from '../../core/rating/invoices-to-come.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
+import { type InvoicePlanInput, openCharges, planDiscounted } from '../../core/rating/plan-invoice.ts';
+import { totalUsageNet, usageNet } from '../../core/rating/usage-net.ts';
 import type { ComputedAnswer, ReadCached } from '../../storage/cache/cache-entry.ts';
 import { internValue } from '../../storage/cache/shared-value.ts';
 import type { BillableItem } from './billable-items.ts';

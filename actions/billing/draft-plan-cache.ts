@@ -3,8 +3,8 @@
  * second plan would be equal and is skipped (docs/decisions/0009-draft-plan-cache.md). A change snapshot, read with the draft and its
  * subscription locked, shows changed records; the usage cache shows changed usage. A plan that is not provably valid is recomputed.
  */
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ChangeSnapshot, excludeOwnWrites, readChanges } from '../../storage/cache/change-feed.ts';
 import { type DependencyRecorder, runWithRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { internId } from '../../storage/cache/shared-value.ts';

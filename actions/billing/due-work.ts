@@ -3,7 +3,7 @@
  * environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that instant
  * (actions/test-clocks/advance-test-clock.ts). A new kind needs an entry here and nothing elsewhere.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { nextAlertCheck } from '../../storage/due-alerts.ts';
 import {
   type DueEnvironments,

@@ -3,10 +3,13 @@
  * (docs/rules/entitlements.md, "What is free"). Usage of each reset period before and within the charge comes from the reader of the
  * charge.
  */
-import type { BilledSubscription } from '../../core/billing/charges.ts';
-import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { type Tariff, valueUsage } from '../../core/billing/valued-usage.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
+
+import { combineGrants, type EntitlementHolding } from '../../core/catalog/entitlement/combine.ts';
+import { hasGrants } from '../../core/catalog/entitlement/grant-record.ts';
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import {
   type Allowance,
   filterUnitAllowances,
@@ -14,29 +17,27 @@ import {
   type LimitAllowance,
   type MeasuredAllowance,
   measureGrants,
-} from '../../core/entitlement/allowance.ts';
-import { parseAllowances } from '../../core/entitlement/allowances-text.ts';
-import { combineGrants, type EntitlementHolding } from '../../core/entitlement/combine.ts';
-import { hasGrants } from '../../core/entitlement/grant-record.ts';
+} from '../../core/rating/allowances/allowance.ts';
+import { parseAllowances } from '../../core/rating/allowances/allowances-text.ts';
 import {
   computeFreeWindows,
   deriveGrantGroup,
   type FreeWindows,
   type Granting,
   sumGrants,
-} from '../../core/entitlement/grants.ts';
-import { splitAtLimits, type UsageInterval } from '../../core/entitlement/independent-limits.ts';
-import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
+} from '../../core/rating/allowances/grants.ts';
+import { splitAtLimits, type UsageInterval } from '../../core/rating/allowances/independent-limits.ts';
+import type { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
 import {
   computeLimitIn,
   deriveResetPeriod,
   listLimitWindows,
   listWholeLimitWindows,
-} from '../../core/entitlement/reset.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/allowances/reset.ts';
+import type { BilledSubscription } from '../../core/rating/charges.ts';
+import type { ComputedFrom } from '../../core/rating/computed-from.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
+import { type Tariff, valueUsage } from '../../core/rating/valued-usage.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { joinBatch } from '../../storage/models/batched.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

@@ -2,17 +2,21 @@
  * Gathers the inputs of an invoice plan: line items with prices and meters, lines on other invoices, and usage. Core then plans the
  * invoice. Preview, draft and recomputation share this code, so that they agree (docs/rules/invoices.md, "Preview and invoice agree").
  */
-import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
+
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { usageToRead } from '../../core/rating/chains/charge-chains.ts';
 import {
   type BilledSubscription,
   type ChargeInput,
   type DueCharge,
   planDueCharges,
   type ReferencePoint,
-} from '../../core/billing/charges.ts';
-import { toRecordedUsage } from '../../core/billing/committed-lines.ts';
-import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
-import type { MeasuredUsage, PlannedLine, PricedItem } from '../../core/billing/line-amount.ts';
+} from '../../core/rating/charges.ts';
+import type { RecordedUsage } from '../../core/rating/commitments/part.ts';
+import { toRecordedUsage } from '../../core/rating/committed-lines.ts';
+import type { CouponUses } from '../../core/rating/invoices-to-come.ts';
+import type { MeasuredUsage, PlannedLine, PricedItem } from '../../core/rating/line-amount.ts';
 import {
   buildInvoicePlan,
   chargeKey,
@@ -23,11 +27,8 @@ import {
   planInvoice,
   planThreshold,
   thresholdCharges,
-} from '../../core/billing/plan-invoice.ts';
-import { hasReachedThreshold } from '../../core/billing/threshold.ts';
-import type { RecordedUsage } from '../../core/commitment/part.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/plan-invoice.ts';
+import { hasReachedThreshold } from '../../core/rating/threshold.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { loadAll, waitAtBarrier } from '../../storage/models/batched.ts';

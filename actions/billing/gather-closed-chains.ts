@@ -2,12 +2,13 @@
  * Charges of chains on final invoices (docs/rules/proration.md, "Usage over a change"). If events come late for one line, all lines of its
  * chain are measured again, as the chain was recorded. Tiers, shares and corrections continue from one line to the next.
  */
-import { recordedChain } from '../../core/billing/chains/chained-line.ts';
-import { chargeKey, usageToRead } from '../../core/billing/chains/charge-chains.ts';
-import type { ClosedCharge } from '../../core/billing/late-events.ts';
-import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { recordedChain } from '../../core/rating/chains/chained-line.ts';
+import { chargeKey, usageToRead } from '../../core/rating/chains/charge-chains.ts';
+import type { ComputedFrom } from '../../core/rating/computed-from.ts';
+import type { ClosedCharge } from '../../core/rating/late-events.ts';
+import type { MeasuredUsage } from '../../core/rating/line-amount.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
 import { type AllowanceWindows, computeLimitedSince } from './gather-allowances.ts';

@@ -3,17 +3,18 @@
  * lines. A meter whose definition has changed since is not read again: its new counts of the past are never billed to a closed period
  * (docs/rules/invoices.md, "Late events").
  */
-import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
-import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-events.ts';
-import { filterPartialCharges, type PartialCharge } from '../../core/billing/partial-charges.ts';
-import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { toComputedCharge } from '../../core/invoice/computed-from.ts';
-import type { InvoiceStatus } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { InvoiceStatus } from '../../core/invoicing/invoice/record.ts';
+import { toComputedCharge } from '../../core/rating/computed-from.ts';
+import { sumBilledLines } from '../../core/rating/credit-adjustments.ts';
+import { type ClosedCharge, expectedEventCount } from '../../core/rating/late-events.ts';
+import { filterPartialCharges, type PartialCharge } from '../../core/rating/partial-charges.ts';
+import { chargeKey } from '../../core/rating/plan-invoice.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { type LineOnInvoice, listLinesOnInvoices } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

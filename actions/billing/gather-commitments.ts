@@ -2,13 +2,14 @@
  * Commitment of a subscription as a whole (docs/rules/commitments.md). Includes the amounts that its invoices have drawn from commitments
  * so far, also from those of its lines.
  */
-import type { RecordedUsage } from '../../core/commitment/part.ts';
-import type { SubscriptionCommitment } from '../../core/commitment/subscription.ts';
-import { compareDuration } from '../../core/commitment/term.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { toComputedCharge } from '../../core/invoice/computed-from.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { RecordedUsage } from '../../core/rating/commitments/part.ts';
+import type { SubscriptionCommitment } from '../../core/rating/commitments/subscription.ts';
+import { compareDuration } from '../../core/rating/commitments/term.ts';
+import { toComputedCharge } from '../../core/rating/computed-from.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

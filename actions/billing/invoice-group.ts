@@ -2,11 +2,12 @@
  * Subscriptions on one invoice: its own, and those of the parent's group (docs/rules/subscriptions.md, "Families"). A recomputed draft, and
  * an invoice that replaces a void one, include the same subscriptions as before, even if some have joined or left the group since.
  */
-import type { ReferencePoint } from '../../core/billing/charges.ts';
-import { duePeriods } from '../../core/billing/due.ts';
-import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import { deriveEndInstant } from '../../core/subscription/propagation.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { ReferencePoint } from '../../core/rating/charges.ts';
+import type { ComputedFrom } from '../../core/rating/computed-from.ts';
+import { duePeriods } from '../../core/rating/due.ts';
+import { deriveEndInstant } from '../../core/subscriptions/propagation.ts';
 import { buildChildrenQuery, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';

@@ -3,19 +3,19 @@
  * stored and has empty ids.
  */
 
-import type { LineMoney } from '../../core/billing/line-adjustments.ts';
-import type { PlannedLine } from '../../core/billing/line-amount.ts';
-import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
-import { totalsText } from '../../core/billing/totals.ts';
-import { toLineDiscounts } from '../../core/coupon/discounts.ts';
-import { toDraftKey } from '../../core/invoice/own-key.ts';
-import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { deriveDraftStatus } from '../../core/invoice/skipped.ts';
-import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
-import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
-import { sumTax, toLineTaxes } from '../../core/tax/line-tax.ts';
-import { formatMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { priceUnitFromFiat } from '../../core/catalog/pricing/price-unit.ts';
+import { sumTax, toLineTaxes } from '../../core/catalog/tax/line-tax.ts';
+import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/foundation/money.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { toDraftKey } from '../../core/invoicing/invoice/own-key.ts';
+import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { deriveDraftStatus } from '../../core/invoicing/invoice/skipped.ts';
+import { toLineDiscounts } from '../../core/rating/discounts.ts';
+import type { LineMoney } from '../../core/rating/line-adjustments.ts';
+import type { PlannedLine } from '../../core/rating/line-amount.ts';
+import type { InvoicePlan } from '../../core/rating/plan-invoice.ts';
+import { totalsText } from '../../core/rating/totals.ts';
 import { findLastBillingSequence, type InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -1,6 +1,7 @@
 /** A child of a group after the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has closed that end. */
-import { laterPeriods } from '../../core/billing/due.ts';
-import { formatMs } from '../../core/time/instant.ts';
+
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { laterPeriods } from '../../core/rating/due.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';

@@ -2,17 +2,18 @@
  * Billing reads the usage of a line item only here: in its own window, or as its chain is measured (docs/rules/proration.md, "Usage over a
  * change"). The result includes the usage that its allowances need.
  */
-import { type Chain, computeGaps } from '../../core/billing/chains/chain.ts';
-import { integrateLevel, type LevelReading, levelReadings } from '../../core/billing/chains/levels.ts';
-import type { BilledSubscription } from '../../core/billing/charges.ts';
-import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { type Tariff } from '../../core/billing/valued-usage.ts';
-import type { Granting } from '../../core/entitlement/grants.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { CountedScope } from '../../core/invoice/computed-from.ts';
-import { termsKey } from '../../core/pricing/equal-terms.ts';
-import { formatUs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { termsKey } from '../../core/catalog/pricing/equal-terms.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { formatUs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { Granting } from '../../core/rating/allowances/grants.ts';
+import { type Chain, computeGaps } from '../../core/rating/chains/chain.ts';
+import { integrateLevel, type LevelReading, levelReadings } from '../../core/rating/chains/levels.ts';
+import type { BilledSubscription } from '../../core/rating/charges.ts';
+import type { CountedScope } from '../../core/rating/computed-from.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
+import { type Tariff } from '../../core/rating/valued-usage.ts';
 import { NotCached } from '../../storage/cache/cache-entry.ts';
 import { isBatched } from '../../storage/models/batched.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -2,12 +2,12 @@
  * Customers whose usage a subscription counts: its own, and for a parent those of all inherited subscriptions (docs/rules/subscriptions.md,
  * "Families").
  */
-import { FarthingError } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import { computeCountedCustomers, type SubscriptionMember } from '../../core/subscription/members.ts';
-import { type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { computeCountedCustomers, type SubscriptionMember } from '../../core/subscriptions/members.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';

@@ -3,8 +3,8 @@
  * days on which a customer with a threshold has usage. Alerts are also checked after days on which credits moved, and when a period begins.
  * The first midnight of an advance is always checked, because thresholds may have been set since the last check.
  */
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { findNextPeriodAfterReached, listExternalIdsToAlert } from '../../storage/due-alerts.ts';
 import { listThresholdCustomers } from '../../storage/due-billing.ts';
 import { nextMovement } from '../../storage/due-wallets.ts';

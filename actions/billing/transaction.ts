@@ -3,7 +3,7 @@
  * no read could run. So only a few run at once per process; the others wait before they take a connection.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { recordRequestAnswer } from '../../storage/models/request-effects.ts';
 import { retryOnDeadlock } from '../../storage/postgres/deadlock-retry.ts';
 import { Semaphore } from '../../storage/semaphore.ts';

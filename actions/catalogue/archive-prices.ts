@@ -1,6 +1,6 @@
 /** The prices of a plan or an add-on are archived with it (docs/rules/records.md, "Archiving"), in its transaction. */
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Database } from '../../storage/stores.ts';
 

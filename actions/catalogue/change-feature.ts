@@ -1,10 +1,10 @@
 /** Updates a published feature; `filters` replaces the filters of its meter in the same transaction. */
 
-import { invalid } from '../../core/error.ts';
-import { checkFeature, type Feature } from '../../core/feature/record.ts';
-import type { Filter } from '../../core/meter/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
+import { checkFeature, type Feature } from '../../core/catalog/feature/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import type { Filter } from '../../core/metering/meter/record.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

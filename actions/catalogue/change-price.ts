@@ -4,12 +4,12 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { invalid, notAllowed } from '../../core/error.ts';
-import { CRITICAL_FIELDS, criticalFields, type PriceDefinition } from '../../core/price/record.ts';
-import { type PriceChanges, planSuccessor } from '../../core/price/successor.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { CRITICAL_FIELDS, criticalFields, type PriceDefinition } from '../../core/catalog/price/record.ts';
+import { type PriceChanges, planSuccessor } from '../../core/catalog/price/successor.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';

@@ -1,8 +1,8 @@
 /** Copies a feature under a new name and lookup key; the copy counts with the same meter. */
 
-import type { Feature } from '../../core/feature/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import type { Feature } from '../../core/catalog/feature/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -1,8 +1,8 @@
 /** Copies a plan with its prices, entitlements and credit grants under a new name and lookup key. Ended prices are not copied. */
-import type { PlanFields } from '../../core/plan/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { toRootId } from '../../core/subscription/plan-sync.ts';
+import type { PlanFields } from '../../core/catalog/plan/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { toRootId } from '../../core/subscriptions/plan-sync.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';

@@ -1,10 +1,10 @@
 /** Creates a feature, with its meter if that is given inline: both or neither. */
 
-import { prefixField } from '../../core/error.ts';
-import { checkFeature, checkMeterOfFeature, deriveLookupKey, type Feature } from '../../core/feature/record.ts';
-import type { MeterInput } from '../../core/meter/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { checkFeature, checkMeterOfFeature, deriveLookupKey, type Feature } from '../../core/catalog/feature/record.ts';
+import { prefixField } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { MeterInput } from '../../core/metering/meter/record.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -2,11 +2,12 @@
  * Creates a plan. A missing lookup key is derived from the name, as the first that no published plan has: `pro`, `pro-2`,
  * `pro-3` (docs/rules/records.md, "Lookup keys"). A unique index decides between concurrent requests for one key.
  */
-import { FarthingError } from '../../core/error.ts';
-import { toLookupKeys } from '../../core/lookup-key.ts';
-import type { PlanFields } from '../../core/plan/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+
+import type { PlanFields } from '../../core/catalog/plan/record.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { toLookupKeys } from '../../core/foundation/lookup-key.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

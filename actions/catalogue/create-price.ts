@@ -2,12 +2,13 @@
  * Creates prices, all or none. Their entities must exist, their number is limited, and an omitted name or start has a default
  * (docs/rules/pricing.md, "What a price must state").
  */
-import { checkFixedPeriods } from '../../core/costsheet/fixed-cost.ts';
-import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../core/error.ts';
-import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../core/price/record.ts';
-import { checkTimeBuckets } from '../../core/price/time-buckets.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+
+import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../core/catalog/price/record.ts';
+import { checkTimeBuckets } from '../../core/catalog/price/time-buckets.ts';
+import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { checkFixedPeriods } from '../../core/invoicing/costs/fixed-cost.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

@@ -1,9 +1,9 @@
 /** Deleting a price sets its end, now by default, so that earlier charges remain explained (docs/rules/pricing.md, "Changing a price"). */
 
-import { invalid, notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
 

@@ -3,20 +3,21 @@
  * the plan gets later"), as a workflow. Each subscription is brought to the plan's last price in its own transaction, under its row lock;
  * a subscription that is up to date is skipped. So an aborted run, or two concurrent ones, take effect once.
  */
-import { FarthingError } from '../../core/error.ts';
+
+import type { Price } from '../../core/catalog/price/record.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
-import type { Price } from '../../core/price/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { buildLineItem } from '../../core/subscription/lines.ts';
+import { buildLineItem } from '../../core/subscriptions/lines.ts';
 import {
   computePlanSync,
   inheritCommitment,
   type PlanSync,
   type SyncedLine,
   toRootId,
-} from '../../core/subscription/plan-sync.ts';
-import { toInstant } from '../../core/time/instant.ts';
+} from '../../core/subscriptions/plan-sync.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

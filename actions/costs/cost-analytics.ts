@@ -1,11 +1,11 @@
 /** Cost analytics: revenue and cost in a time range (docs/rules/costs.md). */
 
-import { hasEventGroups } from '../../core/analytics/group-by.ts';
-import { type Decimal, sumDecimals } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { roundMoney } from '../../core/money.ts';
-import { NO_REVENUE, type RevenueParts, RevenueSums, sumRevenue } from '../../core/revenue/parts.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { roundMoney } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { NO_REVENUE, type RevenueParts, RevenueSums, sumRevenue } from '../../core/invoicing/revenue/parts.ts';
+import { hasEventGroups } from '../../core/metering/analytics/group-by.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -3,16 +3,17 @@
  * running cost; for a meter with its own windows, the cost of those. A window of a group, or of a meter that never resets, has a share by
  * its usage.
  */
-import { hasEventGroups, toAnalyticsGroup } from '../../core/analytics/group-by.ts';
-import { derivePointSize } from '../../core/analytics/point-size.ts';
-import { type Cost, computeUsageCost, shareCost } from '../../core/costsheet/cost.ts';
-import { computeFixedCostsByWindow } from '../../core/costsheet/fixed-cost.ts';
-import { ZERO } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
+
+import { ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import { windowCount } from '../../core/foundation/time/window.ts';
+import { type Cost, computeUsageCost, shareCost } from '../../core/invoicing/costs/cost.ts';
+import { computeFixedCostsByWindow } from '../../core/invoicing/costs/fixed-cost.ts';
+import { hasEventGroups, toAnalyticsGroup } from '../../core/metering/analytics/group-by.ts';
+import { derivePointSize } from '../../core/metering/analytics/point-size.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
-import { windowCount } from '../../core/time/window.ts';
 import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkCells } from '../../storage/usage/question.ts';

@@ -2,6 +2,14 @@
  * Computes usage costs by the active cost sheet, with one query per price for all customers. Usage is priced per customer as on an invoice,
  * and divided among sources and properties in proportion to usage (docs/rules/costs.md).
  */
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import type { WindowSize } from '../../core/foundation/time/window.ts';
+import { type ActivePrice, computeActivePrices } from '../../core/invoicing/costs/active-prices.ts';
+import { type Cost, computeUsageCost, shareCost } from '../../core/invoicing/costs/cost.ts';
+import { computeFixedCost, type FixedLine, planFixedLines } from '../../core/invoicing/costs/fixed-cost.ts';
 import {
   type AnalyticsGroup,
   type GroupBy,
@@ -9,16 +17,9 @@ import {
   NO_GROUP,
   toAnalyticsGroup,
   toGroupValues,
-} from '../../core/analytics/group-by.ts';
-import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
-import { countingStart } from '../../core/billing/charges.ts';
-import { type ActivePrice, computeActivePrices } from '../../core/costsheet/active-prices.ts';
-import { type Cost, computeUsageCost, shareCost } from '../../core/costsheet/cost.ts';
-import { computeFixedCost, type FixedLine, planFixedLines } from '../../core/costsheet/fixed-cost.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
-import type { WindowSize } from '../../core/time/window.ts';
+} from '../../core/metering/analytics/group-by.ts';
+import { compilePropertyFilters, type PropertyFilters } from '../../core/metering/analytics/property-filter.ts';
+import { countingStart } from '../../core/rating/charges.ts';
 import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';

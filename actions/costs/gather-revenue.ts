@@ -2,15 +2,15 @@
  * Computes the revenue of customers in a time range: usage revenue as in the export, from invoices, the preview and the rating; fixed
  * charges by the time that they pay for (docs/rules/costs.md, "What is revenue").
  */
-import { Decimal } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import { computeEarned } from '../../core/revenue/earned.ts';
-import { deriveServicePeriod, type EarnedLine, toRevenueKind } from '../../core/revenue/line.ts';
-import { RevenueSums } from '../../core/revenue/parts.ts';
-import { isPrepayment } from '../../core/revenue/prepayment.ts';
-import type { Scope } from '../../core/scope.ts';
-import { ceilToMs, type Microseconds, toMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { ceilToMs, type Microseconds, toMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { computeEarned } from '../../core/invoicing/revenue/earned.ts';
+import { deriveServicePeriod, type EarnedLine, toRevenueKind } from '../../core/invoicing/revenue/line.ts';
+import { RevenueSums } from '../../core/invoicing/revenue/parts.ts';
+import { isPrepayment } from '../../core/invoicing/revenue/prepayment.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { listEarnedLines } from '../../storage/models/earned-lines.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -1,14 +1,14 @@
 /** Fixed charges of begun periods that are on no invoice yet, as the next invoice will contain them. */
 
-import { type BilledSubscription, computeServicesWithin, hasOwnPeriods } from '../../core/billing/charges.ts';
-import { fixedCharge } from '../../core/billing/line-amount.ts';
-import { invoicedKeys, openCharges } from '../../core/billing/plan-invoice.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { EarnedAmount } from '../../core/revenue/earned.ts';
-import { deriveServicePeriod, type EarnedLine } from '../../core/revenue/line.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Period } from '../../core/time/period.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { EarnedAmount } from '../../core/invoicing/revenue/earned.ts';
+import { deriveServicePeriod, type EarnedLine } from '../../core/invoicing/revenue/line.ts';
+import { type BilledSubscription, computeServicesWithin, hasOwnPeriods } from '../../core/rating/charges.ts';
+import { fixedCharge } from '../../core/rating/line-amount.ts';
+import { invoicedKeys, openCharges } from '../../core/rating/plan-invoice.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';

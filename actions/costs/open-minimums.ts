@@ -2,9 +2,10 @@
  * Commitment shortfalls that running periods would charge without further usage. They fall due after the period and are no revenue before
  * (docs/rules/costs.md, "Revenue and invoices agree").
  */
-import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { chargeKey } from '../../core/rating/plan-invoice.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';

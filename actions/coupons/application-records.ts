@@ -1,9 +1,9 @@
 /** Converts the discounts of a planned invoice to records that are stored and returned; those of a preview have no ids. */
-import type { CouponApplication } from '../../core/coupon/application.ts';
-import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
-import type { Coupon } from '../../core/coupon/record.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import type { CouponApplication } from '../../core/catalog/coupon/application.ts';
+import type { Coupon } from '../../core/catalog/coupon/record.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import type { AppliedCoupon } from '../../core/rating/discounts.ts';
 import { newId } from '../../storage/new-id.ts';
 
 type ApplicationRecordsInput = {

@@ -3,12 +3,12 @@
  * attachment. A writing caller has locked the subscription: its invoices are created one after the other, so `once` is once.
  */
 
-import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
-import { type CouponInForce, isUsableAgain } from '../../core/coupon/discounts.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { BillingReason } from '../../core/invoice/record.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { BillingReason } from '../../core/invoicing/invoice/record.ts';
+import { type CouponInForce, isUsableAgain } from '../../core/rating/discounts.ts';
+import type { CouponUses } from '../../core/rating/invoices-to-come.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';

@@ -1,10 +1,11 @@
 /** Redeems the coupons in a new subscription's request, for it or for a phase (docs/rules/coupons.md, "Stated with a subscription"). */
-import { checkRedeemedOnce } from '../../core/coupon/association.ts';
-import { listRequestedCoupons, type RequestedCoupon } from '../../core/coupon/requested-coupons.ts';
-import { invalid, prefixField } from '../../core/error.ts';
-import { createdBy } from '../../core/stamp.ts';
-import type { CreateSubscription } from '../../core/subscription/record.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+
+import { listRequestedCoupons, type RequestedCoupon } from '../../core/catalog/coupon/requested-coupons.ts';
+import { invalid, prefixField } from '../../core/foundation/error.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import { checkRedeemedOnce } from '../../core/subscriptions/coupon-association.ts';
+import type { CreateSubscription } from '../../core/subscriptions/record.ts';
 import type { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { PriceModel } from '../../storage/models/price.ts';

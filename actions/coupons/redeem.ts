@@ -1,9 +1,10 @@
 /** Redeems coupons under their row locks, so that the last redemption happens once (docs/rules/coupons.md). */
-import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
-import { findCouponRefusal } from '../../core/coupon/record.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+
+import { findCouponRefusal } from '../../core/catalog/coupon/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import type { AppliedCoupon } from '../../core/rating/discounts.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';

@@ -1,7 +1,8 @@
 /** Loads the coupons in the request of a manual invoice (docs/rules/coupons.md, "On an invoice"). */
-import { type CouponInForce, isUsableAgain } from '../../core/coupon/discounts.ts';
-import { invalid } from '../../core/error.ts';
-import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invoice/record.ts';
+
+import { invalid } from '../../core/foundation/error.ts';
+import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invoicing/invoice/record.ts';
+import { type CouponInForce, isUsableAgain } from '../../core/rating/discounts.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -1,5 +1,5 @@
 /** Changes the invoice of a credit note; the system event depends on whether its payment or its amounts changed. */
-import type { Author } from '../../core/stamp.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Transaction } from '../../storage/stores.ts';

@@ -1,8 +1,9 @@
 /** Loads corrections that other invoices made to an invoice's usage, and the offset part of earlier invoices. */
-import { type CorrectedAmount, computeCorrections } from '../../core/credit-note/corrected-charges.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { toInstant } from '../../core/time/instant.ts';
+
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { type CorrectedAmount, computeCorrections } from '../../core/invoicing/credit-note/corrected-charges.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';

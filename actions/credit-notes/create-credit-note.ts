@@ -3,10 +3,10 @@
  * between two equal requests.
  */
 import { createHash } from 'node:crypto';
-import { planCreditNote } from '../../core/credit-note/plan.ts';
-import type { CreateCreditNote } from '../../core/credit-note/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { planCreditNote } from '../../core/invoicing/credit-note/plan.ts';
+import type { CreateCreditNote } from '../../core/invoicing/credit-note/record.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -2,9 +2,10 @@
  * Loads the lines of an invoice with the amounts credited so far: by final credit notes, by subscription changes, whose credits name the
  * credited line, and by corrections of usage (docs/rules/credit-notes.md, "No more than was charged").
  */
-import type { CreditableLine } from '../../core/credit-note/creditable.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
+
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { CreditableLine } from '../../core/invoicing/credit-note/creditable.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';

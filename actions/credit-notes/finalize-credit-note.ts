@@ -2,10 +2,11 @@
  * Finalizes a draft credit note. Its amounts are recomputed under the invoice's lock: since the draft was created the invoice may have been
  * paid, and other notes may have credited the rest of its lines.
  */
-import { type CreditNotePlan, planCreditNote } from '../../core/credit-note/plan.ts';
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { type CreditNotePlan, planCreditNote } from '../../core/invoicing/credit-note/plan.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';

@@ -2,7 +2,11 @@
  * Credits the rest of a subscription operation: adjustments lower the amounts that the subscription still owes, and only the remaining
  * part, which was paid, goes to the prepaid wallet (docs/rules/credit-notes.md, "Adjustments of changes").
  */
-import { planCreditedInvoice } from '../../core/credit-note/effect.ts';
+
+import { type KeyKind, toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { planCreditedInvoice } from '../../core/invoicing/credit-note/effect.ts';
 import {
   type CreditedLine,
   type CreditOffset,
@@ -10,13 +14,10 @@ import {
   planOffsetLines,
   planOffsets,
   splitUsageCredit,
-} from '../../core/credit-note/offsets.ts';
-import { TO_ADJUST } from '../../core/credit-note/plan.ts';
-import type { CREDIT_NOTE_REASONS } from '../../core/credit-note/record.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { type KeyKind, toOwnKey } from '../../core/wallet/movement-key.ts';
+} from '../../core/invoicing/credit-note/offsets.ts';
+import { TO_ADJUST } from '../../core/invoicing/credit-note/plan.ts';
+import type { CREDIT_NOTE_REASONS } from '../../core/invoicing/credit-note/record.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

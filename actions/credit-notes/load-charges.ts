@@ -1,6 +1,7 @@
 /** Loads the charges of an invoice per line, with all amounts credited or refunded so far, for a further credit. */
-import type { CreditableLine } from '../../core/credit-note/creditable.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { CreditableLine } from '../../core/invoicing/credit-note/creditable.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Database } from '../../storage/stores.ts';

@@ -2,7 +2,7 @@
  * Lines of final credit notes for these invoice lines. A draft reserves nothing, and a voided note has released its amounts. An adjustment
  * made by a change is excluded, because the lines of the change contain the credit.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import type { Database } from '../../storage/stores.ts';

@@ -3,11 +3,12 @@
  * rest, so that nothing is returned twice (docs/rules/credit-notes.md, "No more than was charged"). The returned amounts are read to the
  * minor unit, not recomputed.
  */
-import { toCredit } from '../../core/credit-note/as-credit.ts';
-import { computeRefundedLines, type ReturnedAmount } from '../../core/credit-note/refunded-lines.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toCredit } from '../../core/invoicing/credit-note/as-credit.ts';
+import { computeRefundedLines, type ReturnedAmount } from '../../core/invoicing/credit-note/refunded-lines.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { LineOnInvoice } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';

@@ -3,10 +3,11 @@
  * rest. A refund of the rest goes to a prepaid wallet of the invoiced customer, never to a postpaid one (docs/rules/credit-notes.md,
  * "Adjustment or refund", "As the line was paid").
  */
-import { planCreditedInvoice } from '../../core/credit-note/effect.ts';
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
+
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { planCreditedInvoice } from '../../core/invoicing/credit-note/effect.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { LockedInvoice } from '../invoices/lock-invoice.ts';

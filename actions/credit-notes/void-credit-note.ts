@@ -1,11 +1,11 @@
 /** Voids a credit note: a draft is discarded, and an adjustment's amount is due again (docs/rules/credit-notes.md, "Voiding a note"). */
 
-import { computeLineRemainder } from '../../core/credit-note/creditable.ts';
-import { checkCanVoidNote, planUncreditedInvoice } from '../../core/credit-note/effect.ts';
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { computeLineRemainder } from '../../core/invoicing/credit-note/creditable.ts';
+import { checkCanVoidNote, planUncreditedInvoice } from '../../core/invoicing/credit-note/effect.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';

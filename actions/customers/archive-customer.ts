@@ -2,9 +2,9 @@
  * Archives a customer and frees its external id; refused while it has live subscriptions or children (docs/rules/records.md, "Archiving").
  */
 
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

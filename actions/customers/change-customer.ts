@@ -1,8 +1,8 @@
 /** Updates a published customer; `metadata` replaces the map. */
-import type { CustomerFields } from '../../core/customer/record.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
+import type { CustomerFields } from '../../core/catalog/customer/record.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

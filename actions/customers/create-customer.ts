@@ -1,8 +1,8 @@
 /** Creates a customer. Its external id is unique among published customers, and its parent must be published. */
-import { buildCustomer } from '../../core/customer/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { TaxOverride } from '../../core/tax/overrides.ts';
+import { buildCustomer } from '../../core/catalog/customer/record.ts';
+import type { TaxOverride } from '../../core/catalog/tax/overrides.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';

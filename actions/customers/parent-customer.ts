@@ -1,7 +1,7 @@
 /** Finds and locks the parent of a customer (docs/rules/records.md, "Customers"). */
-import { checkParent } from '../../core/customer/record.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { checkParent } from '../../core/catalog/customer/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
 

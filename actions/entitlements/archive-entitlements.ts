@@ -1,6 +1,6 @@
 /** Archives one entitlement, or all of an archived plan or add-on. */
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emitEntitlementChanges } from './emit-entitlement.ts';

@@ -1,8 +1,8 @@
 /** Updates an entitlement; its entity and feature are fixed. An omitted field keeps its value, and null clears it. */
-import { hasGrants } from '../../core/entitlement/grant-record.ts';
-import { checkEntitlement, checkMeterOfGrants, type Entitlement } from '../../core/entitlement/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { hasGrants } from '../../core/catalog/entitlement/grant-record.ts';
+import { checkEntitlement, checkMeterOfGrants, type Entitlement } from '../../core/catalog/entitlement/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

@@ -1,5 +1,5 @@
 /** Checks that the features and subscriptions of a query exist: an unknown one is an error, not a usage of 0. */
-import { notFound } from '../../core/error.ts';
+import { notFound } from '../../core/foundation/error.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { EntitlementReadContext } from './entitled-features.ts';

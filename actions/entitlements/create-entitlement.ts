@@ -2,17 +2,17 @@
  * Creates entitlements of plans, add-ons and subscriptions, all or none. Entity and feature must exist, and a plan or add-on grants a
  * feature once (docs/rules/entitlements.md, "What can grant").
  */
-import type { grantShape } from '../../core/entitlement/grant-record.ts';
+import type { grantShape } from '../../core/catalog/entitlement/grant-record.ts';
 import {
   checkEnabled,
   checkEntitlement,
   checkMeterOfEntitlement,
   checkMeterOfGrants,
   type Entitlement,
-} from '../../core/entitlement/record.ts';
-import { alreadyExists, invalid, notAllowed, notFound, prefixIndex } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+} from '../../core/catalog/entitlement/record.ts';
+import { alreadyExists, invalid, notAllowed, notFound, prefixIndex } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';

@@ -1,6 +1,6 @@
 /** Emits system events of entitlements, in their response shape and in the transaction of the change. */
-import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
-import type { Author } from '../../core/stamp.ts';
+import { toPublishedEntitlement } from '../../core/catalog/entitlement/record.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import type { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';

@@ -3,21 +3,21 @@
  * (docs/rules/entitlements.md, "How sources add up").
  */
 
-import { indexById } from '../../core/by-id.ts';
 import {
   type CombinedEntitlement,
   combineGrants,
   type EntitlementHolding,
   type EntitlementSource,
   listEntitlementSources,
-} from '../../core/entitlement/combine.ts';
-import { hasGrants } from '../../core/entitlement/grant-record.ts';
-import { deriveGrantGroup } from '../../core/entitlement/grants.ts';
-import { deriveResetPeriod } from '../../core/entitlement/reset.ts';
-import { FarthingError } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+} from '../../core/catalog/entitlement/combine.ts';
+import { hasGrants } from '../../core/catalog/entitlement/grant-record.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { deriveGrantGroup } from '../../core/rating/allowances/grants.ts';
+import { deriveResetPeriod } from '../../core/rating/allowances/reset.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { listBatched } from '../../storage/models/batched.ts';

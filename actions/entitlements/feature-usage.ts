@@ -1,9 +1,10 @@
 /** Usage of a metered feature in its reset window. */
-import type { Decimal } from '../../core/decimal.ts';
-import type { CombinedEntitlement } from '../../core/entitlement/combine.ts';
-import type { GrantMeasure, GrantState } from '../../core/entitlement/grants.ts';
-import type { ResetWindow } from '../../core/entitlement/reset.ts';
-import { computeUsagePercent } from '../../core/entitlement/usage-percent.ts';
+
+import type { CombinedEntitlement } from '../../core/catalog/entitlement/combine.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { GrantMeasure, GrantState } from '../../core/rating/allowances/grants.ts';
+import type { ResetWindow } from '../../core/rating/allowances/reset.ts';
+import { computeUsagePercent } from '../../core/rating/allowances/usage-percent.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import type { EntitledFeature, EntitlementReadContext, SubscriptionEntitlementSource } from './entitled-features.ts';
 

@@ -2,10 +2,12 @@
  * Computes the remaining grants: usage of the current grants, by the rule and order in which invoices apply them
  * (docs/rules/entitlements.md, "Grants").
  */
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { computeAddedValue, valueUsage } from '../../core/billing/valued-usage.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
-import { hasGrants } from '../../core/entitlement/grant-record.ts';
+
+import { hasGrants } from '../../core/catalog/entitlement/grant-record.ts';
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import {
   computeGrantGroupState,
   computeGrantHistory,
@@ -14,12 +16,11 @@ import {
   type Grants,
   sumGrants,
   toHistoryState,
-} from '../../core/entitlement/grants.ts';
-import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
-import { listWholeLimitWindows } from '../../core/entitlement/reset.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/allowances/grants.ts';
+import { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
+import { listWholeLimitWindows } from '../../core/rating/allowances/reset.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
+import { computeAddedValue, valueUsage } from '../../core/rating/valued-usage.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -3,17 +3,17 @@
  * (docs/rules/entitlements.md, "Usage against limits").
  */
 
-import { integrateLevel, levelReadings } from '../../core/billing/chains/levels.ts';
-import type { BilledItem } from '../../core/billing/charges.ts';
-import { indexById } from '../../core/by-id.ts';
-import { type Decimal, sumDecimals } from '../../core/decimal.ts';
-import { combineGrants } from '../../core/entitlement/combine.ts';
-import { computeLimitIn, computeLimitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { combineGrants } from '../../core/catalog/entitlement/combine.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { type Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { computeLimitIn, computeLimitWindow, type ResetWindow } from '../../core/rating/allowances/reset.ts';
+import { integrateLevel, levelReadings } from '../../core/rating/chains/levels.ts';
+import type { BilledItem } from '../../core/rating/charges.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { ReadCached } from '../../storage/cache/cache-entry.ts';
 import { loadLiveUsage } from '../../storage/cache/live-usage-query.ts';

@@ -1,5 +1,5 @@
 /** Creates an empty environment of a tenant, within the limits of tenant_config. */
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database } from '../../storage/stores.ts';

@@ -3,12 +3,12 @@
  * sheets (docs/rules/records.md, "Copying an environment"), as a workflow. Each of these is copied in its own transaction, together with
  * the pairs of ids, so an aborted run continues where it stopped.
  */
-import { requireSuperAdmin } from '../../core/access/role.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toAdvancingError } from '../../core/test-clock/record.ts';
-import { isRetryable, toWorkflowError } from '../../core/workflow/record.ts';
+import { requireSuperAdmin } from '../../core/foundation/access/role.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toAdvancingError } from '../../core/platform/test-clock/record.ts';
+import { isRetryable, toWorkflowError } from '../../core/platform/workflow/record.ts';
 import { loadNow } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';

@@ -2,11 +2,11 @@
  * Table of the records that a clone copies, one entry per noun. A root is copied in its own transaction, with its parts (`parts`) and the
  * records that it references (`refs`); a referenced record without a copy is copied first.
  */
-import { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toRootId } from '../../core/subscription/plan-sync.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { toRootId } from '../../core/subscriptions/plan-sync.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';

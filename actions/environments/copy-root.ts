@@ -2,10 +2,10 @@
  * Copies one root with its references and parts, all or none (docs/rules/records.md, "Copying an
  * environment"). Stored pairs of ids identify earlier copies, which are not copied again.
  */
-import { FarthingError, notAllowed } from '../../core/error.ts';
-import type { IdKind } from '../../core/id.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { FarthingError, notAllowed } from '../../core/foundation/error.ts';
+import type { IdKind } from '../../core/foundation/id.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';

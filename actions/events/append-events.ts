@@ -2,11 +2,12 @@
  * Accepts events: each is appended to the partition of its identity, as the received bytes. The promise resolves when all of
  * them are durable in the log (docs/rules/events.md, "Accepted is durable").
  */
-import { type CheckedEvents, eventSpan, idSpan } from '../../core/event/check-body.ts';
-import { IdentityHasher, toPartition, toShard } from '../../core/event/identity.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toUs } from '../../core/foundation/time/instant.ts';
+import { type CheckedEvents, eventSpan, idSpan } from '../../core/metering/event/check-body.ts';
+import { IdentityHasher, toPartition, toShard } from '../../core/metering/event/identity.ts';
 import type { TextSpan } from '../../core/metering/event-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toUs } from '../../core/time/instant.ts';
 import type { EventLog, LogEntry } from '../../storage/log/log.ts';
 import { newId } from '../../storage/new-id.ts';
 

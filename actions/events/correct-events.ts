@@ -4,12 +4,12 @@
  * Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
  */
 
-import { FarthingError, unavailable } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { type Microseconds, parseEventTime, US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { properties as propertiesIn, readEvent } from '../../core/metering/event-text.ts';
 import { matches } from '../../core/metering/match.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import { type Microseconds, parseEventTime, US_PER_DAY } from '../../core/time/instant.ts';
 import {
   type AppliedCorrection,
   type CorrectionPlace,

@@ -3,11 +3,11 @@
  * producer received. They are appended first and marked afterwards: a repeated append is removed by its identity.
  */
 
-import { findEventFault } from '../../core/event/accept.ts';
-import { toPartition } from '../../core/event/identity.ts';
-import { parseJson } from '../../core/json/parse.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toUs } from '../../core/time/instant.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toUs } from '../../core/foundation/time/instant.ts';
+import { findEventFault } from '../../core/metering/event/accept.ts';
+import { toPartition } from '../../core/metering/event/identity.ts';
 import { findDeadLetters, recordReplay, type StoredDeadLetter } from '../../storage/events/dead-letters.ts';
 import { newId } from '../../storage/new-id.ts';
 import { ensureCorrectionNumbers } from '../../storage/progress/attempts.ts';

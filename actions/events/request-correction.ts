@@ -3,9 +3,9 @@
  * the partition of the id, so that it applies once and in order (actions/events/correct-events.ts). An event in flight is corrected after
  * it is processed; usage on a final invoice is left to an adjustment.
  */
-import { FarthingError, notAllowed, notFound } from '../../core/error.ts';
-import { toPartition } from '../../core/event/identity.ts';
-import type { Scope } from '../../core/scope.ts';
+import { FarthingError, notAllowed, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toPartition } from '../../core/metering/event/identity.ts';
 import { findEvent } from '../../storage/events/find-events.ts';
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
 import { ensureCorrectionNumbers } from '../../storage/progress/attempts.ts';

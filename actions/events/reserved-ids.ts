@@ -1,6 +1,7 @@
 /** Ids of reservations, which become events by their commit alone (docs/rules/reservations.md, "The event"). */
-import { parseReservationId } from '../../core/event/accept.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { parseReservationId } from '../../core/metering/event/accept.ts';
 import { findUncommitted } from '../../storage/models/reservation.ts';
 import type { Database } from '../../storage/stores.ts';
 

@@ -2,13 +2,13 @@
  * Traces one event: its customer, the meters that it feeds, the prices of those meters, and the line items that bill them. For other meters
  * it names the rejecting filter, or why the value is unusable. It reads the records as they are now.
  */
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, type Milliseconds, toInstant, toMs } from '../../core/foundation/time/instant.ts';
 import { compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
 import { exactText } from '../../core/metering/exact.ts';
 import { explainMismatch, type FilterMismatch } from '../../core/metering/match.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, type Milliseconds, toInstant, toMs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

@@ -1,13 +1,14 @@
 /** Creates, changes and archives connections; their credentials are stored sealed (docs/rules/exports.md, "Connections"). */
+
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import {
   type Connection,
   type ConnectionSecrets,
   checkConnection,
   connectionSecrets,
-} from '../../core/connection/record.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+} from '../../core/platform/connection/record.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,7 +1,7 @@
 /** Checks whether the stores contain everything that a file needs (docs/rules/exports.md, "As of"). */
 import { setTimeout } from 'node:timers/promises';
-import { FarthingError, unavailable } from '../../core/error.ts';
-import { type Microseconds, parseEventTime, toUs } from '../../core/time/instant.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
+import { type Microseconds, parseEventTime, toUs } from '../../core/foundation/time/instant.ts';
 import type { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { isCountedUntil, loadFreshness } from '../../storage/usage/usage.ts';

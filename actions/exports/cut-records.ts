@@ -1,5 +1,5 @@
 /** Splits records into sections of limited size; a record that is larger than the limit is a section of its own. */
-import type { ExportCell } from '../../core/export/column.ts';
+import type { ExportCell } from '../../core/platform/export/column.ts';
 
 type CellRows = readonly ExportCell[][];
 type FileBounds = { readonly bytes_max: number; readonly head: number; of(cells: readonly ExportCell[]): number };

@@ -2,9 +2,9 @@
  * Fixes the content of a scheduled task's file before its first byte: the records present by then that no earlier file contains
  * (docs/rules/exports.md, "Each record in one file"; docs/decisions/0018-exports.md).
  */
-import { FarthingError, unavailable } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant, toUs } from '../../core/time/instant.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant, toUs } from '../../core/foundation/time/instant.ts';
 import {
   assignArrivalNumbers,
   type CutParts,

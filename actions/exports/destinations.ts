@@ -1,9 +1,9 @@
 /** Destinations of exports: the destination of a connection, and the file names there. */
-import { notAllowed } from '../../core/error.ts';
-import { EXTENSIONS } from '../../core/export/record.ts';
-import { hasPathStyle, type JobConfig } from '../../core/scheduled-task/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Task } from '../../core/task/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { EXTENSIONS } from '../../core/platform/export/record.ts';
+import { hasPathStyle, type JobConfig } from '../../core/platform/scheduled-task/record.ts';
+import type { Task } from '../../core/platform/task/record.ts';
 import type { ExportDestination } from '../../integrations/export-destinations/destination.ts';
 import { createDirectoryDestination } from '../../integrations/export-destinations/directory.ts';
 import { createS3Destination } from '../../integrations/export-destinations/s3.ts';

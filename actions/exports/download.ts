@@ -1,8 +1,8 @@
 /** Serves the file of an export and creates temporary links to it (docs/rules/exports.md, "The file"). */
-import { invalid, notFound } from '../../core/error.ts';
-import type { JobConfig } from '../../core/scheduled-task/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Task } from '../../core/task/record.ts';
+import { invalid, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { JobConfig } from '../../core/platform/scheduled-task/record.ts';
+import type { Task } from '../../core/platform/task/record.ts';
 import { readBelow } from '../../integrations/export-destinations/directory.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';

@@ -2,9 +2,10 @@
  * Creates tasks for due exports: one per scheduled task and range, also if several processes run this. The ranges of a scheduled task
  * follow each other without a gap (docs/rules/exports.md, "Scheduled exports").
  */
-import { SYSTEM_USER } from '../../core/audit/record.ts';
-import { computeNextInterval } from '../../core/scheduled-task/interval.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import { SYSTEM_USER } from '../../core/platform/audit/record.ts';
+import { computeNextInterval } from '../../core/platform/scheduled-task/interval.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listDueScheduledTasks } from '../../storage/due-exports.ts';
 import { moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';

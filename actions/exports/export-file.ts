@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import type { ColumnHead, ExportCell, ExportColumn } from '../../core/export/column.ts';
-import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
-import type { Compression, ExportFormat } from '../../core/export/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { ColumnHead, ExportCell, ExportColumn } from '../../core/platform/export/column.ts';
+import { formatCsvHead, formatCsvLine } from '../../core/platform/export/csv.ts';
+import type { Compression, ExportFormat } from '../../core/platform/export/record.ts';
 import { writeCsvFile } from '../../integrations/export-files/csv.ts';
 import { writeParquetFile } from '../../integrations/export-files/parquet.ts';
 import type { Stores } from '../../storage/stores.ts';

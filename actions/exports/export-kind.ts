@@ -1,9 +1,9 @@
 /** Defines a kind of export: its columns, the source of its records, and the customers or wallets that they belong to. */
-import type { PermissionEntity } from '../../core/access/role.ts';
-import type { ColumnHead, ExportCell, ExportColumn } from '../../core/export/column.ts';
-import { type MetadataEntity, type MetadataField, toColumnName } from '../../core/export/metadata-field.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { PermissionEntity } from '../../core/foundation/access/role.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import type { ColumnHead, ExportCell, ExportColumn } from '../../core/platform/export/column.ts';
+import { type MetadataEntity, type MetadataField, toColumnName } from '../../core/platform/export/metadata-field.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';

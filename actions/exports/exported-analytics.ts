@@ -1,6 +1,7 @@
 /** Exports usage analytics of all published customers in the shape of `POST /events/analytics`, in batches of customers. */
-import { type ExportedUsageLine, USAGE_ANALYTICS_COLUMNS } from '../../core/export/usage-analytics.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type ExportedUsageLine, USAGE_ANALYTICS_COLUMNS } from '../../core/platform/export/usage-analytics.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import type { Stores } from '../../storage/stores.ts';

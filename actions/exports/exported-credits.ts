@@ -1,7 +1,12 @@
 /** Exports the credits and debits of wallets in the range, in the order in which they happened. */
-import { CREDIT_TOPUP_COLUMNS, CREDIT_USAGE_COLUMNS, type ExportedCredits } from '../../core/export/credits.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatUs, toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import {
+  CREDIT_TOPUP_COLUMNS,
+  CREDIT_USAGE_COLUMNS,
+  type ExportedCredits,
+} from '../../core/platform/export/credits.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { listMovedCredits, type MovedCredits } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

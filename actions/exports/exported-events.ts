@@ -1,5 +1,5 @@
 /** Exports the counted events of the range, by their timestamps (docs/rules/exports.md, "Events"). */
-import { EVENT_COLUMNS, type ExportedEvent } from '../../core/export/events.ts';
+import { EVENT_COLUMNS, type ExportedEvent } from '../../core/platform/export/events.ts';
 import { streamExportedEvents } from '../../storage/events/exported-events.ts';
 import { nextOffsets, toOffsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';

@@ -1,7 +1,8 @@
 /** Exports the invoices finalized in the range, in that order; a voided one is included with its status. */
-import { type ExportedInvoice, INVOICE_COLUMNS } from '../../core/export/invoices.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatUs } from '../../core/time/instant.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatUs } from '../../core/foundation/time/instant.ts';
+import { type ExportedInvoice, INVOICE_COLUMNS } from '../../core/platform/export/invoices.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';

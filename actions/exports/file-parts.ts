@@ -1,6 +1,6 @@
 /** Splits a file's Postgres records into late records of earlier ranges and the records of its own range (docs/rules/exports.md). */
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { buildFileCondition, type FileCondition } from '../../storage/exports/cuts.ts';
 import type { ExportInput } from './export-kind.ts';
 

@@ -1,5 +1,5 @@
 /** Table of export kinds, one line for each. */
-import type { ExportEntityType } from '../../core/export/record.ts';
+import type { ExportEntityType } from '../../core/platform/export/record.ts';
 import type { ExportKind } from './export-kind.ts';
 import { usageAnalyticsExport } from './exported-analytics.ts';
 import { creditTopupsExport, creditUsageExport } from './exported-credits.ts';

@@ -3,9 +3,9 @@
  * leaves nothing visible; the next one starts from the beginning. Of two concurrent attempts the first to finish counts
  * (docs/rules/exports.md, "Whole or not there").
  */
-import { notAllowed } from '../../core/error.ts';
-import { moveTask } from '../../core/task/record.ts';
-import { isRetryable } from '../../core/workflow/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import { moveTask } from '../../core/platform/task/record.ts';
+import { isRetryable } from '../../core/platform/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import { deleteParts } from '../../storage/exports/parts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';

@@ -1,14 +1,14 @@
 /** Creates, enables, disables, archives and runs scheduled tasks (docs/rules/exports.md, "Scheduled exports"). */
-import type { PermissionEntity } from '../../core/access/role.ts';
-import { notAllowed } from '../../core/error.ts';
-import { checkMetadataFields } from '../../core/export/metadata-field.ts';
-import { checkExportRange, type ExportRange } from '../../core/export/range.ts';
-import { findInterval, findLastWholeInterval } from '../../core/scheduled-task/interval.ts';
-import { checkScheduledTask, type ScheduledTask } from '../../core/scheduled-task/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { toTaskEntityType } from '../../core/task/record.ts';
-import { formatMs, formatUs, toUs } from '../../core/time/instant.ts';
+import type { PermissionEntity } from '../../core/foundation/access/role.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, formatUs, toUs } from '../../core/foundation/time/instant.ts';
+import { checkMetadataFields } from '../../core/platform/export/metadata-field.ts';
+import { checkExportRange, type ExportRange } from '../../core/platform/export/range.ts';
+import { findInterval, findLastWholeInterval } from '../../core/platform/scheduled-task/interval.ts';
+import { checkScheduledTask, type ScheduledTask } from '../../core/platform/scheduled-task/record.ts';
+import { toTaskEntityType } from '../../core/platform/task/record.ts';
 import { markKnownSince } from '../../storage/exports/cuts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';

@@ -1,6 +1,7 @@
 /** Loads the metadata of the customers and wallets of a batch of records, in one statement per entity type. */
-import type { MetadataEntity } from '../../core/export/metadata-field.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { MetadataEntity } from '../../core/platform/export/metadata-field.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';

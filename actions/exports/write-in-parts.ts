@@ -2,10 +2,10 @@
  * Writes a file in parts (docs/rules/exports.md, "In parts"). Each part is written like a file, and all get their names together. The begun
  * parts of an attempt are recorded. So the next attempt cleans up the remaining ones, also those that it does not write itself.
  */
-import { notAllowed } from '../../core/error.ts';
-import { CONTENT_TYPES } from '../../core/export/record.ts';
-import type { JobConfig } from '../../core/scheduled-task/record.ts';
-import type { FilePart, Task } from '../../core/task/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import { CONTENT_TYPES } from '../../core/platform/export/record.ts';
+import type { JobConfig } from '../../core/platform/scheduled-task/record.ts';
+import type { FilePart, Task } from '../../core/platform/task/record.ts';
 import type { ExportDestination, WrittenFile } from '../../integrations/export-destinations/destination.ts';
 import { type BegunPart, loadRemainingParts, markPartsNamed, recordPart } from '../../storage/exports/parts.ts';
 import type { ConnectionModel } from '../../storage/models/connection.ts';

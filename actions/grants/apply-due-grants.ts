@@ -2,8 +2,8 @@
  * Applies due credit grants: all of a subscription in one transaction, each application once. A failure is stored and retried later, and
  * does not block other grants (docs/rules/credits.md, "Applications").
  */
-import { deferApplication } from '../../core/credit-grant/application.ts';
-import type { Scope } from '../../core/scope.ts';
+import { deferApplication } from '../../core/credits/grants/application.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listDueGrants } from '../../storage/due-grants.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';

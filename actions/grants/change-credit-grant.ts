@@ -1,9 +1,9 @@
 /** Updates a published credit grant. */
-import { type CreditGrant, checkWithinSubscription, planGrantArchive } from '../../core/credit-grant/record.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { type CreditGrant, checkWithinSubscription, planGrantArchive } from '../../core/catalog/credit-grant/record.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -5,10 +5,10 @@ import {
   checkSameRates,
   checkWithinSubscription,
   defineCreditGrant,
-} from '../../core/credit-grant/record.ts';
-import { notFound } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+} from '../../core/catalog/credit-grant/record.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PlanModel } from '../../storage/models/plan.ts';

@@ -9,12 +9,12 @@ import {
   deriveApplicationOutcome,
   planFirstApplication,
   planNextApplication,
-} from '../../core/credit-grant/application.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { createdBy } from '../../core/stamp.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import { toMoney } from '../../core/wallet/rates.ts';
+} from '../../core/credits/grants/application.ts';
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { toMoney } from '../../core/credits/wallet/rates.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import { lockDueGrant } from '../../storage/due-grants.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';

@@ -1,7 +1,7 @@
 /** Archives a group and frees its lookup key. Its members lose the group, and spend alerts on it end. */
-import { SPEND } from '../../core/alert/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
+import { SPEND } from '../../core/catalog/alert/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
 import { deleteAlertStates } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

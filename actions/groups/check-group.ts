@@ -1,7 +1,8 @@
 /** Checks that the group of a price or feature exists, is published and is of that kind. */
-import { notFound } from '../../core/error.ts';
-import { checkMembership, type Group } from '../../core/group/record.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import { checkMembership, type Group } from '../../core/catalog/group/record.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import type { Database } from '../../storage/stores.ts';
 

@@ -3,11 +3,11 @@
  * kind of records is decided here, once.
  */
 import { createHash } from 'node:crypto';
-import type { PermissionEntity } from '../../core/access/role.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { Task } from '../../core/task/record.ts';
+import type { PermissionEntity } from '../../core/foundation/access/role.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { Task } from '../../core/platform/task/record.ts';
 import { createFile, writeChunks } from '../../storage/imports/files.ts';
 import { sumWaitingUploadBytes, TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';

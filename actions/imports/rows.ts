@@ -1,11 +1,11 @@
 /** Reads the rows of a file as its bytes arrive: a file of any size needs the memory of a few rows (docs/rules/imports.md, "Files"). */
 import { setImmediate as othersFirst } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
-import { type FarthingError, invalid } from '../../core/error.ts';
-import { type ImportColumn, parseColumns, toCellValues } from '../../core/import/csv-columns.ts';
-import { JsonRows, ROW_LENGTH_MAX } from '../../core/import/json-rows.ts';
-import type { ImportRow, RowFault } from '../../core/import/row.ts';
-import { parseJson } from '../../core/json/parse.ts';
+import { type FarthingError, invalid } from '../../core/foundation/error.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
+import { type ImportColumn, parseColumns, toCellValues } from '../../core/platform/import/csv-columns.ts';
+import { JsonRows, ROW_LENGTH_MAX } from '../../core/platform/import/json-rows.ts';
+import type { ImportRow, RowFault } from '../../core/platform/import/row.ts';
 import { decodeUtf8 } from './utf8.ts';
 
 /** A row, or its fault if the following rows can still be read. */

@@ -3,11 +3,11 @@
  * records, so a process that takes over continues after the last row that is done.
  */
 import { createHash } from 'node:crypto';
-import { requireWrite } from '../../core/access/role.ts';
-import { FarthingError, invalid, notAllowed, unavailable } from '../../core/error.ts';
-import { EVENT_COLUMNS } from '../../core/import/event-row.ts';
-import type { RowFault } from '../../core/import/row.ts';
-import { moveTask } from '../../core/task/record.ts';
+import { requireWrite } from '../../core/foundation/access/role.ts';
+import { FarthingError, invalid, notAllowed, unavailable } from '../../core/foundation/error.ts';
+import { EVENT_COLUMNS } from '../../core/platform/import/event-row.ts';
+import type { RowFault } from '../../core/platform/import/row.ts';
+import { moveTask } from '../../core/platform/task/record.ts';
 import { downloadFile } from '../../integrations/downloads/https-file.ts';
 import { runBounded } from '../../storage/bounded.ts';
 import { loadNow } from '../../storage/environment-clock.ts';

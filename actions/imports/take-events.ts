@@ -3,11 +3,11 @@
  * the task and the row number. So a worker that takes over appends the same events, and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
-import { addTimestamp } from '../../core/event/timed.ts';
-import { formatId } from '../../core/id.ts';
-import { type ImportedEventRow, parseEventRow } from '../../core/import/event-row.ts';
-import type { RowFault } from '../../core/import/row.ts';
-import type { Scope } from '../../core/scope.ts';
+import { formatId } from '../../core/foundation/id.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { addTimestamp } from '../../core/metering/event/timed.ts';
+import { type ImportedEventRow, parseEventRow } from '../../core/platform/import/event-row.ts';
+import type { RowFault } from '../../core/platform/import/row.ts';
 import { loadClock } from '../../storage/environment-clock.ts';
 import { waitForPipeline } from '../../storage/log/room.ts';
 import type { Stores } from '../../storage/stores.ts';

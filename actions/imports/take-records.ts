@@ -3,15 +3,15 @@
  * writes the progress, so the counts match the created records.
  */
 import type { z } from 'zod';
-import { CreateCustomer, toParentReference, toRecordFields } from '../../core/customer/request.ts';
-import { FarthingError } from '../../core/error.ts';
-import { CreateFeature } from '../../core/feature/request.ts';
-import { withField } from '../../core/field-at-fault.ts';
-import { parseRecordRow } from '../../core/import/record-row.ts';
-import type { RowFault } from '../../core/import/row.ts';
-import { CreatePriceRequest } from '../../core/price/request.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { CreateCustomer, toParentReference, toRecordFields } from '../../core/catalog/customer/request.ts';
+import { CreateFeature } from '../../core/catalog/feature/request.ts';
+import { CreatePriceRequest } from '../../core/catalog/price/request.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { withField } from '../../core/foundation/field-at-fault.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { parseRecordRow } from '../../core/platform/import/record-row.ts';
+import type { RowFault } from '../../core/platform/import/row.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { createFeature } from '../catalogue/create-feature.ts';
 import { createPrice } from '../catalogue/create-price.ts';

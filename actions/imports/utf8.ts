@@ -3,7 +3,7 @@
  * error names the line (docs/rules/imports.md, "Files").
  */
 import { isUtf8 } from 'node:buffer';
-import { type FarthingError, invalid } from '../../core/error.ts';
+import { type FarthingError, invalid } from '../../core/foundation/error.ts';
 
 /** Removes a byte order mark. */
 export async function* decodeUtf8(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {

@@ -2,11 +2,17 @@
  * Splits the usage lines of an invoice by source, feature or property, measured as of now in the window that a line recorded
  * (docs/rules/invoices.md, "Who used it"). The amounts are those of the lines.
  */
-import { type GroupBy, hasEventGroups, toAnalyticsGroup, toGroupValues } from '../../core/analytics/group-by.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { breakDown, type GroupBreakdown, type GroupUsage } from '../../core/invoice/breakdown.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant, toUs } from '../../core/time/instant.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import { breakDown, type GroupBreakdown, type GroupUsage } from '../../core/invoicing/invoice/breakdown.ts';
+import {
+  type GroupBy,
+  hasEventGroups,
+  toAnalyticsGroup,
+  toGroupValues,
+} from '../../core/metering/analytics/group-by.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

@@ -3,10 +3,11 @@
  * credit lowered only this invoice. Credits of other invoices that had paid a part of it are returned: they lower the debt of the
  * subscription, and the rest reaches the wallet.
  */
-import { sumCreditOn } from '../../core/credit-note/offsets.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { notAllowed } from '../../core/error.ts';
-import type { Author } from '../../core/stamp.ts';
+
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { sumCreditOn } from '../../core/invoicing/credit-note/offsets.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

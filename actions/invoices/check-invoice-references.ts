@@ -3,9 +3,9 @@
  * customer pays for. Archived records are accepted, because a line describes the past.
  */
 
-import { invalid } from '../../core/error.ts';
-import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoicing/invoice/record.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow, type PageQuery, type PageRecord } from '../../storage/models/page.ts';

@@ -2,14 +2,15 @@
  * Recomputes an invoice from current usage; it may be repeated while the invoice is not final. An invoice of 0 is skipped and may be
  * computed again later (docs/rules/invoices.md, "Nothing to pay").
  */
-import { deriveReferencePoint } from '../../core/billing/after-end.ts';
-import type { ReferencePoint } from '../../core/billing/charges.ts';
-import { notAllowed } from '../../core/error.ts';
-import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { isSameInvoice } from '../../core/invoice/same-lines.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { isSameInvoice } from '../../core/invoicing/invoice/same-lines.ts';
+import { deriveReferencePoint } from '../../core/rating/after-end.ts';
+import type { ReferencePoint } from '../../core/rating/charges.ts';
 import { CouponApplicationModel, deleteApplications } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { deleteInvoiceLines, InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

@@ -1,5 +1,5 @@
 /** Computes an invoice in the background. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { RunAttempt, RunReference } from '../workflows/run.ts';

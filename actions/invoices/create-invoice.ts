@@ -3,13 +3,13 @@
  * The database decides the order of equal requests: one idempotency_key is one invoice, except void ones.
  */
 
-import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import { computeManualAmounts, defineManualInvoice, type ManualInvoice } from '../../core/invoice/one-off.ts';
-import type { CreateInvoice, InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { computeManualAmounts, defineManualInvoice, type ManualInvoice } from '../../core/invoicing/invoice/one-off.ts';
+import type { CreateInvoice, InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { type AdjustedLines, applyLineAdjustments } from '../../core/rating/line-adjustments.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

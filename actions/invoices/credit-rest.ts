@@ -3,10 +3,11 @@
  * could lower. So it lowers the open debt of the subscription when it becomes final; the paid rest goes to the prepaid wallet. A CREDIT
  * invoice goes to the wallet as a whole ("Invoices written by hand").
  */
-import { computeNetTotal } from '../../core/billing/line-adjustments.ts';
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
+
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { BillingReason, Invoice } from '../../core/invoicing/invoice/record.ts';
+import { computeNetTotal } from '../../core/rating/line-adjustments.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { toScope } from '../billing/billable-items.ts';
 import { giveCredit } from '../credit-notes/give-credit.ts';

@@ -1,6 +1,6 @@
 /** Lines of other invoices that credit or correct invoiced lines. */
-import { Decimal } from '../../core/decimal.ts';
-import type { InvoiceStatus } from '../../core/invoice/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { InvoiceStatus } from '../../core/invoicing/invoice/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';

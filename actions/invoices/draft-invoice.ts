@@ -3,12 +3,13 @@
  * cancellation. Each runs in the transaction that locks the subscription and moves it on, so that a crash leaves both or neither. A second
  * worker finds the existing invoice (unique per period and reason).
  */
-import type { ReferencePoint } from '../../core/billing/charges.ts';
-import { duePeriods } from '../../core/billing/due.ts';
-import { buildInvoicePlan } from '../../core/billing/plan-invoice.ts';
-import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { BillingReason, InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import type { ReferencePoint } from '../../core/rating/charges.ts';
+import { duePeriods } from '../../core/rating/due.ts';
+import { buildInvoicePlan } from '../../core/rating/plan-invoice.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

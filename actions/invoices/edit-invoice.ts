@@ -2,19 +2,25 @@
  * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"). Requested lines replace the computed ones, and coupons are
  * applied to them again. Afterwards only a recalculation computes the invoice.
  */
-import { isAfterEnd } from '../../core/billing/after-end.ts';
-import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
-import { totalsText } from '../../core/billing/totals.ts';
-import type { CouponInForce } from '../../core/coupon/discounts.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import { type EditedLine, type EditInvoice, hasLineChanges, planEditedLines } from '../../core/invoice/edit.ts';
-import { checkSum } from '../../core/invoice/one-off.ts';
-import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import { deriveDraftStatus } from '../../core/invoice/skipped.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import {
+  type EditedLine,
+  type EditInvoice,
+  hasLineChanges,
+  planEditedLines,
+} from '../../core/invoicing/invoice/edit.ts';
+import { checkSum } from '../../core/invoicing/invoice/one-off.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
+import { deriveDraftStatus } from '../../core/invoicing/invoice/skipped.ts';
+import { isAfterEnd } from '../../core/rating/after-end.ts';
+import type { CouponInForce } from '../../core/rating/discounts.ts';
+import { type AdjustedLines, applyLineAdjustments } from '../../core/rating/line-adjustments.ts';
+import { totalsText } from '../../core/rating/totals.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel, deleteApplications } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -123,7 +129,7 @@ function buildLineRecord(
   if (line.kind === 'kept') return { ...line.before, position };
   if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
   const { plan_id, subscription_id, entity_id, entity_type, ...requested } = line.requested;
-  // Fields that rules compute are refused in a request (core/invoice/one-off.ts).
+  // Fields that rules compute are refused in a request (core/invoicing/invoice/one-off.ts).
   const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = requested;
   return {
     ...stamp,

@@ -1,6 +1,7 @@
 /** Finalizes a draft on request, without another computation (docs/rules/invoices.md, "From draft to final"). */
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import { BILL_DELAY_SECONDS, recordSubscriptionLateUsage } from '../../storage/progress/late-usage.ts';

@@ -3,8 +3,8 @@
  * on it and not on an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
  * second one finds the invoice final.
  */
-import { indexById } from '../../core/by-id.ts';
-import type { Scope } from '../../core/scope.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type DueEnvironments, type DueRecord, findDueDrafts, listDueDrafts } from '../../storage/due-billing.ts';
 import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -6,10 +6,10 @@
  * It does not recompute. The scheduler does so just before it finalizes (finalize-due-invoices.ts). A manual finalization uses the draft
  * unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
-import { notAllowed } from '../../core/error.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { loadSetting } from '../../storage/models/setting.ts';

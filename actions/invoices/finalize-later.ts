@@ -1,6 +1,6 @@
 /** Finalizes a draft in the background without its rest. The draft is recomputed first, and refused while its period is not over. */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores } from '../../storage/stores.ts';

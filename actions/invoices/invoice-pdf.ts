@@ -2,8 +2,9 @@
  * The PDF of an invoice (docs/rules/documents.md). Gathers the content, renders it and stores it until the invoice changes. An invoice that
  * is not FINALIZED is rendered for each request.
  */
-import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../core/invoice-document/document.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../core/invoicing/document/document.ts';
 import { renderPdf } from '../../integrations/pdf/render.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

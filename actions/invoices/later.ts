@@ -2,8 +2,8 @@
  * Background work on an invoice: the caller gets the id of a workflow to poll (docs/rules/invoices.md, "Invoices computed later"). The work
  * and its result are written in one transaction, so that repeated attempts take effect once (actions/workflows/run.ts).
  */
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { runBounded } from '../../storage/bounded.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';

@@ -1,5 +1,5 @@
 /** An invoice and its subscription, locked for the rest of the transaction. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';

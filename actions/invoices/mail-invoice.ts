@@ -2,14 +2,15 @@
  * Mails an invoice with its PDF to the customer (docs/rules/documents.md, "By e-mail"). The dispatch of each event that requires a mail
  * enqueues one job. Environments with a clock of their own send nothing, because their events are simulated.
  */
+
+import type { Scope } from '../../core/foundation/scope.ts';
 import {
   composeInvoiceEmail,
   findEmailKind,
   type InvoiceEmailKind,
   isEmailDue,
-} from '../../core/invoice-document/email.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SystemEventName } from '../../core/system-event/catalogue.ts';
+} from '../../core/platform/mail/invoice-email.ts';
+import type { SystemEventName } from '../../core/platform/system-event/catalogue.ts';
 import type { Mailer } from '../../integrations/mail/smtp.ts';
 import { addJob } from '../../storage/jobs.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';

@@ -1,7 +1,8 @@
 /** Takes the next invoice numbers in the format of the environment's setting (docs/rules/invoices.md, "Numbers"). */
-import { formatInvoiceNumber, toNumberToken } from '../../core/invoice/number.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SettingValue } from '../../core/setting/record.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatInvoiceNumber, toNumberToken } from '../../core/invoicing/invoice/number.ts';
+import type { SettingValue } from '../../core/platform/setting/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
 import type { Transaction } from '../../storage/stores.ts';

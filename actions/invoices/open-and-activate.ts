@@ -2,8 +2,8 @@
  * Opens a subscription and sets its state: active, trialing, or waiting for payment of its opening invoice (docs/rules/subscriptions.md,
  * "The opening"). A subscription that starts later is opened at its start ("A start that lies ahead").
  */
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../core/subscription/payment-settings.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../core/subscriptions/payment-settings.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';

@@ -2,17 +2,18 @@
  * Previews the next invoice of a subscription: the arrears so far and the advance charges of the next period (docs/rules/invoices.md,
  * "Preview and invoice agree"). It uses the gathering and the plan of the draft, without writing; ids are empty.
  */
-import { nextPeriod } from '../../core/billing/charges.ts';
-import { laterPeriods } from '../../core/billing/due.ts';
-import { countUses, deriveInvoicedKeys } from '../../core/billing/invoices-to-come.ts';
-import { type InvoicePlan, type InvoicePlanInput, invoicedKeys } from '../../core/billing/plan-invoice.ts';
-import { totalUsageNet } from '../../core/billing/usage-net.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, type Milliseconds, requireInstant, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, type Milliseconds, requireInstant, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { nextPeriod } from '../../core/rating/charges.ts';
+import { laterPeriods } from '../../core/rating/due.ts';
+import { countUses, deriveInvoicedKeys } from '../../core/rating/invoices-to-come.ts';
+import { type InvoicePlan, type InvoicePlanInput, invoicedKeys } from '../../core/rating/plan-invoice.ts';
+import { totalUsageNet } from '../../core/rating/usage-net.ts';
 import type { ComputedAnswer } from '../../storage/cache/cache-entry.ts';
 import { currentRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

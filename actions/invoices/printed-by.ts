@@ -1,6 +1,6 @@
 /** Sender and time zone of an invoice, for its document and its mail. */
-import type { Scope } from '../../core/scope.ts';
-import type { SettingValue } from '../../core/setting/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { SettingValue } from '../../core/platform/setting/record.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -1,7 +1,8 @@
 /** Usage groups of the invoice document, if its settings name groups (docs/rules/documents.md). */
-import { parseGroupBy } from '../../core/analytics/group-by.ts';
-import type { DocumentGroup } from '../../core/invoice-document/document.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { DocumentGroup } from '../../core/invoicing/document/document.ts';
+import { parseGroupBy } from '../../core/metering/analytics/group-by.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';

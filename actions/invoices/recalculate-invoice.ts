@@ -2,11 +2,11 @@
  * Bills the period of a subscription's invoice again (docs/rules/invoices.md, "Billing again"): a new draft replaces a void invoice, or a
  * draft is recomputed in place from current usage.
  */
-import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { alreadyExists, invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -1,9 +1,9 @@
 /** Emits an event of an invoice again, or requests its mail, for receivers that missed it (docs/rules/webhooks.md). */
-import { invalid, notAllowed } from '../../core/error.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { parseEventName, type SystemEventName } from '../../core/system-event/catalogue.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import { parseEventName, type SystemEventName } from '../../core/platform/system-event/catalogue.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';

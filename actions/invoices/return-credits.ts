@@ -2,10 +2,11 @@
  * Returns prepaid credits to the lots that paid the credited charges, when the invoice becomes final (docs/rules/invoices.md, "What is
  * given back"). Only the amount beyond the credits that the invoice's own charges use is returned.
  */
-import { Decimal } from '../../core/decimal.ts';
-import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
+
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';

@@ -5,12 +5,12 @@
  * invoiced customer.
  */
 
-import { computeNetTotal, type InvoiceTerms } from '../../core/billing/line-adjustments.ts';
-import type { PlannedLine } from '../../core/billing/line-amount.ts';
-import { buildInvoicePlan } from '../../core/billing/plan-invoice.ts';
-import { toChangeKey } from '../../core/invoice/own-key.ts';
-import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Author } from '../../core/stamp.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toChangeKey } from '../../core/invoicing/invoice/own-key.ts';
+import type { Invoice, InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { computeNetTotal, type InvoiceTerms } from '../../core/rating/line-adjustments.ts';
+import type { PlannedLine } from '../../core/rating/line-amount.ts';
+import { buildInvoicePlan } from '../../core/rating/plan-invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { newId } from '../../storage/new-id.ts';

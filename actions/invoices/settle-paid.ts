@@ -3,10 +3,10 @@
  * and an incomplete subscription becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the
  * invoice").
  */
-import { Decimal } from '../../core/decimal.ts';
-import type { BillingReason } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { findStateAfter } from '../../core/subscription/moves.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { BillingReason } from '../../core/invoicing/invoice/record.ts';
+import { findStateAfter } from '../../core/subscriptions/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

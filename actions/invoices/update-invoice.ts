@@ -3,15 +3,15 @@
  * status if no payment determines it. Amounts never change here.
  */
 
-import { Decimal } from '../../core/decimal.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import { planPaymentChange } from '../../core/invoice/payment-status.ts';
-import type { UpdateInvoice, UpdateInvoicePayment } from '../../core/invoice/record.ts';
-import { RECEIVED } from '../../core/payment/moves.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { planPaymentChange } from '../../core/invoicing/invoice/payment-status.ts';
+import type { UpdateInvoice, UpdateInvoicePayment } from '../../core/invoicing/invoice/record.ts';
+import { RECEIVED } from '../../core/payments/moves.ts';
+import { refuseUsed } from '../../core/subscriptions/not-yet.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -1,14 +1,14 @@
 /** Voids an invoice: it retains its number and its lines, and no longer bills its period (docs/rules/invoices.md, "Voiding"). */
 
-import { filterPartialCharges } from '../../core/billing/partial-charges.ts';
-import { splitRefundable } from '../../core/credit-note/creditable.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { notAllowed } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { checkVoidable, planVoidedPayment } from '../../core/invoice/void.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { splitRefundable } from '../../core/invoicing/credit-note/creditable.ts';
+import { checkVoidable, planVoidedPayment } from '../../core/invoicing/invoice/void.ts';
+import { filterPartialCharges } from '../../core/rating/partial-charges.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

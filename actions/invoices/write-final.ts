@@ -2,13 +2,14 @@
  * Writes finalized drafts: number, due date and remaining amount; emits their events and plans the collection. Work that does not depend on
  * an invoice is done once for all. The database writes one part while the next is prepared.
  */
-import { dueDate } from '../../core/billing/due.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { notFound } from '../../core/error.ts';
-import { deriveFinalPayment } from '../../core/invoice/payment-status.ts';
-import type { InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import { deriveFinalPayment } from '../../core/invoicing/invoice/payment-status.ts';
+import type { InvoiceLineItem, InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { dueDate } from '../../core/rating/due.ts';
 import { mapPipelined } from '../../storage/models/batched.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

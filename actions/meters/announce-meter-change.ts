@@ -2,7 +2,7 @@
  * Announces a new or changed meter to the event counters, in the transaction of the change: the version to count by, and the control
  * message that the relay appends to every partition of the log (the barrier). No other code does this.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Database } from '../../storage/stores.ts';

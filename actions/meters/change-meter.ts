@@ -1,10 +1,10 @@
 /** Replaces the filters of a meter or archives it, after which it matches no events. Its other fields are immutable. */
 
-import { invalid, notAllowed } from '../../core/error.ts';
-import { checkFilters, type Filter } from '../../core/meter/record.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { checkFilters, type Filter } from '../../core/metering/meter/record.ts';
 import { checkCost } from '../../core/metering/meter-cost.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { announceMeterChange } from './announce-meter-change.ts';

@@ -2,9 +2,9 @@
  * A meter that charges something cannot be archived: it would match no more events, and later usage would be free
  * (docs/rules/records.md, "Archiving"). A new price locks the meter, so none is added meanwhile.
  */
-import { notAllowed } from '../../core/error.ts';
-import type { Meter } from '../../core/meter/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Meter } from '../../core/metering/meter/record.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';

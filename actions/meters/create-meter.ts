@@ -1,9 +1,10 @@
 /** Creates a meter: checks it, stores it and announces it to the event counters. */
-import { checkMeter, type MeterInput } from '../../core/meter/record.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
+import { checkMeter, type MeterInput } from '../../core/metering/meter/record.ts';
 import { checkCost } from '../../core/metering/meter-cost.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

@@ -2,9 +2,9 @@
  * Collects an invoice now: retries its automatic collection at once, or creates one (docs/rules/payments.md, "Tried by hand"). A request
  * that finalized an invoice uses it too, so that its answer contains the outcome.
  */
-import { notAllowed } from '../../core/error.ts';
-import { checkPayable } from '../../core/payment/request.ts';
-import type { Scope } from '../../core/scope.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { checkPayable } from '../../core/payments/request.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores } from '../../storage/stores.ts';

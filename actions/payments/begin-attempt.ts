@@ -2,14 +2,14 @@
  * Begins the next attempt of a payment. Until the attempt ends, no other payment charges the invoice and nobody voids it. Money received
  * elsewhere is booked at once; a payment provider is called outside this transaction.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { FarthingError, notAllowed } from '../../core/error.ts';
-import { OPEN } from '../../core/payment/moves.ts';
-import { checkAmount, checkPayable } from '../../core/payment/request.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
-import type { Scope } from '../../core/scope.ts';
-import { createdBy } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { OPEN } from '../../core/payments/moves.ts';
+import { checkAmount, checkPayable } from '../../core/payments/request.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payments/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,10 +1,10 @@
 /** Books the outcome of a payment on the payment and its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
 
-import { Decimal } from '../../core/decimal.ts';
-import { applyDecline, applyReceipt } from '../../core/invoice/payment-status.ts';
-import { canBePaidInPart } from '../../core/payment/collection.ts';
-import { computeAppliedAmount } from '../../core/payment/receipt.ts';
-import { computeNextAttempt } from '../../core/payment/schedule.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { applyDecline, applyReceipt } from '../../core/invoicing/invoice/payment-status.ts';
+import { canBePaidInPart } from '../../core/payments/collection.ts';
+import { computeAppliedAmount } from '../../core/payments/receipt.ts';
+import { computeNextAttempt } from '../../core/payments/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { loadSetting } from '../../storage/models/setting.ts';

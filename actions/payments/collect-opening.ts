@@ -2,9 +2,9 @@
  * Charges the opening invoice of a subscription at once, after the commit that created it, so that the response contains the outcome
  * (docs/rules/payments.md, "Openings").
  */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';
 import { deleteUndoneEffects } from '../../storage/models/request-effects.ts';

@@ -2,13 +2,13 @@
  * Creates a payment for an invoice and processes it unless the request disables that: received money is booked, and a charge is made
  * (docs/rules/payments.md, "Making a payment"). One key is one payment; a unique index enforces it.
  */
-import { alreadyExists, FarthingError } from '../../core/error.ts';
-import { deriveFirstStatus, OPEN } from '../../core/payment/moves.ts';
-import type { CreatePayment, PaymentMethodType } from '../../core/payment/record.ts';
-import { checkAmount, checkPayable, findDifferingField, parsePaymentMethod } from '../../core/payment/request.ts';
-import { computeOutcomeCheckAt } from '../../core/payment/schedule.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { alreadyExists, FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { deriveFirstStatus, OPEN } from '../../core/payments/moves.ts';
+import type { CreatePayment, PaymentMethodType } from '../../core/payments/record.ts';
+import { checkAmount, checkPayable, findDifferingField, parsePaymentMethod } from '../../core/payments/request.ts';
+import { computeOutcomeCheckAt } from '../../core/payments/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { newId } from '../../storage/new-id.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';

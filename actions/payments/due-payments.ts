@@ -1,5 +1,5 @@
 /** Processes due payments: attempts and status checks, concurrently and outside transactions. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listDuePayments } from '../../storage/due-payments.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';

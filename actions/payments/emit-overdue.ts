@@ -1,5 +1,5 @@
 /** Emits one event for each invoice that is unpaid after its due date (docs/rules/payments.md, "Overdue"). */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type DueEnvironments, type DueRecord } from '../../storage/due-billing.ts';
 import { listOverdueInvoices, markOverduePublished } from '../../storage/due-payments.ts';
 import { mapBatched } from '../../storage/models/batched.ts';

@@ -1,11 +1,11 @@
 /** Finds the payment method and the gateway of a payment (docs/rules/payments.md, "What is charged"). */
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
-import { canBePaidInPart, computeCollection } from '../../core/payment/collection.ts';
-import type { PaymentGateway } from '../../core/payment/record.ts';
-import { checkGateway } from '../../core/payment/request.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Subscription } from '../../core/subscription/record.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { canBePaidInPart, computeCollection } from '../../core/payments/collection.ts';
+import type { PaymentGateway } from '../../core/payments/record.ts';
+import { checkGateway } from '../../core/payments/request.ts';
+import type { Subscription } from '../../core/subscriptions/record.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';

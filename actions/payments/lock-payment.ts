@@ -2,7 +2,7 @@
  * Locks the rows of a payment in the fixed order (lock-in-order.ts): the subscription; the customer, if a payment method may be stored for
  * it; the invoice; the payment.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';

@@ -1,8 +1,8 @@
 /** Stores the payment methods of a customer; at most one is the default (docs/rules/payments.md, "What is charged"). */
-import { notFound } from '../../core/error.ts';
-import type { PaymentGateway, PaymentMethodType, SavePaymentMethod } from '../../core/payment/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { PaymentGateway, PaymentMethodType, SavePaymentMethod } from '../../core/payments/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { newId } from '../../storage/new-id.ts';

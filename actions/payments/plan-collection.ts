@@ -3,10 +3,10 @@
  * the finalizing transaction and tried after its commit (docs/rules/payments.md, "Collected by itself").
  */
 
-import { SYSTEM_USER } from '../../core/audit/record.ts';
-import { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
+import { SYSTEM_USER } from '../../core/platform/audit/record.ts';
 import { mapBatched } from '../../storage/models/batched.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';

@@ -3,11 +3,11 @@
  * between, the outcome is requested from the provider under the same key, so that nothing is charged twice
  * (docs/rules/payments.md, "Never twice").
  */
-import { Decimal } from '../../core/decimal.ts';
-import type { FarthingError } from '../../core/error.ts';
-import { hasPage } from '../../core/payment/receipt.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
-import type { Scope } from '../../core/scope.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { hasPage } from '../../core/payments/receipt.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payments/schedule.ts';
 import type { PaymentOutcome, PaymentProvider } from '../../integrations/payments/provider.ts';
 import { isUnavailable } from '../../storage/failure.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';

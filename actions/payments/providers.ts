@@ -1,6 +1,6 @@
 /** Table of payment providers. A new one needs a file in integrations/payments and a line here. */
-import { invalid } from '../../core/error.ts';
-import type { PaymentGateway } from '../../core/payment/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { PaymentGateway } from '../../core/payments/record.ts';
 import type { PaymentProvider } from '../../integrations/payments/provider.ts';
 import { Sandbox } from '../../integrations/payments/sandbox.ts';
 import { SandboxTable } from '../../storage/payments/sandbox-book.ts';

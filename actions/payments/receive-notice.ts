@@ -2,9 +2,9 @@
  * Receives a provider's notification about a payment. After the signature check it only triggers a query: the provider's current state is
  * booked, so repeated or reordered notifications change nothing (docs/rules/payments.md, "Told by the provider").
  */
-import { notAllowed, notFound } from '../../core/error.ts';
-import type { PaymentGateway } from '../../core/payment/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { notAllowed, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { PaymentGateway } from '../../core/payments/record.ts';
 import type { ProviderNotice } from '../../integrations/payments/provider.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';

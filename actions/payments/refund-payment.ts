@@ -2,17 +2,18 @@
  * Refunds a payment, through its provider or manually. The refund is recorded first, under the payment's lock, so that refunds never exceed
  * the payment. The provider is called afterwards, and its answer is booked (docs/rules/payments.md, "Refunds").
  */
-import { computeRefundablePayment } from '../../core/credit-note/creditable.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
-import { applyReceipt, applyRefund } from '../../core/invoice/payment-status.ts';
-import { minorUnits } from '../../core/money.ts';
-import { RECEIVED } from '../../core/payment/moves.ts';
-import type { RefundPayment } from '../../core/payment/record.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { listOwnKeys, toOwnKey } from '../../core/wallet/movement-key.ts';
+
+import { listOwnKeys, toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { alreadyExists, invalid, notAllowed } from '../../core/foundation/error.ts';
+import { minorUnits } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { computeRefundablePayment } from '../../core/invoicing/credit-note/creditable.ts';
+import { applyReceipt, applyRefund } from '../../core/invoicing/invoice/payment-status.ts';
+import { RECEIVED } from '../../core/payments/moves.ts';
+import type { RefundPayment } from '../../core/payments/record.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payments/schedule.ts';
 import type { RefundOutcome } from '../../integrations/payments/provider.ts';
 import { isUnavailable } from '../../storage/failure.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -2,11 +2,13 @@
  * After the last failed collection of an invoice, a setting decides about its subscription (docs/rules/payments.md, "After the last try").
  * The payment's `next_attempt_at` is set until this is done.
  */
-import { SYSTEM_USER } from '../../core/audit/record.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { OPEN_SUBSCRIPTIONS, type PaymentConfig } from '../../core/payment/schedule.ts';
-import type { Scope } from '../../core/scope.ts';
-import { findStateAfter } from '../../core/subscription/moves.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { OPEN_SUBSCRIPTIONS } from '../../core/payments/schedule.ts';
+import type { PaymentConfig } from '../../core/payments/setting.ts';
+import { SYSTEM_USER } from '../../core/platform/audit/record.ts';
+import { findStateAfter } from '../../core/subscriptions/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { loadSetting } from '../../storage/models/setting.ts';

@@ -2,15 +2,15 @@
  * Updates a payment manually: its fields before it is final, and its status SUCCEEDED, FAILED or VOIDED if no provider decides it
  * (docs/rules/payments.md, "Said by hand").
  */
-import { Decimal } from '../../core/decimal.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import { revertReceipt } from '../../core/invoice/payment-status.ts';
-import { checkMove, OPEN } from '../../core/payment/moves.ts';
-import { hasPage } from '../../core/payment/receipt.ts';
-import type { UpdatePayment } from '../../core/payment/record.ts';
-import { checkAmount, checkPayable } from '../../core/payment/request.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { revertReceipt } from '../../core/invoicing/invoice/payment-status.ts';
+import { checkMove, OPEN } from '../../core/payments/moves.ts';
+import { hasPage } from '../../core/payments/receipt.ts';
+import type { UpdatePayment } from '../../core/payments/record.ts';
+import { checkAmount, checkPayable } from '../../core/payments/request.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

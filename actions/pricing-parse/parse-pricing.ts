@@ -2,11 +2,12 @@
  * Converts a description of prices to request bodies (docs/rules/parsing.md). A language model is used if one is configured. Rules are used
  * if there is none, if it gives no usable answer in time, or if the tenant has reached its limit. Nothing is saved.
  */
-import { FarthingError, notAllowed } from '../../core/error.ts';
+
+import { INSTRUCTIONS, parseModelAnswer } from '../../core/catalog/parsing/from-model.ts';
+import { parsePricing } from '../../core/catalog/parsing/parse.ts';
+import type { ParsedPricing, ParseMethod } from '../../core/catalog/parsing/record.ts';
+import { FarthingError, notAllowed } from '../../core/foundation/error.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
-import { INSTRUCTIONS, parseModelAnswer } from '../../core/pricing-parse/from-model.ts';
-import { parsePricing } from '../../core/pricing-parse/parse.ts';
-import type { ParsedPricing, ParseMethod } from '../../core/pricing-parse/record.ts';
 import { type ChatEndpoint, requestJson } from '../../integrations/chat-completions.ts';
 import type { HourlyLimit } from './hourly-limit.ts';
 

@@ -1,9 +1,10 @@
 /** Reads the events that usage lines counted, with the contribution of each event to each line. */
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, parseEventTime } from '../../core/foundation/time/instant.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution } from '../../core/metering/contribution.ts';
 import { matches } from '../../core/metering/match.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
 import { type MarkedEvent, streamMarkedEvents } from '../../storage/events/marked-events.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';

@@ -3,13 +3,13 @@
  * its count. A line of an earlier version does not name its customers: they are then determined as billing does today, and the comparison
  * of count and quantity (seal-lines.ts) verifies them.
  */
-import { notAllowed } from '../../core/error.ts';
-import type { CountedScope } from '../../core/invoice/computed-from.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import type { CountedLine } from '../../core/invoicing/proof/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { CountedLine } from '../../core/proof/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import type { CountedScope } from '../../core/rating/computed-from.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

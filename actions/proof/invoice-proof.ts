@@ -1,12 +1,12 @@
 /** Builds the proof of an invoice, and the proof that it counts one event (docs/proof.md). */
-import { notFound } from '../../core/error.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import { minorUnits } from '../../core/money.ts';
-import { formatLeaf, toLeaf } from '../../core/proof/leaf.ts';
-import { MerkleTree } from '../../core/proof/merkle.ts';
-import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
-import { listUnproven } from '../../core/proof/unproven.ts';
-import type { Scope } from '../../core/scope.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import { minorUnits } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import { formatLeaf, toLeaf } from '../../core/invoicing/proof/leaf.ts';
+import { MerkleTree } from '../../core/invoicing/proof/merkle.ts';
+import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/invoicing/proof/record.ts';
+import { listUnproven } from '../../core/invoicing/proof/unproven.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PriceModel } from '../../storage/models/price.ts';

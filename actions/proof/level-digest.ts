@@ -2,13 +2,13 @@
  * Digests the events of a level that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the integral
  * over the time of a line, divided by the length of the whole period.
  */
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { type Microseconds, toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import type { CountedLine } from '../../core/invoicing/proof/record.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { Contribution } from '../../core/metering/contribution.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
-import type { CountedLine } from '../../core/proof/record.ts';
-import { type Microseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 
 /** Interval of a line in which a level is integrated, and the length of the whole period. */

@@ -2,10 +2,10 @@
  * Streams the events of an invoice's usage lines as JSON lines, with their properties as they were sent; the verifier computes from them.
  * The events of each line are in the order of its tree; lines that counted the same events share them.
  */
-import { groupBy } from '../../core/group-by.ts';
-import { toLeaf } from '../../core/proof/leaf.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatUs } from '../../core/time/instant.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatUs } from '../../core/foundation/time/instant.ts';
+import { toLeaf } from '../../core/invoicing/proof/leaf.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type CountedEvent, readCountedEvents } from './counted-events.ts';
 import { gatherProvable, type LineCounting } from './gather.ts';

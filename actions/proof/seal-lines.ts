@@ -3,17 +3,17 @@
  * stores the root of their tree (docs/decisions/0016-invoice-proof.md).
  */
 import { hash } from 'node:crypto';
-import { planSegments } from '../../core/analytics/segments.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { formatLeaf, toLeaf } from '../../core/invoicing/proof/leaf.ts';
+import { type Hash, MerkleTree } from '../../core/invoicing/proof/merkle.ts';
+import type { Seal } from '../../core/invoicing/proof/seal.ts';
+import { planSegments } from '../../core/metering/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { Contribution } from '../../core/metering/contribution.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import { usageByKey } from '../../core/metering/usage.ts';
-import { formatLeaf, toLeaf } from '../../core/proof/leaf.ts';
-import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
-import type { Seal } from '../../core/proof/seal.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import type { MarkedEvent } from '../../storage/events/marked-events.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

@@ -2,16 +2,22 @@
  * Checks whether a customer may use a number of units of a feature, or spend a number of credits, now; reserves them on request
  * (docs/rules/reservations.md).
  */
-import { Decimal } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
+
+import type { HoldTerms } from '../../core/credits/reservations/decide.ts';
+import { buildCommittedEvents, checkCanHold, checkCountsUnits } from '../../core/credits/reservations/event.ts';
+import { checkReservationInput, type ReservationCheckInput } from '../../core/credits/reservations/request.ts';
+import {
+  type FeatureLimit,
+  type FeatureRoom,
+  findTightestLimit,
+  showLimit,
+} from '../../core/credits/reservations/room.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import type { HoldTerms } from '../../core/reservation/decide.ts';
-import { buildCommittedEvents, checkCanHold, checkCountsUnits } from '../../core/reservation/event.ts';
-import { checkReservationInput, type ReservationCheckInput } from '../../core/reservation/request.ts';
-import { type FeatureLimit, type FeatureRoom, findTightestLimit, showLimit } from '../../core/reservation/room.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SettingValue } from '../../core/setting/record.ts';
-import type { Author } from '../../core/stamp.ts';
+import type { SettingValue } from '../../core/platform/setting/record.ts';
 import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

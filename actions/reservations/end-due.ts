@@ -2,7 +2,7 @@
  * Releases or charges expired reservations, and sends the events of commits whose process crashed before that
  * (docs/rules/reservations.md, "How it ends").
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listExpiredReservations, listUnsentReservations } from '../../storage/due-reservations.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';

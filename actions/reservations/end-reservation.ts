@@ -1,13 +1,13 @@
 /** Commits a reservation with the used quantity, or releases it (docs/rules/reservations.md, "How it ends"). */
 import { isDeepStrictEqual } from 'node:util';
-import { Decimal } from '../../core/decimal.ts';
-import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
-import { buildCommittedEvents, type CommittedEvents } from '../../core/reservation/event.ts';
-import type { ReservationCommitInput } from '../../core/reservation/request.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
-import { checkCredits } from '../../core/wallet/rates.ts';
+import { buildCommittedEvents, type CommittedEvents } from '../../core/credits/reservations/event.ts';
+import type { ReservationCommitInput } from '../../core/credits/reservations/request.ts';
+import { checkCredits } from '../../core/credits/wallet/rates.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';

@@ -1,8 +1,9 @@
 /** Counts the reserved and the remaining units of a feature for a customer (docs/rules/reservations.md, "What is answered"). */
-import { notFound } from '../../core/error.ts';
+
+import { deriveFeatureVerdict, type FeatureRoom } from '../../core/credits/reservations/room.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type CompiledMeter, compiledMeter } from '../../core/metering/compiled-meter.ts';
-import { deriveFeatureVerdict, type FeatureRoom } from '../../core/reservation/room.ts';
-import type { Scope } from '../../core/scope.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

@@ -2,8 +2,9 @@
  * Finds the wallet of a credit reservation (docs/rules/reservations.md, "Credits"). The invoiced customer pays for the usage, so its wallet
  * is used if the customer has none.
  */
-import { invalid } from '../../core/error.ts';
-import type { ReservationCheckInput } from '../../core/reservation/request.ts';
+
+import type { ReservationCheckInput } from '../../core/credits/reservations/request.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { type EntitlementReadContext, listGrantingSubscriptions } from '../entitlements/entitled-features.ts';

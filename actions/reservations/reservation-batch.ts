@@ -1,10 +1,9 @@
 /**
  * Concurrent checks, commits and releases of one pool share a transaction. The pool is locked once, each operation is decided on the result
- * of the one before it (core/reservation/decide.ts), and all changes are written in one batch. The pool handler, for a feature or a wallet,
+ * of the one before it (core/credits/reservations/decide.ts), and all changes are written in one batch. The pool handler, for a feature or a wallet,
  * defines the pool and its room.
  */
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import { alreadyExists, errorRecord, type FarthingError, notFound } from '../../core/error.ts';
+
 import {
   type DecideVerdict,
   decideCheck,
@@ -18,11 +17,13 @@ import {
   type ReservationExpiry,
   type ReservationPoolState,
   type ReservationRelease,
-} from '../../core/reservation/decide.ts';
-import type { CommittedEvents } from '../../core/reservation/event.ts';
-import type { ReservationVerdict } from '../../core/reservation/room.ts';
-import { type Author, createdBy, updatedBy } from '../../core/stamp.ts';
-import { formatMs } from '../../core/time/instant.ts';
+} from '../../core/credits/reservations/decide.ts';
+import type { CommittedEvents } from '../../core/credits/reservations/event.ts';
+import type { ReservationVerdict } from '../../core/credits/reservations/room.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { alreadyExists, errorRecord, type FarthingError, notFound } from '../../core/foundation/error.ts';
+import { type Author, createdBy, updatedBy } from '../../core/foundation/stamp.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
 import { lockClock } from '../../storage/models/lock-clock.ts';
 import {
   type EndOf,

@@ -2,12 +2,13 @@
  * Gathers the limits and usage of a customer's feature, before the pool is locked, because usage comes from another store. The result
  * includes its log position, so that later commits are added (storage/models/reservation.ts).
  */
-import { indexById } from '../../core/by-id.ts';
-import { sumDecimals, ZERO } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { FeatureLimit, FeatureRoom } from '../../core/reservation/room.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+
+import type { FeatureLimit, FeatureRoom } from '../../core/credits/reservations/room.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
 import { isUnavailable } from '../../storage/failure.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';

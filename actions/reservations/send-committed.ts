@@ -2,11 +2,12 @@
  * Sends committed reservations as events (docs/rules/reservations.md, "The event"): they are appended to the log under their ids, and their
  * offsets are stored. After a crash they are sent again: the bytes are the same, and an id is counted once.
  */
-import { indexById } from '../../core/by-id.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { buildEventTexts, computeEventsBytes, computeUnitsPerEvent } from '../../core/reservation/event.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
+
+import { buildEventTexts, computeEventsBytes, computeUnitsPerEvent } from '../../core/credits/reservations/event.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
 import {
   loadReceivedTime,

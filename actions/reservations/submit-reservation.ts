@@ -3,7 +3,7 @@
  * batch created or ended its reservation. A refusal is retried if it may come from usage counted twice while it was being written.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
 import type { ReservationPool } from '../../storage/models/reservation.ts';
 import { currentRequestContext, runAs } from '../../storage/request-context.ts';

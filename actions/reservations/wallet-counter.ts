@@ -2,16 +2,17 @@
  * Counts the reserved and the spendable credits of a wallet (docs/rules/reservations.md, "Credits"). Spendable are the credits usable until
  * the reservation ends, less unpaid usage and less reserved credits. It locks the wallet's row, as every movement of credits does.
  */
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import type { DecideVerdict } from '../../core/reservation/decide.ts';
-import { computeSpendable, deriveCreditsVerdict } from '../../core/reservation/room.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { deductFromLots, sumUsableCredits, takeFromLots } from '../../core/wallet/lots.ts';
-import type { WalletHolding } from '../../core/wallet/movement.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import { canKeepPromises, listExpiries } from '../../core/wallet/promises.ts';
-import { toCredits } from '../../core/wallet/rates.ts';
+
+import type { DecideVerdict } from '../../core/credits/reservations/decide.ts';
+import { computeSpendable, deriveCreditsVerdict } from '../../core/credits/reservations/room.ts';
+import { deductFromLots, sumUsableCredits, takeFromLots } from '../../core/credits/wallet/lots.ts';
+import type { WalletHolding } from '../../core/credits/wallet/movement.ts';
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { canKeepPromises, listExpiries } from '../../core/credits/wallet/promises.ts';
+import { toCredits } from '../../core/credits/wallet/rates.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import { isUnavailable } from '../../storage/failure.ts';
 import { loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

@@ -1,8 +1,10 @@
 /** Computes revenue rows from Postgres, for customers, for queued invoices and for subscriptions. */
 
-import { indexById } from '../../core/by-id.ts';
-import { ZERO } from '../../core/decimal.ts';
-import type { EarnedLine } from '../../core/revenue/line.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { ZERO } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { EarnedLine } from '../../core/invoicing/revenue/line.ts';
 import {
   buildRecurringRow,
   buildRevenueRows,
@@ -10,9 +12,7 @@ import {
   type RecurringRow,
   type RevenueRow,
   toRevenueKey,
-} from '../../core/revenue/rows.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+} from '../../core/invoicing/revenue/rows.ts';
 import { listInvoiceLines, listLinesSince } from '../../storage/models/earned-lines.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -1,10 +1,10 @@
 /** Revenue of final invoices by customer, by currency and over time, and recurring revenue (docs/rules/revenue.md). */
 
-import { cutWindows, filterBegun } from '../../core/revenue/windows.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
-import type { WindowSize } from '../../core/time/window.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { WindowSize } from '../../core/foundation/time/window.ts';
+import { cutWindows, filterBegun } from '../../core/invoicing/revenue/windows.ts';
 import { loadClock } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';

@@ -2,8 +2,8 @@
  * Computes revenue rows for the changes in the outbox and writes them to ClickHouse. After a crash between the two stores the changes are
  * processed again: the same rows are written with a greater version (docs/decisions/0017-revenue-rows.md).
  */
-import { groupBy } from '../../core/group-by.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
   deleteRevenueChanges,

@@ -1,11 +1,11 @@
 /** Settings are changed per field and reset as a whole, by a super_admin (docs/rules/records.md, "Settings"). */
-import { requireSuperAdmin } from '../../core/access/role.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { PaymentGateway } from '../../core/payment/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { applySettingChange, isSet, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
-import { listSettingReferences, type SettingReference } from '../../core/setting/references.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { requireSuperAdmin } from '../../core/foundation/access/role.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { PaymentGateway } from '../../core/payments/record.ts';
+import { applySettingChange, isSet, SETTINGS, type SettingKey } from '../../core/platform/setting/record.ts';
+import { listSettingReferences, type SettingReference } from '../../core/platform/setting/references.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';

@@ -3,12 +3,12 @@
  * that began with the draft begin with the new start.
  */
 
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { findOpening, planFirstPeriod } from '../../core/subscription/calendar.ts';
-import { deriveStartStatus, requireStateAfter } from '../../core/subscription/moves.ts';
-import { applyTrial, findRequestedAnchor, moveTrial } from '../../core/subscription/trial.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { findOpening, planFirstPeriod } from '../../core/subscriptions/calendar.ts';
+import { deriveStartStatus, requireStateAfter } from '../../core/subscriptions/moves.ts';
+import { applyTrial, findRequestedAnchor, moveTrial } from '../../core/subscriptions/trial.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';

@@ -2,14 +2,15 @@
  * Adds a line to an existing subscription (docs/rules/subscriptions.md, "Lines that come and go"), with an existing price or an inline one.
  * Its advance charge for the running period is invoiced at once.
  */
-import { checkOneLevel, checkUntimed, isCommitted } from '../../core/commitment/requested.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { checkOnePrice } from '../../core/subscription/inline-price.ts';
-import { planAddedInterval, planPhaseInterval } from '../../core/subscription/line-changes.ts';
-import type { ExtraLineItem } from '../../core/subscription/line-shapes.ts';
-import { buildLineItem, toLineEntity } from '../../core/subscription/lines.ts';
+
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { checkOnePrice } from '../../core/subscriptions/inline-price.ts';
+import { planAddedInterval, planPhaseInterval } from '../../core/subscriptions/line-changes.ts';
+import type { ExtraLineItem } from '../../core/subscriptions/line-shapes.ts';
+import { buildLineItem, toLineEntity } from '../../core/subscriptions/lines.ts';
+import { checkOneLevel, checkUntimed, isCommitted } from '../../core/subscriptions/requested-commitments.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';

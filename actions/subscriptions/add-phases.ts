@@ -1,8 +1,8 @@
-/** Stores the phases of a new subscription; the lines of a phase refer to it (core/subscription/phases.ts). */
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { PlannedPhase } from '../../core/subscription/phases.ts';
-import { formatMs } from '../../core/time/instant.ts';
+/** Stores the phases of a new subscription; the lines of a phase refer to it (core/subscriptions/phases.ts). */
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import type { PlannedPhase } from '../../core/subscriptions/phases.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';

@@ -2,21 +2,22 @@
  * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). A new subscription, the
  * request and its preview share this plan.
  */
+
+import type { AddonAssociation } from '../../core/catalog/addon/record.ts';
+import type { Price } from '../../core/catalog/price/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { toStoredCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
 import {
   buildAddonLine,
   checkAttachedOnce,
   checkResets,
   computeAttachedInterval,
   planAddonPrices,
-} from '../../core/addon/attachment.ts';
-import type { AddonAssociation } from '../../core/addon/record.ts';
-import { toStoredCommitment } from '../../core/commitment/line-item-commitment.ts';
-import { isCommitted } from '../../core/commitment/requested.ts';
-import type { Price } from '../../core/price/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { buildOverriddenPrice, hasPriceChange, type LineItemTerms } from '../../core/subscription/lines.ts';
-import type { AttachAddon } from '../../core/subscription/record.ts';
+} from '../../core/subscriptions/attachment.ts';
+import { buildOverriddenPrice, hasPriceChange, type LineItemTerms } from '../../core/subscriptions/lines.ts';
+import type { AttachAddon } from '../../core/subscriptions/record.ts';
+import { isCommitted } from '../../core/subscriptions/requested-commitments.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';

@@ -1,9 +1,10 @@
 /** Amounts billed and credited for a line in one of its periods, by invoices that are not drafts. */
-import type { PreviouslyBilled } from '../../core/billing/change.ts';
-import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { toComputedCharge } from '../../core/invoice/computed-from.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { PreviouslyBilled } from '../../core/rating/change.ts';
+import { toComputedCharge } from '../../core/rating/computed-from.ts';
+import { sumBilledLines } from '../../core/rating/credit-adjustments.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
 

@@ -2,16 +2,17 @@
  * Cancels a scheduled change of a subscription (docs/rules/subscriptions.md, "Schedules"). A withdrawn cancellation restores the end of the
  * running period. Advance charges that ended at the cancellation are extended to that end and invoiced at once.
  */
-import { planResumptionCredits, planResumptionLines } from '../../core/billing/change.ts';
-import { nextPeriod } from '../../core/billing/charges.ts';
-import { invalid, notAllowed, notFound } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import type { Subscription } from '../../core/subscription/record.ts';
-import { checkPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
-import { checkVersion } from '../../core/subscription/version.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { invalid, notAllowed, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { planResumptionCredits, planResumptionLines } from '../../core/rating/change.ts';
+import { nextPeriod } from '../../core/rating/charges.ts';
+import type { Subscription } from '../../core/subscriptions/record.ts';
+import { checkPending, type SubscriptionSchedule } from '../../core/subscriptions/schedule.ts';
+import { checkVersion } from '../../core/subscriptions/version.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -1,16 +1,16 @@
 /**
  * Cancels a subscription now, at the end of its period or on a date (docs/rules/subscriptions.md, "Cancellation";
- * core/subscription/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says skip.
+ * core/subscriptions/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says skip.
  * The scheduler executes a scheduled one.
  */
-import { invalid } from '../../core/error.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { type CancellationRequest, planCancellation } from '../../core/subscription/cancellation.ts';
-import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
-import { checkVersion } from '../../core/subscription/version.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { type CancellationRequest, planCancellation } from '../../core/subscriptions/cancellation.ts';
+import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscriptions/record.ts';
+import { checkVersion } from '../../core/subscriptions/version.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';

@@ -2,7 +2,7 @@
  * Does the work that the scheduler has not done yet, before a subscription is changed. That is its opening, and the end of its trial if the
  * change takes effect after it.
  */
-import { toInstant } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { endTrial } from './end-trial.ts';

@@ -2,20 +2,21 @@
  * Changes a line of a subscription (docs/rules/subscriptions.md, "Lines that come and go"). Metadata changes in place. A change of the
  * charge creates a following line, at `effective_from` or now.
  */
-import { runningPeriod } from '../../core/billing/charges.ts';
-import { changedCommitment, type RequestedCommitment } from '../../core/commitment/line-item-commitment.ts';
-import { checkOneLevel } from '../../core/commitment/requested.ts';
-import { invalid } from '../../core/error.ts';
+
+import { CRITICAL_FIELDS } from '../../core/catalog/price/record.ts';
+import { hasSameTimes } from '../../core/catalog/price/time-buckets.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
-import { CRITICAL_FIELDS } from '../../core/price/record.ts';
-import { hasSameTimes } from '../../core/price/time-buckets.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { deriveLineChange } from '../../core/subscription/line-changes.ts';
-import { buildLinePrice, toLineCharge } from '../../core/subscription/line-price.ts';
-import { parseChangedQuantity } from '../../core/subscription/quantity.ts';
-import type { ProrationBehavior, SubscriptionLineItem } from '../../core/subscription/record.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { runningPeriod } from '../../core/rating/charges.ts';
+import { changedCommitment, type RequestedCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
+import { deriveLineChange } from '../../core/subscriptions/line-changes.ts';
+import { buildLinePrice, toLineCharge } from '../../core/subscriptions/line-price.ts';
+import { parseChangedQuantity } from '../../core/subscriptions/quantity.ts';
+import type { ProrationBehavior, SubscriptionLineItem } from '../../core/subscriptions/record.ts';
+import { checkOneLevel } from '../../core/subscriptions/requested-commitments.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -3,23 +3,23 @@
  * cancellations all use it (docs/rules/proration.md, "Changes inside a period"). `planLineChange` gathers and decides, and is all of a
  * preview; `applyLineChange` applies the plan. An opening invoice that is still a draft is recomputed and carries the change itself.
  */
+import { invalid } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import {
   type EndingLineItem,
   isBilledImmediately,
   type LineChangeInput,
   planChangeLines,
-} from '../../core/billing/change.ts';
-import { hasOwnPeriods, nextPeriod } from '../../core/billing/charges.ts';
-import { isOneCommitment, isTermContinued } from '../../core/commitment/part.ts';
-import { invalid } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { LineItemTerms } from '../../core/subscription/lines.ts';
-import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
-import { creditsUnusedTime } from '../../core/subscription/schedule.ts';
-import { checkThreshold } from '../../core/subscription/terms.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/change.ts';
+import { hasOwnPeriods, nextPeriod } from '../../core/rating/charges.ts';
+import { isOneCommitment, isTermContinued } from '../../core/rating/commitments/part.ts';
+import type { LineItemTerms } from '../../core/subscriptions/lines.ts';
+import type { PRORATION_BEHAVIORS } from '../../core/subscriptions/record.ts';
+import { creditsUnusedTime } from '../../core/subscriptions/schedule.ts';
+import { checkThreshold } from '../../core/subscriptions/terms.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { PriceModel } from '../../storage/models/price.ts';

@@ -2,10 +2,10 @@
  * Changes the plan of a subscription, now or at the end of its period (docs/rules/subscriptions.md, "Plan changes"). A preview uses the
  * same gathering and the same decision. If a new period begins now, the arrears of the cut period are invoiced, as in a cancellation.
  */
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';

@@ -2,21 +2,21 @@
  * Subscribes a customer to a plan: record, line items, overridden prices and, unless it is a draft, the opening invoice, all or nothing
  * (docs/rules/subscriptions.md, "The opening").
  */
-import { indexById } from '../../core/by-id.ts';
-import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/commitment/requested.ts';
-import { checkStartAfterFormerHolder, type FormerHolder } from '../../core/customer/former-holder.ts';
-import { invalid, notFound, prefixField } from '../../core/error.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import { checkStartAfterFormerHolder, type FormerHolder } from '../../core/catalog/customer/former-holder.ts';
+import type { Plan } from '../../core/catalog/plan/record.ts';
+import type { Price } from '../../core/catalog/price/record.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { invalid, notFound, prefixField } from '../../core/foundation/error.ts';
+import { checkCurrency } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
-import { checkCurrency } from '../../core/money.ts';
-import type { Plan } from '../../core/plan/record.ts';
-import type { Price } from '../../core/price/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { planScheduledPrices, type ScheduledPriceInput } from '../../core/subscription/ahead.ts';
-import { findOpening, planFirstPeriod } from '../../core/subscription/calendar.ts';
-import { checkSamePeriod, parseHierarchy } from '../../core/subscription/hierarchy.ts';
-import { checkOnePrice } from '../../core/subscription/inline-price.ts';
+import { planScheduledPrices, type ScheduledPriceInput } from '../../core/subscriptions/ahead.ts';
+import { findOpening, planFirstPeriod } from '../../core/subscriptions/calendar.ts';
+import { checkSamePeriod, parseHierarchy } from '../../core/subscriptions/hierarchy.ts';
+import { checkOnePrice } from '../../core/subscriptions/inline-price.ts';
 import {
   buildLineItem,
   buildOverriddenPrice,
@@ -25,10 +25,10 @@ import {
   type LineItemTerms,
   selectPricesToCopy,
   toLineEntity,
-} from '../../core/subscription/lines.ts';
-import { deriveStartStatus } from '../../core/subscription/moves.ts';
-import { refuseUnsupported } from '../../core/subscription/not-yet.ts';
-import { resolvePaymentSettings } from '../../core/subscription/payment-settings.ts';
+} from '../../core/subscriptions/lines.ts';
+import { deriveStartStatus } from '../../core/subscriptions/moves.ts';
+import { refuseUnsupported } from '../../core/subscriptions/not-yet.ts';
+import { resolvePaymentSettings } from '../../core/subscriptions/payment-settings.ts';
 import {
   type ExtraLine,
   findRequestedStart,
@@ -38,11 +38,11 @@ import {
   planParts,
   planPhases,
   toLineFields,
-} from '../../core/subscription/phases.ts';
-import type { CreateSubscription, SubscriptionStatus } from '../../core/subscription/record.ts';
-import { checkThreshold, toStoredThreshold } from '../../core/subscription/terms.ts';
-import { applyTrial, checkTrialTerms, planTrial } from '../../core/subscription/trial.ts';
-import { toInstant } from '../../core/time/instant.ts';
+} from '../../core/subscriptions/phases.ts';
+import type { CreateSubscription, SubscriptionStatus } from '../../core/subscriptions/record.ts';
+import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/subscriptions/requested-commitments.ts';
+import { checkThreshold, toStoredThreshold } from '../../core/subscriptions/terms.ts';
+import { applyTrial, checkTrialTerms, planTrial } from '../../core/subscriptions/trial.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
 import { lockNoClock } from '../../storage/models/lock-no-clock.ts';

@@ -1,10 +1,10 @@
 /** Credits the unused part of a subscription's advance charges when it ends (docs/rules/proration.md, "Credits of a cancellation"). */
 
-import { isBilledImmediately } from '../../core/billing/change.ts';
-import { hasOwnPeriods } from '../../core/billing/charges.ts';
-import { invalid } from '../../core/error.ts';
-import type { Author } from '../../core/stamp.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { isBilledImmediately } from '../../core/rating/change.ts';
+import { hasOwnPeriods } from '../../core/rating/charges.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../billing/billable-items.ts';

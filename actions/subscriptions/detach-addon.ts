@@ -2,11 +2,12 @@
  * Detaches an add-on from its subscription: the association and its lines end with the running period, or inside it
  * (docs/rules/subscriptions.md, "Add-ons").
  */
-import { computeDetachInstant, type DetachAddon } from '../../core/addon/attachment.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
+
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { computeDetachInstant, type DetachAddon } from '../../core/subscriptions/attachment.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { gatherItems } from '../billing/billable-items.ts';

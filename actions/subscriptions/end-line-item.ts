@@ -2,10 +2,10 @@
  * Ends a line of a subscription, now or at a requested instant (docs/rules/subscriptions.md, "Lines that come and go"). The unused part of
  * its advance charge is credited. Its arrears are on the invoice of its period.
  */
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { deriveLineEnd } from '../../core/subscription/line-changes.ts';
-import type { ProrationBehavior } from '../../core/subscription/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { deriveLineEnd } from '../../core/subscriptions/line-changes.ts';
+import type { ProrationBehavior } from '../../core/subscriptions/record.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';

@@ -3,9 +3,10 @@
  * an invoice of its advance charges. The payment behaviour decides if that invoice must be paid first. Usage during the trial is never
  * billed.
  */
-import { duePeriod } from '../../core/billing/due.ts';
-import { requireStateAfter } from '../../core/subscription/moves.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
+
+import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
+import { duePeriod } from '../../core/rating/due.ts';
+import { requireStateAfter } from '../../core/subscriptions/moves.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -2,8 +2,8 @@
  * Ends a subscription that still waits for its first payment at its end; nothing more of it is invoiced (docs/rules/subscriptions.md,
  * "States").
  */
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
 import { type DueEnvironments, type DueRecord, listDueUnpaidSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -2,8 +2,9 @@
  * Ends a subscription at its end. A scheduled cancellation with credits credits the charges for the time after it (docs/rules/proration.md,
  * "Credits of a cancellation").
  */
-import { creditsUnusedTime } from '../../core/subscription/schedule.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import { creditsUnusedTime } from '../../core/subscriptions/schedule.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Transaction } from '../../storage/stores.ts';

@@ -1,14 +1,14 @@
 /**
  * Hierarchy of a new subscription: its payer, the customers that inherit it, and the subscriptions invoiced with it
- * (docs/rules/subscriptions.md, "Families"; core/subscription/hierarchy.ts).
+ * (docs/rules/subscriptions.md, "Families"; core/subscriptions/hierarchy.ts).
  */
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { checkNoThreshold, type GroupChild, type SubscriptionHierarchy } from '../../core/subscription/hierarchy.ts';
-import { findRequestedStart } from '../../core/subscription/phases.ts';
-import type { CreateSubscription, Subscription } from '../../core/subscription/record.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { checkNoThreshold, type GroupChild, type SubscriptionHierarchy } from '../../core/subscriptions/hierarchy.ts';
+import { findRequestedStart } from '../../core/subscriptions/phases.ts';
+import type { CreateSubscription, Subscription } from '../../core/subscriptions/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';

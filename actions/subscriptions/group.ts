@@ -2,10 +2,10 @@
  * Subscriptions of different customers on one invoice (docs/rules/subscriptions.md, "Families"). Each has its own line items. The parent's
  * invoice contains all of them, and the parent moves their periods on.
  */
-import { invalid, notFound } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { checkGroupable } from '../../core/subscription/hierarchy.ts';
+import { invalid, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { checkGroupable } from '../../core/subscriptions/hierarchy.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';

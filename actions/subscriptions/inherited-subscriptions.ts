@@ -3,14 +3,14 @@
  * line items and invoices, which records the interval. The parent counts their usage.
  */
 
-import { invalid, notFound } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { checkCanHaveInherited, checkDistinct } from '../../core/subscription/hierarchy.ts';
-import { hasContent, refuseUnsupported } from '../../core/subscription/not-yet.ts';
-import type { CreateSubscription } from '../../core/subscription/record.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import { invalid, notFound } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import { checkCanHaveInherited, checkDistinct } from '../../core/subscriptions/hierarchy.ts';
+import { hasContent, refuseUnsupported } from '../../core/subscriptions/not-yet.ts';
+import type { CreateSubscription } from '../../core/subscriptions/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';

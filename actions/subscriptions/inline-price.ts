@@ -1,7 +1,7 @@
-/** Stores the inline price of a subscription line (core/subscription/inline-price.ts). */
-import { prefixField } from '../../core/error.ts';
-import { type InlinePrice, toCreatePrice } from '../../core/subscription/inline-price.ts';
-import type { Subscription } from '../../core/subscription/record.ts';
+/** Stores the inline price of a subscription line (core/subscriptions/inline-price.ts). */
+import { prefixField } from '../../core/foundation/error.ts';
+import { type InlinePrice, toCreatePrice } from '../../core/subscriptions/inline-price.ts';
+import type { Subscription } from '../../core/subscriptions/record.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
 import { addPrice, type PriceWriteContext } from '../catalogue/create-price.ts';
 

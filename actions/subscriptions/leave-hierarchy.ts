@@ -3,9 +3,10 @@
  * ends are their own (docs/rules/subscriptions.md, "Families"). The amount that a grouped subscription owes until its end is on the
  * parent's next invoice.
  */
-import { duePeriod } from '../../core/billing/due.ts';
-import type { Scope } from '../../core/scope.ts';
-import { planInheritedChanges } from '../../core/subscription/propagation.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { duePeriod } from '../../core/rating/due.ts';
+import { planInheritedChanges } from '../../core/subscriptions/propagation.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';

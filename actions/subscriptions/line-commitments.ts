@@ -2,15 +2,16 @@
  * Subscription lines with their commitments (docs/rules/commitments.md, "What can be stated"). A price stores times of day, so a line with
  * its own times has a price of its own.
  */
+
+import type { Price, PriceDefinition } from '../../core/catalog/price/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import {
   type RequestedCommitment,
   type StoredCommitment,
   toStoredCommitment,
-} from '../../core/commitment/line-item-commitment.ts';
-import type { Price, PriceDefinition } from '../../core/price/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { buildOverriddenPrice } from '../../core/subscription/lines.ts';
+} from '../../core/rating/commitments/line-item-commitment.ts';
+import { buildOverriddenPrice } from '../../core/subscriptions/lines.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';

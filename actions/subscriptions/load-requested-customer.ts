@@ -1,7 +1,7 @@
 /** Loads the customer of a subscription request by id or external id; if the request has both, they must name one customer. */
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { CreateSubscription } from '../../core/subscription/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { CreateSubscription } from '../../core/subscriptions/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
 

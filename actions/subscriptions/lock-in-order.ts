@@ -4,9 +4,9 @@
  * before subscriptions without a hierarchy, and these before children, because a billing run of a parent locks them so. Rows of one kind
  * are locked by id. Missing rows are reported by the caller.
  */
-import type { Scope } from '../../core/scope.ts';
-import type { SubscriptionHierarchy } from '../../core/subscription/hierarchy.ts';
-import type { CreateSubscription } from '../../core/subscription/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { SubscriptionHierarchy } from '../../core/subscriptions/hierarchy.ts';
+import type { CreateSubscription } from '../../core/subscriptions/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';

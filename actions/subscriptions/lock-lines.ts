@@ -1,7 +1,7 @@
 /** Line changes lock the subscription's row first. Two changes of one line, or a change and a billing run, then run one after the other. */
-import { notFound } from '../../core/error.ts';
-import type { Author } from '../../core/stamp.ts';
-import { checkLinesChange, type LineTimes } from '../../core/subscription/line-changes.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { checkLinesChange, type LineTimes } from '../../core/subscriptions/line-changes.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

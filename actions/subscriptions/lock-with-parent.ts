@@ -2,11 +2,12 @@
  * Locks a subscription. A grouped subscription has charges on its parent's invoices. So the parent is locked first, as a billing run of the
  * parent does, which prevents deadlocks.
  */
-import { duePeriod } from '../../core/billing/due.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { checkVersion } from '../../core/subscription/version.ts';
-import { toInstant } from '../../core/time/instant.ts';
+
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { duePeriod } from '../../core/rating/due.ts';
+import { checkVersion } from '../../core/subscriptions/version.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';

@@ -3,15 +3,15 @@
  * (docs/rules/subscriptions.md, "Modifications"). The row of the subscription is locked first, so that a second modification sees the
  * result of the first.
  */
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
-import { type ModifyRequest, parseModification } from '../../core/subscription/modification.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { type ModifyRequest, parseModification } from '../../core/subscriptions/modification.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
 import { emit } from '../system-events/emit.ts';
 import { lockUpToDate, readUpToDate } from './lock-with-parent.ts';
+import type { ChangedResources } from './modify/changed-resources.ts';
 import type { PlanModification, PlannedModification } from './modify/modification.ts';
 import { MODIFICATIONS } from './modify/modifications.ts';
 import { propagateToChildren } from './propagate-to-children.ts';

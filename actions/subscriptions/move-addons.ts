@@ -2,8 +2,8 @@
  * Moves the add-ons of a draft with its start (docs/rules/subscriptions.md, "Drafts"). Add-ons that began with the draft or before the new
  * start begin with the new start. A one-time add-on of the first period ends with the new first period, and so do its lines.
  */
-import type { Author } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';

@@ -2,10 +2,10 @@
  * At any instant, the usage of a customer is counted by one subscription: their own, or the one that they inherit
  * (docs/rules/subscriptions.md, "Families"). The caller holds locks on the rows of the customers.
  */
-import { checkStartAfterFormerHolder } from '../../core/customer/former-holder.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
+import { checkStartAfterFormerHolder } from '../../core/catalog/customer/former-holder.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

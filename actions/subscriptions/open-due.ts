@@ -2,7 +2,7 @@
  * Opens a subscription whose start has come (docs/rules/subscriptions.md, "A start that lies ahead"). The opening invoice is created then,
  * and the payment behaviour applies then. A subscription that ends before its start only ends.
  */
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';

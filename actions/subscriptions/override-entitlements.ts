@@ -1,7 +1,7 @@
 /** Writes the entitlements of a new subscription that replace those of its plan. */
-import { type OverrideEntitlement, planEntitlementOverrides } from '../../core/entitlement/override.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
+import { type OverrideEntitlement, planEntitlementOverrides } from '../../core/catalog/entitlement/override.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';

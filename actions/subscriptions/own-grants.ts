@@ -1,9 +1,9 @@
 /** Credit grants of a subscription itself: created with it, and moved with the start of a draft (docs/rules/credits.md). */
-import { defineSubscriptionGrant, type OwnCreditGrant } from '../../core/credit-grant/record.ts';
-import { prefixField } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { defineSubscriptionGrant, type OwnCreditGrant } from '../../core/catalog/credit-grant/record.ts';
+import { prefixField } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';

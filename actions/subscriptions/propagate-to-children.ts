@@ -2,9 +2,10 @@
  * Propagates a change of a parent to its children, each with an event of its own (docs/rules/subscriptions.md, "Families"). Called in the
  * transaction that holds the lock on the parent, after the parent has its final state.
  */
-import { duePeriod } from '../../core/billing/due.ts';
-import { deriveEndInstant, planInheritedChanges } from '../../core/subscription/propagation.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import { duePeriod } from '../../core/rating/due.ts';
+import { deriveEndInstant, planInheritedChanges } from '../../core/subscriptions/propagation.ts';
 import { buildChildrenQuery, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';

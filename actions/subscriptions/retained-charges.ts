@@ -3,10 +3,11 @@
  * proration"). A final invoice and a draft are treated alike. A later change with proration credits the part that such a charge has not
  * served.
  */
-import { computeChargedUntil, nextWholePeriod } from '../../core/billing/change.ts';
-import type { BilledSubscription } from '../../core/billing/charges.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { computeChargedUntil, nextWholePeriod } from '../../core/rating/change.ts';
+import type { BilledSubscription } from '../../core/rating/charges.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';

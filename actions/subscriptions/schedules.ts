@@ -2,10 +2,10 @@
  * Records that a change of a subscription is scheduled, executed or cancelled (docs/rules/subscriptions.md, "Schedules"). Every caller
  * holds the lock on the subscription's row.
  */
-import { errorRecord, FarthingError } from '../../core/error.ts';
-import type { Author } from '../../core/stamp.ts';
-import { computeScheduleRetryAt, isPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { errorRecord, FarthingError } from '../../core/foundation/error.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { computeScheduleRetryAt, isPending, type SubscriptionSchedule } from '../../core/subscriptions/schedule.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -2,14 +2,15 @@
  * Finds meters that other subscriptions of the same customer charge, too. They are refused if the setting `subscription_config` requires it
  * (docs/rules/subscriptions.md, "One meter in two subscriptions").
  */
+
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import {
   type ChargingLine,
   describeSharedMeter,
   findSharedMeters,
   refuseSharedMeter,
   type SharedMeter,
-} from '../../core/subscription/shared-meters.ts';
-import { toInstant } from '../../core/time/instant.ts';
+} from '../../core/subscriptions/shared-meters.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { loadSetting } from '../../storage/models/setting.ts';

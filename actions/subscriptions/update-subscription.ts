@@ -4,13 +4,13 @@
  * (docs/rules/subscriptions.md, "One change at a time"). Requested cancellations and parents are handled by their own operations.
  */
 
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { modifyShape } from '../../core/subscription/modification.ts';
-import type { Subscription, UpdateSubscription } from '../../core/subscription/record.ts';
-import { checkThreshold, toStoredThreshold } from '../../core/subscription/terms.ts';
-import { findRequestedVerb, type RequestedVerb } from '../../core/subscription/update.ts';
-import { checkVersion } from '../../core/subscription/version.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
+import { modifyShape } from '../../core/subscriptions/modification.ts';
+import type { Subscription, UpdateSubscription } from '../../core/subscriptions/record.ts';
+import { checkThreshold, toStoredThreshold } from '../../core/subscriptions/terms.ts';
+import { findRequestedVerb, type RequestedVerb } from '../../core/subscriptions/update.ts';
+import { checkVersion } from '../../core/subscriptions/version.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

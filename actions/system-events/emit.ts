@@ -2,10 +2,10 @@
  * Emits the system event of a change in the same transaction, so that the event exists if and only if the change does. Publishers
  * (webhooks, Kafka) find it after the commit (docs/rules/webhooks.md, "Told with the change").
  */
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { buildEventBody } from '../../core/system-event/body.ts';
-import { SYSTEM_EVENTS, type SystemEventName } from '../../core/system-event/catalogue.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { buildEventBody } from '../../core/platform/system-event/body.ts';
+import { SYSTEM_EVENTS, type SystemEventName } from '../../core/platform/system-event/catalogue.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';

@@ -1,8 +1,8 @@
 /** Changes the status of a task manually; a failed export runs again (docs/rules/tasks.md, "The status of a task"). */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { moveTask, type TaskStatus } from '../../core/task/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { moveTask, type TaskStatus } from '../../core/platform/task/record.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { enqueueExport } from '../exports/scheduled-tasks.ts';

@@ -1,10 +1,11 @@
 /** Attaches the requested tax rates, or the default rates of the customer (docs/rules/taxes.md, "Which rates"). */
-import { invalid, prefixField } from '../../core/error.ts';
-import type { CreateInvoice, Invoice } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { checkOverrides, type TaxOverride } from '../../core/tax/overrides.ts';
-import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
+
+import { checkOverrides, type TaxOverride } from '../../core/catalog/tax/overrides.ts';
+import { checkAssociation, type TaxAssociation } from '../../core/catalog/tax/record.ts';
+import { invalid, prefixField } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { CreateInvoice, Invoice } from '../../core/invoicing/invoice/record.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';

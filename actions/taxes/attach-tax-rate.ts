@@ -1,8 +1,9 @@
 /** Attaches a tax rate to a customer, a subscription, an invoice or the whole tenant (docs/rules/taxes.md, "Associations"). */
-import { alreadyExists, invalid, notFound } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
+
+import { checkAssociation, type TaxAssociation } from '../../core/catalog/tax/record.ts';
+import { alreadyExists, invalid, notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

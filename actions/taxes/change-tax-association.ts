@@ -1,8 +1,9 @@
 /** Updates a published tax association. */
-import { alreadyExists } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
+
+import { checkAssociation, type TaxAssociation } from '../../core/catalog/tax/record.ts';
+import { alreadyExists } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Stores } from '../../storage/stores.ts';

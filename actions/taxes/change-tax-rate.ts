@@ -1,8 +1,9 @@
 /** Changes or archives a tax rate; neither while something is taxed with it (docs/rules/taxes.md, "Rates in use"). */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author } from '../../core/stamp.ts';
-import type { TaxRate } from '../../core/tax/record.ts';
+
+import type { TaxRate } from '../../core/catalog/tax/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author } from '../../core/foundation/stamp.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';

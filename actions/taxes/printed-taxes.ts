@@ -1,7 +1,7 @@
 /** Loads the taxes of an invoice for its document, such as "VAT 19%": added taxes and taxes included in the amounts. */
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { DocumentTax } from '../../core/invoice-document/document.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { DocumentTax } from '../../core/invoicing/document/document.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';

@@ -2,11 +2,12 @@
  * Loads the tax rates of an invoice (docs/rules/taxes.md, "Which rates"): its own, if it has any, else those of its subscription. Without a
  * subscription the `auto_apply` rates of its customer apply, or else those of the tenant. Smaller priorities come first.
  */
-import type { Invoice } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { TaxAssociation } from '../../core/tax/record.ts';
-import type { RateInForce } from '../../core/tax/taxes.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+
+import type { TaxAssociation } from '../../core/catalog/tax/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import type { RateInForce } from '../../core/rating/taxes.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';

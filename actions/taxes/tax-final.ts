@@ -4,14 +4,14 @@
  * as for the preview, so that both agree.
  */
 
-import { applyLineAdjustments, type ChargedLine } from '../../core/billing/line-adjustments.ts';
-import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
-import { totalsText } from '../../core/billing/totals.ts';
-import { Decimal } from '../../core/decimal.ts';
-import type { InvoiceLineItem } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toWholeSetting } from '../../core/setting/record.ts';
-import type { Author } from '../../core/stamp.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import type { InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
+import { toWholeSetting } from '../../core/platform/setting/record.ts';
+import { applyLineAdjustments, type ChargedLine } from '../../core/rating/line-adjustments.ts';
+import type { PrepaidWallet } from '../../core/rating/prepaid.ts';
+import { totalsText } from '../../core/rating/totals.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { recordAppliedAmounts } from '../../storage/models/invoice-line-item.ts';
 import { findSetting } from '../../storage/models/setting.ts';

@@ -1,10 +1,10 @@
 /** Converts the taxes of an invoice to records that are stored and returned; those of a preview have no ids. */
 
-import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { TaxApplied } from '../../core/tax/applied.ts';
-import { groupTaxableByRate } from '../../core/tax/by-rate.ts';
-import type { AppliedTax } from '../../core/tax/taxes.ts';
+import type { TaxApplied } from '../../core/catalog/tax/applied.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
+import { groupTaxableByRate } from '../../core/invoicing/invoice/tax-by-rate.ts';
+import type { AppliedTax } from '../../core/rating/taxes.ts';
 import { newId } from '../../storage/new-id.ts';
 
 type TaxRecordsInput = {

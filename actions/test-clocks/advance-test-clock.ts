@@ -5,9 +5,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { FarthingError } from '../../core/error.ts';
-import { addProgress, type ClockProgress } from '../../core/test-clock/record.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import { addProgress, type ClockProgress } from '../../core/platform/test-clock/record.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { refreshStatistics } from '../../storage/postgres/statistics.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

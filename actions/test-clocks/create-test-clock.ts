@@ -2,12 +2,12 @@
  * Gives an environment a permanent test clock (docs/rules/clock.md, "Making one"). The environment must have no subscriptions and invoices,
  * because their instants come from the machine's clock and would be years off.
  */
-import { notAllowed } from '../../core/error.ts';
-import { findInterval } from '../../core/scheduled-task/interval.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { checkCanHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import { findInterval } from '../../core/platform/scheduled-task/interval.ts';
+import { checkCanHaveClock, NO_PROGRESS, type TestClock } from '../../core/platform/test-clock/record.ts';
 import { clearClocks } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -1,9 +1,9 @@
 /** Requests to a test clock: start an advance, which a workflow performs, and stop it. */
-import { FarthingError } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { checkAdvance, NO_PROGRESS } from '../../core/test-clock/record.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { checkAdvance, NO_PROGRESS } from '../../core/platform/test-clock/record.ts';
 import { findRunningWorkflow } from '../../storage/due-exports.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

@@ -4,8 +4,8 @@
  * invoice a period.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { FarthingError } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { hasOpenCorrections } from '../../storage/progress/corrections.ts';
 import type { Stores } from '../../storage/stores.ts';
 

@@ -3,23 +3,24 @@
  * rounding, including allowances and the commitment of the line. A point costs the amount that it adds to the running cost. Filtered or
  * grouped usage is a part of a line's usage, so only the price applies.
  */
+
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { WindowAnswer } from '../../core/metering/usage.ts';
+import type { MeasuredAllowance } from '../../core/rating/allowances/allowance.ts';
+import type { Granting } from '../../core/rating/allowances/grants.ts';
+import { type CommitmentInfo, computedText } from '../../core/rating/commitments/info.ts';
+import { commitmentPart } from '../../core/rating/commitments/part.ts';
+import type { WindowedCharge } from '../../core/rating/commitments/windowed.ts';
 import {
   computeTimeOfDayCharges,
   type LineAmount,
   type MeasuredUsage,
   usageCharge,
-} from '../../core/billing/line-amount.ts';
-import { RunningCost } from '../../core/billing/running-cost.ts';
-import { type CommitmentInfo, computedText } from '../../core/commitment/info.ts';
-import { commitmentPart } from '../../core/commitment/part.ts';
-import type { WindowedCharge } from '../../core/commitment/windowed.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
-import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
-import type { Granting } from '../../core/entitlement/grants.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/line-amount.ts';
+import { RunningCost } from '../../core/rating/running-cost.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';

@@ -2,12 +2,13 @@
  * Subscription line items for usage analytics, for any number of customers in a few queries. The dates of a line item and the cancellation
  * of its subscription bound its usage (docs/rules/usage.md, "Analytics").
  */
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { indexById } from '../../core/by-id.ts';
-import { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SubscriptionMember } from '../../core/subscription/members.ts';
-import { type Microseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
+
+import { indexById } from '../../core/foundation/by-id.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, toInstant, toMs, toUs } from '../../core/foundation/time/instant.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
+import type { SubscriptionMember } from '../../core/subscriptions/members.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';

@@ -2,11 +2,12 @@
  * Points of a line in usage analytics (docs/rules/usage.md, "Analytics"). A point has the usage of its window and the cost that the window
  * adds to the running cost. So the points add up to the cost of the range.
  */
-import type { CommitmentInfo } from '../../core/commitment/info.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
+
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { ceilToMs, type Microseconds, toMs, toUs } from '../../core/foundation/time/instant.ts';
+import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../core/foundation/time/window.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { ceilToMs, type Microseconds, toMs, toUs } from '../../core/time/instant.ts';
-import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../core/time/window.ts';
+import type { CommitmentInfo } from '../../core/rating/commitments/info.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { UsageOfKey } from '../../storage/usage/usage.ts';

@@ -2,16 +2,17 @@
  * Loads the records that an analytics query names. A missing record is refused, because its empty result would suggest that it has no usage
  * (docs/rules/usage.md, "Analytics").
  */
+
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { WindowSize } from '../../core/foundation/time/window.ts';
 import {
   type AnalyticsGroup,
   type GroupBy,
   hasEventGroups,
   NO_GROUP,
   toAnalyticsGroup,
-} from '../../core/analytics/group-by.ts';
-import { notFound } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { WindowSize } from '../../core/time/window.ts';
+} from '../../core/metering/analytics/group-by.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

@@ -2,16 +2,17 @@
  * Charges usage lines of a chain for a requested time, for analytics and the usage export (docs/rules/usage.md, "Over a change inside a
  * period"). Lines are measured and priced like an invoice of just this time.
  */
-import type { Chain } from '../../core/billing/chains/chain.ts';
-import { planServedLines, type ServedLine } from '../../core/billing/chains/chains-within.ts';
-import { ChainCharges, chargeKey, usageToRead } from '../../core/billing/chains/charge-chains.ts';
-import type { BilledSubscription } from '../../core/billing/charges.ts';
-import { toBaseAmount } from '../../core/billing/committed-lines.ts';
-import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { commitmentPart, drawInOrder, type RecordedUsage } from '../../core/commitment/part.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { Chain } from '../../core/rating/chains/chain.ts';
+import { planServedLines, type ServedLine } from '../../core/rating/chains/chains-within.ts';
+import { ChainCharges, chargeKey, usageToRead } from '../../core/rating/chains/charge-chains.ts';
+import type { BilledSubscription } from '../../core/rating/charges.ts';
+import { commitmentPart, drawInOrder, type RecordedUsage } from '../../core/rating/commitments/part.ts';
+import { toBaseAmount } from '../../core/rating/committed-lines.ts';
+import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/rating/line-amount.ts';
 import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { readUsage } from '../../storage/usage/usage.ts';

@@ -3,15 +3,16 @@
  * Charges on an invoice are taken from there. Other charges are measured and priced as in a preview. So are charges cut by the range, by
  * days or by months (docs/rules/usage.md, "What a day adds to a charge").
  */
-import { periodsWithin } from '../../core/billing/chains/levels.ts';
-import { type ChargeInterval, cutTo, splitRange } from '../../core/billing/charge-intervals.ts';
-import { computeServicesWithin, hasOwnPeriods } from '../../core/billing/charges.ts';
-import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import { ceilToMs, toMs, toUs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { ceilToMs, toMs, toUs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { periodsWithin } from '../../core/rating/chains/levels.ts';
+import { type ChargeInterval, cutTo, splitRange } from '../../core/rating/charge-intervals.ts';
+import { computeServicesWithin, hasOwnPeriods } from '../../core/rating/charges.ts';
+import { chargeKey } from '../../core/rating/plan-invoice.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

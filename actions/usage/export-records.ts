@@ -2,6 +2,10 @@
  * Converts the charge of a service to records of the usage export, cut by its intervals (docs/rules/usage.md, "What a day adds to a
  * charge").
  */
+
+import { type PriceTerms, priceText } from '../../core/catalog/pricing/charge.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { type Microseconds, toUs } from '../../core/foundation/time/instant.ts';
 import {
   type ChargedAmounts,
   type ChargeInterval,
@@ -9,11 +13,8 @@ import {
   isNothing,
   NOTHING_CHARGED,
   toChargedAmounts,
-} from '../../core/billing/charge-intervals.ts';
-import { type BilledSubscription, countingStart } from '../../core/billing/charges.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
-import { type Microseconds, toUs } from '../../core/time/instant.ts';
+} from '../../core/rating/charge-intervals.ts';
+import { type BilledSubscription, countingStart } from '../../core/rating/charges.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import { type AnalyticsItem } from './analytics-items.ts';
 import { type ChainedCharge } from './chained-charges.ts';

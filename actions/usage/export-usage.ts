@@ -3,9 +3,10 @@
  * if amounts are requested. Records are ordered by external id, then by meter name. They are gathered in batches of customers, so that the
  * size of the export is not limited by memory.
  */
-import { type ChargeInterval, computeUncovered, type Split } from '../../core/billing/charge-intervals.ts';
-import type { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type ChargeInterval, computeUncovered, type Split } from '../../core/rating/charge-intervals.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';

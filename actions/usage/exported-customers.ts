@@ -2,7 +2,7 @@
  * Customers of the usage export: those with events in the range. With amounts, also those billed for a meter, because a meter that never
  * resets is charged in periods without events. In byte order of the external ids, page by page.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { customersWithEvents } from '../../storage/events/event-names.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -1,5 +1,5 @@
 /** Invoices record their draws on commitments; usage that is priced line by line reads them here (docs/rules/commitments.md). */
-import type { RecordedUsage } from '../../core/commitment/part.ts';
+import type { RecordedUsage } from '../../core/rating/commitments/part.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';

@@ -2,14 +2,15 @@
  * Known charges for the usage export: lines of invoices that are not void, with those of progressive billing separate. Charges on no
  * invoice that cannot be priced alone come from the lines of the preview.
  */
-import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { deriveDrawPeriod } from '../../core/commitment/part.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import type { InvoiceStatus } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { ceilToMs, formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { ceilToMs, formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { InvoiceStatus } from '../../core/invoicing/invoice/record.ts';
+import { deriveDrawPeriod } from '../../core/rating/commitments/part.ts';
+import type { ComputedFrom } from '../../core/rating/computed-from.ts';
+import { chargeKey } from '../../core/rating/plan-invoice.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

@@ -7,7 +7,7 @@
  * After a crash the next owner of the partition repeats it under a greater attempt number. No query reads the rollups of a day before it is
  * done, so the next attempt deletes the rows of the failed one.
  */
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import {

@@ -1,12 +1,18 @@
 /** Measures usage for analytics: subjects with the same meter, range and windows are one query of the usage reader. */
-import { type AnalyticsGroup, type GroupBy, hasEventGroups, toGroupValues } from '../../core/analytics/group-by.ts';
-import { derivePointSize } from '../../core/analytics/point-size.ts';
-import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { SubscriptionMember } from '../../core/subscription/members.ts';
-import { ceilToMs, type Microseconds, type Milliseconds, toMs } from '../../core/time/instant.ts';
-import { type WindowSize, windowCount } from '../../core/time/window.ts';
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { ceilToMs, type Microseconds, type Milliseconds, toMs } from '../../core/foundation/time/instant.ts';
+import { type WindowSize, windowCount } from '../../core/foundation/time/window.ts';
+import {
+  type AnalyticsGroup,
+  type GroupBy,
+  hasEventGroups,
+  toGroupValues,
+} from '../../core/metering/analytics/group-by.ts';
+import { derivePointSize } from '../../core/metering/analytics/point-size.ts';
+import { compilePropertyFilters, type PropertyFilters } from '../../core/metering/analytics/property-filter.ts';
+import type { SubscriptionMember } from '../../core/subscriptions/members.ts';
 import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';

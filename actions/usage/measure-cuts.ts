@@ -2,24 +2,25 @@
  * Charges at instants within their periods, as if the period ended there. Customers with the same meter, start, instant and clock share one
  * query; so do the days of a meter with running windows.
  */
-import { chainCosts } from '../../core/billing/chains/chain-costs.ts';
-import type { ChainedLine } from '../../core/billing/chains/chained-line.ts';
+
+import { ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { ceilToMs, toInstant, toMs, toUs } from '../../core/foundation/time/instant.ts';
+import { type WindowSize, windowCount, windowStart } from '../../core/foundation/time/window.ts';
+import { compileMeter } from '../../core/metering/compiled-meter.ts';
+import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
+import type { Allowance, LimitAllowance } from '../../core/rating/allowances/allowance.ts';
+import { chainCosts } from '../../core/rating/chains/chain-costs.ts';
+import type { ChainedLine } from '../../core/rating/chains/chained-line.ts';
 import {
   type ChargedAmounts,
   type ChargeInterval,
   NOTHING_CHARGED,
   toChargedAmounts,
-} from '../../core/billing/charge-intervals.ts';
-import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { commitmentPart, deriveDrawPeriod } from '../../core/commitment/part.ts';
-import { ZERO } from '../../core/decimal.ts';
-import type { Allowance, LimitAllowance } from '../../core/entitlement/allowance.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { compileMeter } from '../../core/metering/compiled-meter.ts';
-import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { ceilToMs, toInstant, toMs, toUs } from '../../core/time/instant.ts';
-import { type WindowSize, windowCount, windowStart } from '../../core/time/window.ts';
+} from '../../core/rating/charge-intervals.ts';
+import { commitmentPart, deriveDrawPeriod } from '../../core/rating/commitments/part.ts';
+import { type MeasuredUsage, usageCharge } from '../../core/rating/line-amount.ts';
 import { BATCH_SIZE_MAX, mapConcurrently } from '../../storage/batch-loader.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueryBounds } from '../../storage/usage/question.ts';

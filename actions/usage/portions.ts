@@ -2,7 +2,7 @@
  * With windows, of the query or of the meter, each customer takes as many result cells as the range has windows. Customers are split so
  * that each result stays small.
  */
-import { type WindowSize, windowCount } from '../../core/time/window.ts';
+import { type WindowSize, windowCount } from '../../core/foundation/time/window.ts';
 import { QUESTION_CELLS_MAX } from '../../storage/usage/question.ts';
 
 const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;

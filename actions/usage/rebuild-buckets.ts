@@ -7,11 +7,11 @@
  * After a crash or any other failure, everything is repeated under a greater attempt number. Its delete removes the rows of all earlier
  * attempts, and no row of these can arrive later (docs/decisions/0002).
  */
-import { unavailable } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { unavailable } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import { US_PER_DAY } from '../../core/time/instant.ts';
 import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import { toPartitionWriter } from '../../storage/progress/attempts.ts';

@@ -4,13 +4,15 @@
  * shows that.
  */
 
-import { planServedLines, type ServedLine } from '../../core/billing/chains/chains-within.ts';
-import { ChainCharges, usageToRead } from '../../core/billing/chains/charge-chains.ts';
-import { runningPeriod } from '../../core/billing/charges.ts';
-import { splitByCommitment, toBaseAmount } from '../../core/billing/committed-lines.ts';
-import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { commitmentPart, drawInOrder } from '../../core/commitment/part.ts';
+import { type Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { planServedLines, type ServedLine } from '../../core/rating/chains/chains-within.ts';
+import { ChainCharges, usageToRead } from '../../core/rating/chains/charge-chains.ts';
+import { runningPeriod } from '../../core/rating/charges.ts';
+import { commitmentPart, drawInOrder } from '../../core/rating/commitments/part.ts';
 import {
   computeAmountIn,
   computePool,
@@ -20,12 +22,10 @@ import {
   type PoolFacts,
   type SubscriptionCommitment,
   shareOut,
-} from '../../core/commitment/subscription.ts';
-import { type Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/commitments/subscription.ts';
+import { splitByCommitment, toBaseAmount } from '../../core/rating/committed-lines.ts';
+import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/rating/line-amount.ts';
+import { chargeKey } from '../../core/rating/plan-invoice.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';

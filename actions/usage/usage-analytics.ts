@@ -1,13 +1,14 @@
 /** Usage and cost analytics: an item per usage line and group, measured and rated as invoices are (docs/rules/usage.md, "Analytics"). */
-import { type AnalyticsGroup, hasEventGroups, NO_GROUP } from '../../core/analytics/group-by.ts';
-import { derivePointSize } from '../../core/analytics/point-size.ts';
-import { countingStart } from '../../core/billing/charges.ts';
-import type { CommitmentInfo } from '../../core/commitment/info.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
+
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import { type WindowSize } from '../../core/foundation/time/window.ts';
+import { type AnalyticsGroup, hasEventGroups, NO_GROUP } from '../../core/metering/analytics/group-by.ts';
+import { derivePointSize } from '../../core/metering/analytics/point-size.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant, toUs } from '../../core/time/instant.ts';
-import { type WindowSize } from '../../core/time/window.ts';
+import { countingStart } from '../../core/rating/charges.ts';
+import type { CommitmentInfo } from '../../core/rating/commitments/info.ts';
 import { mapConcurrently } from '../../storage/batch-loader.ts';
 import { selectEventNames } from '../../storage/events/event-names.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';

@@ -1,5 +1,5 @@
 /** Parameters of the usage export: range, split, meters and amounts. */
-import type { ChargeInterval, Split } from '../../core/billing/charge-intervals.ts';
+import type { ChargeInterval, Split } from '../../core/rating/charge-intervals.ts';
 import type { QueryBounds } from '../../storage/usage/question.ts';
 
 export type UsageExportQuery = ChargeInterval & {

@@ -1,7 +1,8 @@
 /** Creates an empty wallet; its first credits are a separate movement (docs/rules/wallets.md, "Making a wallet"). */
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { Wallet } from '../../core/wallet/record.ts';
+
+import type { Wallet } from '../../core/credits/wallet/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { type CustomerCurrency, WalletModel } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';

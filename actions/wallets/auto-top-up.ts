@@ -2,13 +2,14 @@
  * Tops up a wallet automatically (docs/rules/wallets.md, "Filled by itself"): with credits at once, or with an invoice whose payment brings
  * the credits. The decision is made under the wallet's row lock, so concurrent runs do not top it up twice.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { roundMoney } from '../../core/money.ts';
-import type { Scope } from '../../core/scope.ts';
-import { computeTopupCount } from '../../core/wallet/auto-topup.ts';
-import { computeBonus } from '../../core/wallet/bonus.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import type { AutoTopup } from '../../core/wallet/record.ts';
+
+import { computeTopupCount } from '../../core/credits/wallet/auto-topup.ts';
+import { computeBonus } from '../../core/credits/wallet/bonus.ts';
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import type { AutoTopup } from '../../core/credits/wallet/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { roundMoney } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listCustomerWalletsWithAutoTopUp, listWalletsWithAutoTopUp } from '../../storage/due-wallets.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';

@@ -1,7 +1,8 @@
 /** Updates the fields of a wallet that a client sets (docs/rules/wallets.md, "Making a wallet"). */
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { checkFilling, checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';
+
+import { checkFilling, checkWalletSettings, type UpdateWallet } from '../../core/credits/wallet/request.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkCreditAlerts } from '../alerts/credit-alerts.ts';

@@ -2,14 +2,15 @@
  * Ends a wallet (docs/rules/wallets.md, "The end of a wallet"). Either it is closed and its credits are written off, or it is converted to
  * a postpaid wallet. The conversion moves its lots with their priorities and expiries, in one ledger transaction.
  */
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { compareLots } from '../../core/wallet/lots.ts';
-import { formatConsumed } from '../../core/wallet/movement.ts';
-import { toOwnKey, toPartKey } from '../../core/wallet/movement-key.ts';
-import { toMoney } from '../../core/wallet/rates.ts';
+
+import { compareLots } from '../../core/credits/wallet/lots.ts';
+import { formatConsumed } from '../../core/credits/wallet/movement.ts';
+import { toOwnKey, toPartKey } from '../../core/credits/wallet/movement-key.ts';
+import { toMoney } from '../../core/credits/wallet/rates.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { type LedgerLine, post } from '../../storage/models/ledger.ts';
 import { loadHeldAfterExpiry, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

@@ -1,18 +1,19 @@
 /** Creates a wallet from a request, with its initial credits (docs/rules/wallets.md, "Making a wallet"). */
-import { Decimal } from '../../core/decimal.ts';
-import { invalid, notFound } from '../../core/error.ts';
-import { checkCurrency } from '../../core/money.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import { checkCredits } from '../../core/wallet/rates.ts';
+
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { checkCredits } from '../../core/credits/wallet/rates.ts';
 import {
   type CreateWallet,
   checkFilling,
   checkRates,
   checkWalletSettings,
   parseExpiry,
-} from '../../core/wallet/request.ts';
+} from '../../core/credits/wallet/request.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid, notFound } from '../../core/foundation/error.ts';
+import { checkCurrency } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';

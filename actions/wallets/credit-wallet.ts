@@ -2,9 +2,10 @@
  * Puts an amount or a number of credits into the customer's prepaid wallet in the currency, and creates the wallet if there is none. One
  * key is one credit, also if it is repeated (docs/rules/wallets.md, "Credits of changes").
  */
-import type { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toCredits } from '../../core/wallet/rates.ts';
+
+import { toCredits } from '../../core/credits/wallet/rates.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type CustomerCurrency, WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';

@@ -3,12 +3,12 @@
  * wallet's row once. Each debit is decided on the balance after the one before it and has its own result.
  */
 
-import { FarthingError, invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { listExpiries, type PromisedCredits } from '../../core/wallet/promises.ts';
-import { checkCredits } from '../../core/wallet/rates.ts';
-import type { Debit } from '../../core/wallet/request.ts';
+import { listExpiries, type PromisedCredits } from '../../core/credits/wallet/promises.ts';
+import { checkCredits } from '../../core/credits/wallet/rates.ts';
+import type { Debit } from '../../core/credits/wallet/request.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
 import { loadHeldAfterExpiry, loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';

@@ -1,7 +1,8 @@
 /** Takes expired credits out of their wallet (docs/rules/wallets.md, "Expiry"). */
-import { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
+
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { isExpiredLot, listExpiredLots } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';

@@ -1,6 +1,6 @@
 /** Locks a wallet for the rest of the transaction, and checks that its credits may move. */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Transaction } from '../../storage/stores.ts';
 

@@ -3,20 +3,21 @@
  * decide, and posts the movement; the database derives the balances from the postings. Several movements of one wallet are decided in
  * order, each on the result of the one before it, and are posted in one batch.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { alreadyExists, FarthingError } from '../../core/error.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+
 import {
   computeMovement,
   formatConsumed,
   type Movement,
   type MovementResult,
   type WalletHolding,
-} from '../../core/wallet/movement.ts';
-import { isAutomatic, type MovementKey } from '../../core/wallet/movement-key.ts';
-import { toMoney } from '../../core/wallet/rates.ts';
-import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
+} from '../../core/credits/wallet/movement.ts';
+import { isAutomatic, type MovementKey } from '../../core/credits/wallet/movement-key.ts';
+import { toMoney } from '../../core/credits/wallet/rates.ts';
+import type { ReferenceType, TransactionReason, Wallet } from '../../core/credits/wallet/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { alreadyExists, FarthingError } from '../../core/foundation/error.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import { mapBatched } from '../../storage/models/batched.ts';
 import { type LedgerEntry, post } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

@@ -2,14 +2,15 @@
  * Pays an invoice with a postpaid wallet (docs/rules/payments.md, "Making a payment", CREDITS). The wallet pays no more than its balance
  * and than its share of the invoice.
  */
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import { RECEIVED } from '../../core/payment/moves.ts';
-import type { Author } from '../../core/stamp.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import { computePayableMoney, toCredits } from '../../core/wallet/rates.ts';
-import { derivePaidTypes, isPaidType } from '../../core/wallet/real-time.ts';
+
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { computePayableMoney, toCredits } from '../../core/credits/wallet/rates.ts';
+import { derivePaidTypes, isPaidType } from '../../core/credits/wallet/real-time.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { type FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import { RECEIVED } from '../../core/payments/moves.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

@@ -3,14 +3,15 @@
  * and fail when it is voided. They arrive once: a pending transaction is completed under the locks of invoice and wallet, and the ledger
  * accepts its key once.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { type FarthingError, notAllowed } from '../../core/error.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import { createdBy } from '../../core/stamp.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { computeExpiryWhenPaid } from '../../core/wallet/late-payment.ts';
-import { computeMovement } from '../../core/wallet/movement.ts';
-import { toMoney } from '../../core/wallet/rates.ts';
+
+import { computeExpiryWhenPaid } from '../../core/credits/wallet/late-payment.ts';
+import { computeMovement } from '../../core/credits/wallet/movement.ts';
+import { toMoney } from '../../core/credits/wallet/rates.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { type FarthingError, notAllowed } from '../../core/foundation/error.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
 import { post } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';

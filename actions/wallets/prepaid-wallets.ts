@@ -3,17 +3,24 @@
  * They are the wallets of the invoiced customer in the invoice's currency. A preview reads them without a lock. Finalization locks them and
  * takes the credits in the same transaction.
  */
-import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { deductFromLots, filterLotsByKind, type Lot, type LotKind, takeFromLots } from '../../core/wallet/lots.ts';
-import { toOwnKey } from '../../core/wallet/movement-key.ts';
-import { computeFreeCredits, listExpiries, type PromisedCredits } from '../../core/wallet/promises.ts';
-import { computePayableMoney, toCredits } from '../../core/wallet/rates.ts';
-import { derivePaidTypes, isPaidType } from '../../core/wallet/real-time.ts';
+
+import {
+  deductFromLots,
+  filterLotsByKind,
+  type Lot,
+  type LotKind,
+  takeFromLots,
+} from '../../core/credits/wallet/lots.ts';
+import { toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { computeFreeCredits, listExpiries, type PromisedCredits } from '../../core/credits/wallet/promises.ts';
+import { computePayableMoney, toCredits } from '../../core/credits/wallet/rates.ts';
+import { derivePaidTypes, isPaidType } from '../../core/credits/wallet/real-time.ts';
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import type { PrepaidWallet } from '../../core/rating/prepaid.ts';
 import { loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { listLots, toLot } from '../../storage/models/wallet-transaction.ts';

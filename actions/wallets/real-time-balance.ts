@@ -3,10 +3,15 @@
  * invoices, and the charge of each running period, which is computed as the invoice will be. If the pipeline runs in this process, incoming
  * usage updates the cached balance (docs/decisions/0007-cached-answers.md).
  */
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
-import { computeRealTimeBalance, type RealTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
+
+import {
+  computeRealTimeBalance,
+  type RealTimeBalance,
+  type UnpaidInvoice,
+} from '../../core/credits/wallet/real-time.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
 import type { CacheEntry, ComputedAnswer } from '../../storage/cache/cache-entry.ts';
 import { type CacheView, findCached, loadCached } from '../../storage/cache/cached-answers.ts';
 import type { GatherContext } from '../../storage/cache/gather-batch-loader.ts';

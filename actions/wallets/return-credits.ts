@@ -3,11 +3,12 @@
  * first, and credits with tax return to theirs. Other payments, and credits whose lot is gone, become a new credit of the same kind.
  * Credits that a payment took from a postpaid wallet return there only by a refund of that payment.
  */
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import type { LotPart } from '../../core/wallet/lots.ts';
-import { toPartKey } from '../../core/wallet/movement-key.ts';
-import { toCredits } from '../../core/wallet/rates.ts';
+
+import type { LotPart } from '../../core/credits/wallet/lots.ts';
+import { toPartKey } from '../../core/credits/wallet/movement-key.ts';
+import { toCredits } from '../../core/credits/wallet/rates.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';

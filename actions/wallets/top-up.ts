@@ -2,18 +2,19 @@
  * Puts granted or bought credits into a wallet (docs/rules/wallets.md, "Top-ups"). Credits bought with an invoice arrive when it is paid
  * (pending-credits.ts), and their bonus arrives with them.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import { toPurchaseKey } from '../../core/invoice/own-key.ts';
-import { createInvoiceShape, type InvoiceWithLines } from '../../core/invoice/record.ts';
-import { roundMoney } from '../../core/money.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { type Bonus, computeBonus } from '../../core/wallet/bonus.ts';
-import { listOwnKeys, type MovementKey, toOwnKey } from '../../core/wallet/movement-key.ts';
-import { checkCredits, toCredits } from '../../core/wallet/rates.ts';
-import type { TransactionReason } from '../../core/wallet/record.ts';
-import { parseExpiry, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
+
+import { type Bonus, computeBonus } from '../../core/credits/wallet/bonus.ts';
+import { listOwnKeys, type MovementKey, toOwnKey } from '../../core/credits/wallet/movement-key.ts';
+import { checkCredits, toCredits } from '../../core/credits/wallet/rates.ts';
+import type { TransactionReason } from '../../core/credits/wallet/record.ts';
+import { parseExpiry, TOP_UP_REASONS, type TopUp } from '../../core/credits/wallet/request.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { roundMoney } from '../../core/foundation/money.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { toPurchaseKey } from '../../core/invoicing/invoice/own-key.ts';
+import { createInvoiceShape, type InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { putInto } from '../../storage/models/ledger.ts';
 import { loadSetting } from '../../storage/models/setting.ts';

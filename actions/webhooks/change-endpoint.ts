@@ -1,9 +1,9 @@
 /** Creates, updates, re-enables and deletes webhook endpoints, and rotates their secrets; a secret is shown once. */
 import { randomBytes } from 'node:crypto';
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import type { WebhookEndpoint } from '../../core/webhook/record.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import type { WebhookEndpoint } from '../../core/platform/webhook/record.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';

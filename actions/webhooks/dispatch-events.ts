@@ -2,9 +2,9 @@
  * Creates the deliveries of each system event, one per subscribed endpoint, and does so once per event. A batch contains some events of
  * each environment, so that a large backlog of one does not delay the others (docs/decisions/0021-fairness.md).
  */
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';

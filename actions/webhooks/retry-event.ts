@@ -2,9 +2,9 @@
  * Sends an event again at once: to the endpoints that have not accepted it, and to subscribed endpoints without a delivery
  * (docs/rules/webhooks.md, "Asked for again").
  */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { runAsSystem } from '../../storage/request-context.ts';

@@ -2,9 +2,9 @@
  * Makes one attempt of one delivery. It is sent outside any transaction; then one transaction records the result and its consequences for
  * the delivery and its endpoint (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
  */
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import { computeNextDeliveryAttempt, shouldDisableEndpoint } from '../../core/webhook/schedule.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { computeNextDeliveryAttempt, shouldDisableEndpoint } from '../../core/platform/webhook/schedule.ts';
 import type { SendOutcome, WebhookBackend, WebhookTarget } from '../../integrations/webhooks/backend.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';

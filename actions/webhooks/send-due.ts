@@ -3,8 +3,8 @@
  * (docs/rules/webhooks.md, "Deliveries"). Concurrent runs are safe: each delivery is leased by one run.
  */
 import { randomUUID } from 'node:crypto';
-import type { Scope } from '../../core/scope.ts';
-import { deriveMaxAttempts, type RetryRules } from '../../core/webhook/schedule.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { deriveMaxAttempts, type RetryRules } from '../../core/platform/webhook/schedule.ts';
 import { isUnavailable } from '../../storage/failure.ts';
 import {
   type DueDeliveriesQuery,

@@ -1,7 +1,7 @@
 /** Sends a test event to one endpoint, whatever its filter, so that its receiver can be checked. */
-import { notAllowed } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import type { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import type { Stores } from '../../storage/stores.ts';

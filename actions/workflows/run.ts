@@ -2,9 +2,9 @@
  * Runs long work of a request. The request stores a run and a job in one transaction and returns the run's ids for polling. The job writes
  * its effect and its progress in one transaction, too, so the work takes effect once, however often it is tried.
  */
-import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { isRetryable, isTimeout, toWorkflowError } from '../../core/workflow/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../core/foundation/stamp.ts';
+import { isRetryable, isTimeout, toWorkflowError } from '../../core/platform/workflow/record.ts';
 import type { TransactionLimit } from '../../storage/bounded.ts';
 import { addContinuation, addJobFairly } from '../../storage/fair-jobs.ts';
 import { addJob, type NewJob } from '../../storage/jobs.ts';

@@ -1,6 +1,6 @@
 /** An add-on inside another record has no related records; the published client needs their keys. */
 import { z } from 'zod';
-import { addonShape } from '../../core/addon/record.ts';
+import { addonShape } from '../../core/catalog/addon/record.ts';
 
 const NOT_HERE = { description: 'Always null inside another record.' };
 

@@ -1,5 +1,5 @@
 /** Builds the answers of add-ons, with the records that `expand` names. */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import type { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PriceModel } from '../../storage/models/price.ts';

@@ -1,6 +1,6 @@
 /** Add-ons: create, find, change, archive. */
 import { archiveAddon } from '../../actions/catalogue/archive-addon.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';

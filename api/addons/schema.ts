@@ -1,7 +1,7 @@
 /** Requests and answers of add-ons. */
 import { z } from 'zod';
-import { ADDON_TYPES, addonShape } from '../../core/addon/record.ts';
-import { anyCase, orDefault } from '../../core/record.ts';
+import { ADDON_TYPES, addonShape } from '../../core/catalog/addon/record.ts';
+import { anyCase, orDefault } from '../../core/foundation/record.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
 import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';

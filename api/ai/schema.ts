@@ -1,8 +1,8 @@
 /** Request and answer of the price parser. */
 import { z } from 'zod';
-import { checkCurrency } from '../../core/money.ts';
-import { PARSE_METHODS, parsedPricingShape } from '../../core/pricing-parse/record.ts';
-import { anyCase, orDefault } from '../../core/record.ts';
+import { PARSE_METHODS, parsedPricingShape } from '../../core/catalog/parsing/record.ts';
+import { checkCurrency } from '../../core/foundation/money.ts';
+import { anyCase, orDefault } from '../../core/foundation/record.ts';
 
 const DESCRIPTION_MAX = 20_000;
 

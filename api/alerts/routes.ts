@@ -1,6 +1,6 @@
 /** Alerts: settings that watch spending, and the log of the state changes of all alerts (docs/rules/alerts.md). */
 import { archiveAlertSetting, changeAlertSetting, createAlertSetting } from '../../actions/alerts/alert-settings.ts';
-import { indexById } from '../../core/by-id.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';

@@ -6,9 +6,9 @@ import {
   alertLogShape,
   alertSettingShape,
   newAlertSetting,
-} from '../../core/alert/record.ts';
-import { ALERT_STATES } from '../../core/alert/state.ts';
-import { anyCase } from '../../core/record.ts';
+} from '../../core/catalog/alert/record.ts';
+import { ALERT_STATES } from '../../core/catalog/alert/state.ts';
+import { anyCase } from '../../core/foundation/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';

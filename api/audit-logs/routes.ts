@@ -1,6 +1,6 @@
 /** Audit log: user, record and time of each change, newest first. Each change writes its entry; no route changes an entry. */
-import { invalid } from '../../core/error.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { AuditEntryModel } from '../../storage/models/audit-entry.ts';
 import { loadPage, narrow } from '../../storage/models/page.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';

@@ -1,7 +1,7 @@
 /** Query and answers of the audit log. */
 import { z } from 'zod';
-import { AUDIT_ACTIONS, AUDITED_TYPES, AuditEntry } from '../../core/audit/record.ts';
-import { anyCase, timestampText, wholeNumber } from '../../core/record.ts';
+import { anyCase, timestampText, wholeNumber } from '../../core/foundation/record.ts';
+import { AUDIT_ACTIONS, AUDITED_TYPES, AuditEntry } from '../../core/platform/audit/record.ts';
 import { listAnswer } from '../http/list.ts';
 
 export const AuditFilter = z.object({

@@ -1,6 +1,6 @@
 /** Limits password guessing: after five wrong passwords, attempts are refused for 15 minutes. */
 import { LRUCache } from 'lru-cache';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 
 const WRONG_MAX = 5;
 const WITHIN_MS = 15 * 60_000;

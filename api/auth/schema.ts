@@ -1,6 +1,6 @@
 /** Requests and answers of sign-up and sign-in. */
 import { z } from 'zod';
-import { keyText, metadataMap, withoutEffect } from '../../core/record.ts';
+import { keyText, metadataMap, withoutEffect } from '../../core/foundation/record.ts';
 
 const email = z.email().max(320).meta({
   description:

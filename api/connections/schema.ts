@@ -1,7 +1,7 @@
 /** Requests and answers of connections. */
 import { z } from 'zod';
-import { connectionSecrets, connectionShape } from '../../core/connection/record.ts';
-import { orNull } from '../../core/record.ts';
+import { orNull } from '../../core/foundation/record.ts';
+import { connectionSecrets, connectionShape } from '../../core/platform/connection/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listShape, matchAny } from '../http/list.ts';
 
 const { name, provider_type, metadata, sync_config } = connectionShape.shape;

@@ -1,8 +1,8 @@
 /** Request and answer of cost analytics (docs/rules/costs.md). */
 import { z } from 'zod';
-import { windowSize } from '../../core/meter/record.ts';
-import { decimalText, orNull } from '../../core/record.ts';
-import { REVENUE_PARTS, type RevenuePart } from '../../core/revenue/parts.ts';
+import { decimalText, orNull } from '../../core/foundation/record.ts';
+import { REVENUE_PARTS, type RevenuePart } from '../../core/invoicing/revenue/parts.ts';
+import { windowSize } from '../../core/metering/meter/record.ts';
 import { instantUs, propertyValues } from '../events/usage-query-fields.ts';
 import { listShape, Pagination } from '../http/list.ts';
 import { MeterAnswer } from '../meters/schema.ts';

@@ -6,14 +6,14 @@ import {
   type CurrencyTotals,
   gatherCostAnalytics,
 } from '../../actions/costs/cost-analytics.ts';
-import { requireRead } from '../../core/access/role.ts';
-import { parseGroupBy } from '../../core/analytics/group-by.ts';
-import { indexById } from '../../core/by-id.ts';
-import { computeMargin } from '../../core/costsheet/margin.ts';
-import { ZERO } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import { NO_REVENUE, sumRevenue } from '../../core/revenue/parts.ts';
-import { formatUs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
+import { requireRead } from '../../core/foundation/access/role.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { ZERO } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { formatUs, toUs, US_PER_HOUR } from '../../core/foundation/time/instant.ts';
+import { computeMargin } from '../../core/invoicing/costs/margin.ts';
+import { NO_REVENUE, sumRevenue } from '../../core/invoicing/revenue/parts.ts';
+import { parseGroupBy } from '../../core/metering/analytics/group-by.ts';
 import {
   BEGINNING_US,
   checkRange,

@@ -1,6 +1,7 @@
 /** Cost sheets: create, search, read, update, delete. The routes of prices create their prices. */
-import type { Costsheet } from '../../core/costsheet/record.ts';
-import { createdBy } from '../../core/stamp.ts';
+
+import { createdBy } from '../../core/foundation/stamp.ts';
+import type { Costsheet } from '../../core/invoicing/costs/record.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';

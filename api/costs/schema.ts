@@ -1,9 +1,9 @@
 /** Requests and answers of cost sheets. */
 import { z } from 'zod';
-import { costsheetFields, costsheetShape } from '../../core/costsheet/record.ts';
-import { invalid } from '../../core/error.ts';
-import { optionalKey } from '../../core/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { optionalKey } from '../../core/foundation/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { costsheetFields, costsheetShape } from '../../core/invoicing/costs/record.ts';
 import { BASE_COLUMNS, expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 

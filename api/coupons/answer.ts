@@ -1,5 +1,5 @@
 /** Builds the answers of coupons; `valid` depends on the current time. */
-import { findCouponRefusal } from '../../core/coupon/record.ts';
+import { findCouponRefusal } from '../../core/catalog/coupon/record.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import type { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import type { Context } from '../http/route.ts';

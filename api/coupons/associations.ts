@@ -1,6 +1,6 @@
 /** Associations of coupons with subscriptions. They are only read here; modifications of the subscription create and end them. */
-import { invalid } from '../../core/error.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { type Condition, narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';

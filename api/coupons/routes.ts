@@ -1,6 +1,6 @@
 /** Coupons: create, find, change, archive. */
-import { defineCoupon } from '../../core/coupon/record.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { defineCoupon } from '../../core/catalog/coupon/record.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,8 +1,8 @@
 /** Requests and answers of coupons. */
 import { z } from 'zod';
-import { couponAssociationShape } from '../../core/coupon/association.ts';
-import { couponFields, couponShape } from '../../core/coupon/record.ts';
-import { timestampText } from '../../core/record.ts';
+import { couponFields, couponShape } from '../../core/catalog/coupon/record.ts';
+import { timestampText } from '../../core/foundation/record.ts';
+import { couponAssociationShape } from '../../core/subscriptions/coupon-association.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny, textList } from '../http/list.ts';
 
 export const CreateCoupon = couponFields.meta({

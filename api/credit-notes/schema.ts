@@ -1,13 +1,13 @@
 /** Requests, answers and lists of credit notes. */
 import { z } from 'zod';
+import { anyCase } from '../../core/foundation/record.ts';
 import {
   CREDIT_NOTE_STATUSES,
   CREDIT_NOTE_TYPES,
   CreditNote,
   CreditNoteLineItem,
   createCreditNoteShape,
-} from '../../core/credit-note/record.ts';
-import { anyCase } from '../../core/record.ts';
+} from '../../core/invoicing/credit-note/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { BASE_COLUMNS, commaSeparatedList, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { MessageAnswer } from '../http/route.ts';

@@ -1,5 +1,5 @@
 /** Builds the answers of credit notes with their lines and expanded records. Each kind of record takes one query. */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import type { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

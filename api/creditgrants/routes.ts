@@ -1,7 +1,7 @@
 /** Credit grants: create, find, change, archive. */
 import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
 import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { buildUpcomingGrantsQuery } from '../../storage/due-grants.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';

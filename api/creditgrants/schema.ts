@@ -1,8 +1,8 @@
 /** Requests and answers of credit grants. */
 import { z } from 'zod';
-import { creditGrantApplicationShape } from '../../core/credit-grant/application.ts';
-import { creditGrantFields, creditGrantScope, creditGrantShape } from '../../core/credit-grant/record.ts';
-import { timestampText } from '../../core/record.ts';
+import { creditGrantFields, creditGrantScope, creditGrantShape } from '../../core/catalog/credit-grant/record.ts';
+import { creditGrantApplicationShape } from '../../core/credits/grants/application.ts';
+import { timestampText } from '../../core/foundation/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateCreditGrant = creditGrantFields.meta({

@@ -8,7 +8,7 @@ import {
 } from '../../actions/entitlements/entitled-features.ts';
 import type { UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
 import { buildUsageRefresh, gatherLimitedUsage } from '../../actions/entitlements/limited-usage.ts';
-import { invalid } from '../../core/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import type { ReadCached } from '../../storage/cache/cache-entry.ts';
 import { loadCached } from '../../storage/cache/cached-answers.ts';
 import type { GatherContext } from '../../storage/cache/gather-batch-loader.ts';

@@ -1,7 +1,7 @@
 /** Requests and answers of customers. */
 import { z } from 'zod';
-import { customerFields, customerShape } from '../../core/customer/record.ts';
-import { absentParts, parentParts } from '../../core/customer/request.ts';
+import { customerFields, customerShape } from '../../core/catalog/customer/record.ts';
+import { absentParts, parentParts } from '../../core/catalog/customer/request.ts';
 import { expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 const { name } = customerFields.shape;

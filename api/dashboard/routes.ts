@@ -6,14 +6,14 @@ import {
   type RevenueDashboard,
   type RevenueTrend,
 } from '../../actions/revenue/revenue-dashboard.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { PaymentStatus } from '../../core/invoice/record.ts';
-import { formatWindowLabel, selectWindowSize } from '../../core/revenue/windows.ts';
-import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
-import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
+import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { type WindowSize, windowAt, windowCount } from '../../core/foundation/time/window.ts';
+import type { PaymentStatus } from '../../core/invoicing/invoice/record.ts';
+import { formatWindowLabel, selectWindowSize } from '../../core/invoicing/revenue/windows.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { countInvoicesByPayment, countSubscriptionsByPlan } from '../../storage/models/recent.ts';
 import { checkRange, withBounds } from '../events/usage-query-fields.ts';

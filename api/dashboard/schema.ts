@@ -1,8 +1,8 @@
 /** Requests and answers of dashboards (docs/rules/revenue.md). */
 import { z } from 'zod';
-import { windowSize } from '../../core/meter/record.ts';
-import { decimalText, orNull } from '../../core/record.ts';
-import { WINDOW_SIZES } from '../../core/time/window.ts';
+import { decimalText, orNull } from '../../core/foundation/record.ts';
+import { WINDOW_SIZES } from '../../core/foundation/time/window.ts';
+import { windowSize } from '../../core/metering/meter/record.ts';
 import { requiredInstantUs } from '../events/usage-query-fields.ts';
 import { listShape } from '../http/list.ts';
 

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import type { EntitledFeature, SubscriptionEntitlementSource } from '../../actions/entitlements/entitled-features.ts';
 import type { FeatureUsage, UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
-import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/entitlement/grant-record.ts';
-import { entitlementShape, toLimitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
-import { decimalText, timestampText } from '../../core/record.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/catalog/entitlement/grant-record.ts';
+import { entitlementShape, toLimitNumber, USAGE_RESET_PERIODS } from '../../core/catalog/entitlement/record.ts';
+import { decimalText, timestampText } from '../../core/foundation/record.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
 import { internValue } from '../../storage/cache/shared-value.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';

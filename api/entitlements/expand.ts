@@ -1,7 +1,8 @@
 /** Builds the answers of entitlements, with the records that `expand` names. */
-import { indexById } from '../../core/by-id.ts';
-import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
-import { groupBy } from '../../core/group-by.ts';
+
+import { toPublishedEntitlement } from '../../core/catalog/entitlement/record.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

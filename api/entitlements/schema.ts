@@ -1,10 +1,10 @@
 /** Requests and answers of entitlements. */
 import { z } from 'zod';
-import { NO_GRANTS } from '../../core/entitlement/grant-record.ts';
-import { entitlementShape, publishedEntitlementShape } from '../../core/entitlement/record.ts';
-import { invalid } from '../../core/error.ts';
-import { featureShape } from '../../core/feature/record.ts';
-import { orNull } from '../../core/record.ts';
+import { NO_GRANTS } from '../../core/catalog/entitlement/grant-record.ts';
+import { entitlementShape, publishedEntitlementShape } from '../../core/catalog/entitlement/record.ts';
+import { featureShape } from '../../core/catalog/feature/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { orNull } from '../../core/foundation/record.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import { flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';

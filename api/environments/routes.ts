@@ -2,7 +2,7 @@
 
 import { addEnvironment } from '../../actions/environments/add-environment.ts';
 import { enqueueClone } from '../../actions/environments/clone-environment.ts';
-import { invalid } from '../../core/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { runInEnvironment } from '../../storage/request-context.ts';

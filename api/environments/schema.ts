@@ -1,6 +1,6 @@
 /** Requests and answers of environments. */
 import { z } from 'zod';
-import { anyCase, keyText } from '../../core/record.ts';
+import { anyCase, keyText } from '../../core/foundation/record.ts';
 import { ENVIRONMENT_TYPES } from '../../storage/models/environment.ts';
 import { listShape, Pagination } from '../http/list.ts';
 import { WorkflowResult } from '../workflows/schema.ts';

@@ -2,7 +2,7 @@
  * On every route, amounts of usage need the permission to read invoices (docs/permissions.md, "Amounts"). Other callers get the usage,
  * and null for each amount.
  */
-import { canRead } from '../../core/access/role.ts';
+import { canRead } from '../../core/foundation/access/role.ts';
 import { mapYielding } from '../../storage/time-slicer.ts';
 import type { Context } from '../http/route.ts';
 

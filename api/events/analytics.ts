@@ -1,9 +1,9 @@
 /** POST /events/analytics: usage and cost of every line item in a range. /meter-usage/detailed-analytics uses the same code. */
 import { z } from 'zod';
 import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
-import { parseGroupBy } from '../../core/analytics/group-by.ts';
-import { orNull } from '../../core/record.ts';
-import { toMs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
+import { orNull } from '../../core/foundation/record.ts';
+import { toMs, toUs, US_PER_HOUR } from '../../core/foundation/time/instant.ts';
+import { parseGroupBy } from '../../core/metering/analytics/group-by.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { AnalyticsAnswer, parseAnalyticsExpand, showAnalytics } from './analytics-answer.ts';
 import {

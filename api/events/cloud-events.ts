@@ -4,9 +4,14 @@
  * plain events, so all rules for events apply.
  */
 import type { Request } from 'express';
-import { invalid } from '../../core/error.ts';
-import { EVENTS_PER_REQUEST_MAX, findKeyFault, tooManyEvents } from '../../core/event/accept.ts';
-import { type AttributeFault, type CloudEvent, fromCloudEvent, listExtensions } from '../../core/event/cloud-event.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { EVENTS_PER_REQUEST_MAX, findKeyFault, tooManyEvents } from '../../core/metering/event/accept.ts';
+import {
+  type AttributeFault,
+  type CloudEvent,
+  fromCloudEvent,
+  listExtensions,
+} from '../../core/metering/event/cloud-event.ts';
 import { elementSpans, properties, type TextSpan } from '../../core/metering/event-text.ts';
 import { type Body, parseBody, readBody } from '../http/body-text.ts';
 import { ceHeaders } from '../http/ce-headers.ts';

@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
-import { invalid } from '../../core/error.ts';
-import { findEventFault, findKeyFault } from '../../core/event/accept.ts';
-import { checkBodySize } from '../../core/event/body-size.ts';
-import { parseJson } from '../../core/json/parse.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
+import { findEventFault, findKeyFault } from '../../core/metering/event/accept.ts';
+import { checkBodySize } from '../../core/metering/event/body-size.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { type Correction, listCorrections } from '../../storage/progress/corrections.ts';
 import { checkKeys } from '../http/ignored-keys.ts';

@@ -1,9 +1,9 @@
 /** GET /events/dead-letters and POST /events/dead-letters/replay: our addition to the interface. */
 import { z } from 'zod';
 import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/events/replay-dead-letters.ts';
-import { invalid } from '../../core/error.ts';
-import { wholeNumber } from '../../core/record.ts';
-import { formatUs } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { wholeNumber } from '../../core/foundation/record.ts';
+import { formatUs } from '../../core/foundation/time/instant.ts';
 import { countDeadLetters, findDeadLetters } from '../../storage/events/dead-letters.ts';
 import { Pagination } from '../http/list.ts';
 import { type Route, route } from '../http/route.ts';

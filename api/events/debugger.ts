@@ -1,10 +1,10 @@
 /** GET /events/{id} and /events/lookup: an event, its outcome and the reasons. */
 import { z } from 'zod';
 import { type EventTrace, traceEvent } from '../../actions/events/trace-event.ts';
-import { errorRecord, notFound } from '../../core/error.ts';
-import { completeKeys } from '../../core/json/complete-keys.ts';
+import { errorRecord, notFound } from '../../core/foundation/error.ts';
+import { completeKeys } from '../../core/foundation/json/complete-keys.ts';
+import { formatUs } from '../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
-import { formatUs } from '../../core/time/instant.ts';
 import { loadStoredContent } from '../../storage/events/corrections.ts';
 import { type FoundEvent, findEvent } from '../../storage/events/find-events.ts';
 import { type OutcomeRow, selectEventOutcomes } from '../../storage/events/outcomes.ts';

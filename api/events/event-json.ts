@@ -1,7 +1,7 @@
 /** An event in answers: its properties are sent as their original text, so that numbers keep their digits. */
 import { z } from 'zod';
-import type { Scope } from '../../core/scope.ts';
-import { formatUs } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatUs } from '../../core/foundation/time/instant.ts';
 import type { FoundEvent } from '../../storage/events/find-events.ts';
 
 export const EventAnswer = z

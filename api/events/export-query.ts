@@ -1,11 +1,11 @@
 /** Parameters of the usage export: range, split, columns and byte order mark. */
 import { z } from 'zod';
-import { SPLITS, type Split } from '../../core/billing/charge-intervals.ts';
-import { invalid } from '../../core/error.ts';
-import { anyCase, orNull } from '../../core/record.ts';
-import { type Microseconds, parseEventTime, toMs, toUs } from '../../core/time/instant.ts';
-import { windowCount } from '../../core/time/window.ts';
-import { firstInstantAt } from '../../core/time/zone.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { anyCase, orNull } from '../../core/foundation/record.ts';
+import { type Microseconds, parseEventTime, toMs, toUs } from '../../core/foundation/time/instant.ts';
+import { windowCount } from '../../core/foundation/time/window.ts';
+import { firstInstantAt } from '../../core/foundation/time/zone.ts';
+import { SPLITS, type Split } from '../../core/rating/charge-intervals.ts';
 import { textList } from '../http/list.ts';
 import { anyTimezone, checkRange, type RequestedRange } from './usage-query-fields.ts';
 

@@ -6,8 +6,8 @@
 import { Readable } from 'node:stream';
 import { writeCsv } from '../../actions/exports/export-file.ts';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
-import { requireRead } from '../../core/access/role.ts';
-import { defineExportColumns, type ExportColumn } from '../../core/export/column.ts';
+import { requireRead } from '../../core/foundation/access/role.ts';
+import { defineExportColumns, type ExportColumn } from '../../core/platform/export/column.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';
 import { loadFreshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';

@@ -7,10 +7,10 @@
  * Work is estimated before it is done, by the worst cost of the tenant's meters: a thousand events that feed a hundred meters are
  * accepted in milliseconds, and a measurement of their processing would come too late.
  */
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toMs } from '../../core/foundation/time/instant.ts';
 import { computeWorstCost, NO_COST, type WorstCost, worstWork } from '../../core/metering/meter-cost.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import { type Milliseconds, toMs } from '../../core/time/instant.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { listNewestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -2,13 +2,13 @@
 
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { findReservedIds } from '../../actions/events/reserved-ids.ts';
-import { invalid } from '../../core/error.ts';
-import { bulkFault, findEventFault, findKeyFault, parseBulkEvents } from '../../core/event/accept.ts';
-import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
-import { canHold, findMisspeltKey } from '../../core/event/raw-keys.ts';
-import { addTimestamp } from '../../core/event/timed.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { fieldPath } from '../../core/foundation/shaped.ts';
+import { bulkFault, findEventFault, findKeyFault, parseBulkEvents } from '../../core/metering/event/accept.ts';
+import { checkBulk, type EventRules } from '../../core/metering/event/check-body.ts';
+import { canHold, findMisspeltKey } from '../../core/metering/event/raw-keys.ts';
+import { addTimestamp } from '../../core/metering/event/timed.ts';
 import { elementSpansUnder, type TextSpan } from '../../core/metering/event-text.ts';
-import { fieldPath } from '../../core/shaped.ts';
 import { type Body, readBody } from '../http/body-text.ts';
 import { checkKeys, describeUnknownKey, findRejectedKeys, reportIgnoredKeys } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';

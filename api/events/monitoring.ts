@@ -1,8 +1,8 @@
 /** GET /events/monitoring: number of events, and lag of their processing. A number that cannot be read is an error. */
 import { z } from 'zod';
-import { invalid } from '../../core/error.ts';
-import { ceilToMs, formatUs, type Microseconds, toMs, toUs, US_PER_DAY } from '../../core/time/instant.ts';
-import { windowStarts } from '../../core/time/window.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { ceilToMs, formatUs, type Microseconds, toMs, toUs, US_PER_DAY } from '../../core/foundation/time/instant.ts';
+import { windowStarts } from '../../core/foundation/time/window.ts';
 import { countEvents, countUnprocessed, postProcessingLag } from '../../storage/events/monitoring.ts';
 import { type Route, route } from '../http/route.ts';
 import { anyTimezone, anyWindowSize, checkRange, checkWindows, instantUs } from './usage-query-fields.ts';

@@ -1,17 +1,17 @@
 /** POST /otlp/v1/metrics: OpenTelemetry metrics become events (docs/rules/opentelemetry.md). */
 import { createHash } from 'node:crypto';
 import { appendEvents, toOneBody } from '../../actions/events/append-events.ts';
-import { invalid } from '../../core/error.ts';
-import { EVENTS_PER_REQUEST_MAX, findEventFault } from '../../core/event/accept.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { parseShape } from '../../core/foundation/shaped.ts';
+import { EVENTS_PER_REQUEST_MAX, findEventFault } from '../../core/metering/event/accept.ts';
 import {
   fromOtlpMetrics,
   type Identity,
   OtlpMetrics,
   type PointEvent,
   type PointFault,
-} from '../../core/event/otlp-metrics.ts';
-import { checkSizes } from '../../core/event/otlp-sizes.ts';
-import { parseShape } from '../../core/shaped.ts';
+} from '../../core/metering/event/otlp-metrics.ts';
+import { checkSizes } from '../../core/metering/event/otlp-sizes.ts';
 import { readBody } from '../http/body-text.ts';
 import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';

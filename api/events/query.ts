@@ -1,7 +1,7 @@
 /** GET /events and POST /events/query: events as sent, in pages by offset or cursor. */
 import { z } from 'zod';
-import { invalid } from '../../core/error.ts';
-import { anyCase, orDefault, orNull, wholeNumber } from '../../core/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { anyCase, orDefault, orNull, wholeNumber } from '../../core/foundation/record.ts';
 import {
   countFoundEvents,
   type EventPlace,

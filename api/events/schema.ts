@@ -1,6 +1,6 @@
 /** Requests and answers of event ingestion. */
 import { z } from 'zod';
-import { EVENTS_PER_REQUEST_MAX } from '../../core/event/accept.ts';
+import { EVENTS_PER_REQUEST_MAX } from '../../core/metering/event/accept.ts';
 
 const EVENT_EXAMPLE = {
   event_name: 'api_call',
@@ -87,7 +87,7 @@ export const CLOUD_EVENT_EXAMPLE = {
   data: { tokens: 128, region: 'eu' },
 };
 
-/** Shape in the documentation; core/event/cloud-event.ts decides which CloudEvents are accepted. */
+/** Shape in the documentation; core/metering/event/cloud-event.ts decides which CloudEvents are accepted. */
 export const CloudEventRequest = z
   .object({
     specversion: z.literal('1.0').meta({ description: 'Version of CloudEvents.' }),
@@ -147,7 +147,7 @@ export const OTLP_EXAMPLE = {
   ],
 };
 
-/** Shape in the documentation; core/event/otlp-metrics.ts decides which metrics are accepted. */
+/** Shape in the documentation; core/metering/event/otlp-metrics.ts decides which metrics are accepted. */
 export const OtlpMetricsRequest = z
   .object({
     resourceMetrics: z

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { TimesOfDay } from '../../actions/usage/analytics-costs.ts';
 import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
-import { COMMITMENT_TYPES, type TimeBucket, timeOfDayShape } from '../../core/price/time-buckets.ts';
-import { decimalText } from '../../core/record.ts';
+import { COMMITMENT_TYPES, type TimeBucket, timeOfDayShape } from '../../core/catalog/price/time-buckets.ts';
+import { decimalText } from '../../core/foundation/record.ts';
 
 const bucketId = z.string().meta({
   description: 'Id of the time of day in the price; empty for the time outside of all times of day.',

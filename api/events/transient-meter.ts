@@ -1,11 +1,11 @@
 /** Turns a query without a meter into a meter that is not stored. The rows of a stored meter with the same definition can answer it. */
 
-import { Decimal } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { Aggregation, AggregationType, Meter } from '../../core/meter/record.ts';
-import { checkMeter } from '../../core/meter/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { compileNewExpression } from '../../core/metering/expression.ts';
+import type { Aggregation, AggregationType, Meter } from '../../core/metering/meter/record.ts';
+import { checkMeter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Context } from '../http/route.ts';

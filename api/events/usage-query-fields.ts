@@ -1,13 +1,13 @@
 /** Fields that queries of events and usage share: times, windows, customers and properties. */
 import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
-import { FarthingError, invalid } from '../../core/error.ts';
-import { windowSize } from '../../core/meter/record.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { orNull } from '../../core/foundation/record.ts';
+import { formatUs, type Microseconds, parseEventTime, toUs } from '../../core/foundation/time/instant.ts';
+import { type WindowSize, windowCount } from '../../core/foundation/time/window.ts';
+import { isTimezone } from '../../core/foundation/time/zone.ts';
 import { toBaseSize } from '../../core/metering/bucket-size.ts';
-import { orNull } from '../../core/record.ts';
-import { formatUs, type Microseconds, parseEventTime, toUs } from '../../core/time/instant.ts';
-import { type WindowSize, windowCount } from '../../core/time/window.ts';
-import { isTimezone } from '../../core/time/zone.ts';
+import { windowSize } from '../../core/metering/meter/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { QueryBounds } from '../../storage/usage/question.ts';
 import type { Context } from '../http/route.ts';

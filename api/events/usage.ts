@@ -1,15 +1,15 @@
 /** POST /events/usage (a query without a meter) and POST /events/usage/meter: one number, and its windows if requested. */
 import { z } from 'zod';
-import { derivePointSize } from '../../core/analytics/point-size.ts';
-import { compilePropertyFilters } from '../../core/analytics/property-filter.ts';
-import { invalid } from '../../core/error.ts';
-import type { Meter } from '../../core/meter/record.ts';
-import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/meter/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { decimalText, orNull } from '../../core/foundation/record.ts';
+import { formatUs, toMs, US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
+import { derivePointSize } from '../../core/metering/analytics/point-size.ts';
+import { compilePropertyFilters } from '../../core/metering/analytics/property-filter.ts';
 import { rowStart } from '../../core/metering/bucket-size.ts';
+import type { Meter } from '../../core/metering/meter/record.ts';
+import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { decimalText, orNull } from '../../core/record.ts';
-import { formatUs, toMs, US_PER_DAY } from '../../core/time/instant.ts';
 import { findFirstEventTime } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { mapYielding } from '../../storage/time-slicer.ts';

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { createFileLink, openFile } from '../../actions/exports/download.ts';
 import { listScheduleReads } from '../../actions/exports/scheduled-tasks.ts';
-import { requireRead } from '../../core/access/role.ts';
-import { CONTENT_TYPES } from '../../core/export/record.ts';
+import { requireRead } from '../../core/foundation/access/role.ts';
+import { CONTENT_TYPES } from '../../core/platform/export/record.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { runAs } from '../../storage/request-context.ts';

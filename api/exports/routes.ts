@@ -3,12 +3,16 @@ import { Readable } from 'node:stream';
 import { buildExportFile } from '../../actions/exports/export-file.ts';
 import { type ExportKind, listRequiredReads } from '../../actions/exports/export-kind.ts';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
-import { requireRead } from '../../core/access/role.ts';
-import { FarthingError, invalid } from '../../core/error.ts';
-import { checkMetadataFields, METADATA_FIELDS_MAX, type MetadataField } from '../../core/export/metadata-field.ts';
-import { checkExportRange } from '../../core/export/range.ts';
-import { CONTENT_TYPES, EXTENSIONS } from '../../core/export/record.ts';
-import { toUs } from '../../core/time/instant.ts';
+import { requireRead } from '../../core/foundation/access/role.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { toUs } from '../../core/foundation/time/instant.ts';
+import {
+  checkMetadataFields,
+  METADATA_FIELDS_MAX,
+  type MetadataField,
+} from '../../core/platform/export/metadata-field.ts';
+import { checkExportRange } from '../../core/platform/export/range.ts';
+import { CONTENT_TYPES, EXTENSIONS } from '../../core/platform/export/record.ts';
 import { loadFreshness } from '../../storage/usage/usage.ts';
 import { withBounds } from '../events/usage-query-fields.ts';
 import { type Context, type Route, route } from '../http/route.ts';

@@ -1,8 +1,8 @@
 /** Parameters of an export on demand. */
 import { z } from 'zod';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
-import { compression, exportFormat } from '../../core/export/record.ts';
-import { orDefault, toEnumValues } from '../../core/record.ts';
+import { orDefault, toEnumValues } from '../../core/foundation/record.ts';
+import { compression, exportFormat } from '../../core/platform/export/record.ts';
 import { YES_OR_NO } from '../events/export-query.ts';
 import { instantUs, requiredInstantUs } from '../events/usage-query-fields.ts';
 import { textList } from '../http/list.ts';

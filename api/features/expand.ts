@@ -1,5 +1,5 @@
 /** Builds the answers of features, with their meters if `expand` names them. */
-import type { AlertSettings } from '../../core/feature/record.ts';
+import type { AlertSettings } from '../../core/catalog/feature/record.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { showGroupsById } from '../groups/expand.ts';

@@ -3,7 +3,7 @@ import { archiveFeature } from '../../actions/catalogue/archive-feature.ts';
 import { changeFeature } from '../../actions/catalogue/change-feature.ts';
 import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
 import { createFeature } from '../../actions/catalogue/create-feature.ts';
-import { CreateFeature } from '../../core/feature/request.ts';
+import { CreateFeature } from '../../core/catalog/feature/request.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';

@@ -1,9 +1,9 @@
 /** Requests and answers of features. */
 import { z } from 'zod';
-import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
-import { featureInputShape } from '../../core/feature/request.ts';
-import { filterShape, meterShape } from '../../core/meter/record.ts';
-import { requiredKey } from '../../core/record.ts';
+import { ALERT_CONDITIONS, featureShape } from '../../core/catalog/feature/record.ts';
+import { featureInputShape } from '../../core/catalog/feature/request.ts';
+import { requiredKey } from '../../core/foundation/record.ts';
+import { filterShape, meterShape } from '../../core/metering/meter/record.ts';
 import { GroupAnswer } from '../groups/schema.ts';
 import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 

@@ -1,5 +1,5 @@
 /** Builds the answers of groups, with the ids of their members. */
-import { indexById } from '../../core/by-id.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { narrow } from '../../storage/models/page.ts';

@@ -1,6 +1,6 @@
 /** Groups: create, find, archive. Prices and features join one by their `group_id`. */
 import { archiveGroup } from '../../actions/groups/archive-group.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,6 +1,6 @@
 /** Requests and answers of groups. */
 import { z } from 'zod';
-import { groupEntityType, groupFields, groupShape } from '../../core/group/record.ts';
+import { groupEntityType, groupFields, groupShape } from '../../core/catalog/group/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateGroup = groupFields.meta({

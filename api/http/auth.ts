@@ -5,9 +5,9 @@
  */
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
-import { canDo, type Permission } from '../../core/access/role.ts';
-import { FarthingError } from '../../core/error.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { canDo, type Permission } from '../../core/foundation/access/role.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
 import {
   type AuthenticatedKey,

@@ -1,8 +1,8 @@
 /** Parses bodies whose text matters as well as their value: numbers keep their digits. */
 import { isAscii } from 'node:buffer';
-import { FarthingError, invalid } from '../../core/error.ts';
-import { checkBodySize, type EventsAt } from '../../core/event/body-size.ts';
-import { parseJson } from '../../core/json/parse.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
+import { checkBodySize, type EventsAt } from '../../core/metering/event/body-size.ts';
 import type { Context } from './route.ts';
 
 /** A body as text with one character per byte, so that positions in it are byte offsets, and as a value. */

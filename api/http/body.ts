@@ -5,9 +5,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import express, { type RequestHandler } from 'express';
-import { FarthingError } from '../../core/error.ts';
-import { DEPTH_MAX, isDeeperThan } from '../../core/json/depth.ts';
-import { parseJson } from '../../core/json/parse.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { DEPTH_MAX, isDeeperThan } from '../../core/foundation/json/depth.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
 
 const MIB = 1024 * 1024;
 export const BODY_LIMIT = 1 * MIB;

@@ -8,8 +8,8 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import { Socket } from 'node:net';
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { Permission } from '../../core/access/role.ts';
-import { errorRecord, type FarthingError } from '../../core/error.ts';
+import type { Permission } from '../../core/foundation/access/role.ts';
+import { errorRecord, type FarthingError } from '../../core/foundation/error.ts';
 import { viewCached, viewLastCached } from '../../storage/cache/cached-answers.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import type { Services } from '../services.ts';

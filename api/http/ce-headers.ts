@@ -1,6 +1,6 @@
 /** Attributes of a CloudEvent that were sent as headers: https://github.com/cloudevents/spec, HTTP binding 1.0.2, 3.1.3. */
 import type { Request } from 'express';
-import { invalid } from '../../core/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 
 const PREFIX = 'ce-';
 

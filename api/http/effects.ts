@@ -2,7 +2,7 @@
  * Effects that a request with an Idempotency-Key had committed when its process died; the replay handler reads them
  * (idempotency-strategy.ts).
  */
-import { alreadyExists } from '../../core/error.ts';
+import { alreadyExists } from '../../core/foundation/error.ts';
 import type { RequestEffect, RequestEffects } from '../../storage/models/request-effects.ts';
 
 /** Records that the previous holder of the key committed. */

@@ -3,7 +3,7 @@
  * never match (docs/rules/records.md).
  */
 import { z } from 'zod';
-import { invalid } from '../../core/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 
 /** Values in the spelling of the record; null for a column of free text. */
 export function listEnumValues(field: z.core.$ZodType | undefined): readonly string[] | null {

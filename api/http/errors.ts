@@ -5,8 +5,8 @@
  */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { ERROR_CODES, errorRecord, FarthingError, methodNotAllowed, unavailable } from '../../core/error.ts';
-import { fromZod } from '../../core/shaped.ts';
+import { ERROR_CODES, errorRecord, FarthingError, methodNotAllowed, unavailable } from '../../core/foundation/error.ts';
+import { fromZod } from '../../core/foundation/shaped.ts';
 import { classifyFailure, isMissingReference } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z

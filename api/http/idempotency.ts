@@ -6,8 +6,8 @@
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Request } from 'express';
-import { FarthingError, invalid } from '../../core/error.ts';
-import { formatId, type IdKind } from '../../core/id.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { formatId, type IdKind } from '../../core/foundation/id.ts';
 import {
   type Claim,
   type ClaimVerdict,

@@ -1,9 +1,9 @@
-/** Keys of a body that have no effect (core/ignored-keys.ts): refused, or accepted and reported (docs/rules/errors.md, "Unknown keys"). */
+/** Keys of a body that have no effect (core/foundation/ignored-keys.ts): refused, or accepted and reported (docs/rules/errors.md, "Unknown keys"). */
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
-import { type FarthingError, invalid } from '../../core/error.ts';
-import { findIgnoredKeys, type IgnoredKey, NAMED_MAX } from '../../core/ignored-keys.ts';
-import { fieldPath } from '../../core/shaped.ts';
+import { type FarthingError, invalid } from '../../core/foundation/error.ts';
+import { findIgnoredKeys, type IgnoredKey, NAMED_MAX } from '../../core/foundation/ignored-keys.ts';
+import { fieldPath } from '../../core/foundation/shaped.ts';
 import type { Context } from './route.ts';
 
 export const IGNORED_KEYS_HEADER = 'X-Ignored-Keys';

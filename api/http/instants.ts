@@ -3,7 +3,7 @@
  * While the test clock advances, requests that would write in its environment are refused.
  */
 import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
-import { toAdvancingError } from '../../core/test-clock/record.ts';
+import { toAdvancingError } from '../../core/platform/test-clock/record.ts';
 import { type EnvironmentClock, loadClock } from '../../storage/environment-clock.ts';
 import type { Access, Context } from './route.ts';
 

@@ -1,7 +1,7 @@
 /** Signed addresses that need no key and expire. They are signed like user tokens (token.ts), each for one subject. */
 import { jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { loadSigningKey, type Signing } from './token.ts';
 
 export type LinkClaim = {

@@ -4,11 +4,11 @@
  */
 
 import { z } from 'zod';
-import { invalid } from '../../core/error.ts';
-import { parseJson } from '../../core/json/parse.ts';
-import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/record.ts';
-import { LIST_MAX } from '../../core/texts.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
+import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/foundation/record.ts';
+import { LIST_MAX } from '../../core/foundation/texts.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import {
   type Condition,
   loadPage,

@@ -4,13 +4,13 @@
  */
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import { errorRecord, type FarthingError, invalid } from '../../core/error.ts';
-import { withField } from '../../core/field-at-fault.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { jsonText } from '../../core/json/json-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import { parseShape } from '../../core/shaped.ts';
-import { checkTexts } from '../../core/texts.ts';
+import { errorRecord, type FarthingError, invalid } from '../../core/foundation/error.ts';
+import { withField } from '../../core/foundation/field-at-fault.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { jsonText } from '../../core/foundation/json/json-text.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { parseShape } from '../../core/foundation/shaped.ts';
+import { checkTexts } from '../../core/foundation/texts.ts';
 import { runAs } from '../../storage/request-context.ts';
 import { runYielding } from '../../storage/time-slicer.ts';
 import type { Services } from '../services.ts';

@@ -3,7 +3,7 @@
  * shape converts values to lists, numbers and dates.
  */
 import { isUtf8 } from 'node:buffer';
-import { invalid } from '../../core/error.ts';
+import { invalid } from '../../core/foundation/error.ts';
 
 export function parseQuery(given: string | null): Record<string, unknown> {
   const text = given ?? '';

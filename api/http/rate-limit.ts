@@ -8,7 +8,7 @@ import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../../config.ts';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 
 const WINDOW_SECONDS = 60;
 

@@ -3,7 +3,7 @@
  * change with time, such as the instant and the usage so far, are inserted between its pieces.
  */
 import type { z } from 'zod';
-import { completeKeys, valueText } from '../../core/json/complete-keys.ts';
+import { completeKeys, valueText } from '../../core/foundation/json/complete-keys.ts';
 
 export type AnswerMoment = Readonly<Record<string, unknown>>;
 

@@ -4,8 +4,8 @@
  * `route`.
  */
 import { z } from 'zod';
-import type { PermissionEntity } from '../../core/access/role.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { PermissionEntity } from '../../core/foundation/access/role.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { toEntityType } from '../../storage/models/statements.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Effects } from './effects.ts';

@@ -1,9 +1,9 @@
 /** Answer shape of an invoice. Customer and subscription are present only if they are expanded. */
 import { z } from 'zod';
-import { CouponApplication } from '../../core/coupon/application.ts';
-import { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import { decimalText } from '../../core/record.ts';
-import { TaxApplied } from '../../core/tax/applied.ts';
+import { CouponApplication } from '../../core/catalog/coupon/application.ts';
+import { TaxApplied } from '../../core/catalog/tax/applied.ts';
+import { decimalText } from '../../core/foundation/record.ts';
+import { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
 import { TaxRateAnswer } from '../taxes/schema.ts';
 
 const share = {

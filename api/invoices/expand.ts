@@ -1,9 +1,10 @@
 /** Loads the requested parts of invoices with one query per part, regardless of the number of invoices. */
-import { indexById } from '../../core/by-id.ts';
-import type { CouponApplication } from '../../core/coupon/application.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import type { TaxApplied } from '../../core/tax/applied.ts';
+
+import type { CouponApplication } from '../../core/catalog/coupon/application.ts';
+import type { TaxApplied } from '../../core/catalog/tax/applied.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';

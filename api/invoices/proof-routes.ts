@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { buildEventProof, buildInvoiceProof } from '../../actions/proof/invoice-proof.ts';
 import { readProofEvents } from '../../actions/proof/proof-events.ts';
-import { requireRead } from '../../core/access/role.ts';
-import { EventProof, InvoiceProof } from '../../core/proof/record.ts';
+import { requireRead } from '../../core/foundation/access/role.ts';
+import { EventProof, InvoiceProof } from '../../core/invoicing/proof/record.ts';
 import { withBounds } from '../events/usage-query-fields.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 

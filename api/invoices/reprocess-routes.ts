@@ -2,7 +2,7 @@
 import { finalizeLater } from '../../actions/invoices/finalize-later.ts';
 import { recalculateDraft, recalculateInvoice } from '../../actions/invoices/recalculate-invoice.ts';
 import { resendInvoiceEvent } from '../../actions/invoices/resend-invoice-event.ts';
-import { parseEventName } from '../../core/system-event/catalogue.ts';
+import { parseEventName } from '../../core/platform/system-event/catalogue.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { replayWorkflow } from '../workflows/replay-workflow.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { editInvoiceShape } from '../../core/invoice/edit.ts';
+import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/foundation/record.ts';
+import { editInvoiceShape } from '../../core/invoicing/invoice/edit.ts';
 import {
   billingReason,
   createInvoiceShape,
@@ -8,8 +9,7 @@ import {
   paymentStatus,
   updateInvoicePaymentShape,
   updateInvoiceShape,
-} from '../../core/invoice/record.ts';
-import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
+} from '../../core/invoicing/invoice/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import {
   commaSeparatedList,

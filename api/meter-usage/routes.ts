@@ -1,11 +1,11 @@
 /** Measured usage of one customer per meter. */
 import { z } from 'zod';
-import { derivePointSize } from '../../core/analytics/point-size.ts';
-import { notFound } from '../../core/error.ts';
-import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/meter/record.ts';
-import { decimalText } from '../../core/record.ts';
-import { formatUs, toMs } from '../../core/time/instant.ts';
-import { windowCount } from '../../core/time/window.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import { decimalText } from '../../core/foundation/record.ts';
+import { formatUs, toMs } from '../../core/foundation/time/instant.ts';
+import { windowCount } from '../../core/foundation/time/window.ts';
+import { derivePointSize } from '../../core/metering/analytics/point-size.ts';
+import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/metering/meter/record.ts';
 import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../storage/batch-loader.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { mapYielding } from '../../storage/time-slicer.ts';

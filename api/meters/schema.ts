@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { createMeterShape, meterShape } from '../../core/meter/record.ts';
+import { createMeterShape, meterShape } from '../../core/metering/meter/record.ts';
 import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });

@@ -1,5 +1,5 @@
 /** Answer shape of payments, with attempts and refunds on request. */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { paymentStatus } from '../../core/invoice/record.ts';
+import { anyCase } from '../../core/foundation/record.ts';
+import { paymentStatus } from '../../core/invoicing/invoice/record.ts';
 import {
   createPaymentShape,
   DESTINATION_TYPES,
@@ -12,8 +13,7 @@ import {
   refundPaymentShape,
   savePaymentMethodShape,
   updatePaymentShape,
-} from '../../core/payment/record.ts';
-import { anyCase } from '../../core/record.ts';
+} from '../../core/payments/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreatePayment = createPaymentShape.meta({

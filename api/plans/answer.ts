@@ -1,6 +1,6 @@
 /** Plan shape inside another record. */
 import { z } from 'zod';
-import { planShape } from '../../core/plan/record.ts';
+import { planShape } from '../../core/catalog/plan/record.ts';
 
 const NOT_HERE = { description: 'Always null inside another record.' };
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { planFields, planShape } from '../../core/plan/record.ts';
-import { requiredKey } from '../../core/record.ts';
+import { planFields, planShape } from '../../core/catalog/plan/record.ts';
+import { requiredKey } from '../../core/foundation/record.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
 import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';

@@ -1,5 +1,5 @@
-import { definePriceUnit } from '../../core/price-unit/record.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { definePriceUnit } from '../../core/catalog/price-unit/record.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { newId } from '../../storage/new-id.ts';

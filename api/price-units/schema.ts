@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { priceUnitFields, priceUnitShape } from '../../core/price-unit/record.ts';
+import { priceUnitFields, priceUnitShape } from '../../core/catalog/price-unit/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreatePriceUnit = priceUnitFields.meta({

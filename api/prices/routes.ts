@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { changePrice } from '../../actions/catalogue/change-price.ts';
 import { createPrice, createPrices } from '../../actions/catalogue/create-price.ts';
 import { endPrice } from '../../actions/catalogue/end-price.ts';
-import { CreatePriceRequest } from '../../core/price/request.ts';
+import { CreatePriceRequest } from '../../core/catalog/price/request.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { fetchPage } from '../http/list.ts';

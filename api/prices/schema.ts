@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { meterShape } from '../../core/meter/record.ts';
 import {
   billingPeriod,
   CRITICAL_FIELDS,
@@ -7,9 +6,10 @@ import {
   criticalFields,
   priceEntityType,
   priceShape,
-} from '../../core/price/record.ts';
-import { CreatePriceRequest } from '../../core/price/request.ts';
-import { metadata, optionalKey, timestampText } from '../../core/record.ts';
+} from '../../core/catalog/price/record.ts';
+import { CreatePriceRequest } from '../../core/catalog/price/request.ts';
+import { metadata, optionalKey, timestampText } from '../../core/foundation/record.ts';
+import { meterShape } from '../../core/metering/meter/record.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { GroupAnswer } from '../groups/schema.ts';
 import { flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';

@@ -1,8 +1,8 @@
 /** Roles are a fixed list of the product; tenants cannot change it. */
 import { z } from 'zod';
-import { findRole, ROLES } from '../../core/access/role.ts';
-import { notFound } from '../../core/error.ts';
-import { anyCase } from '../../core/record.ts';
+import { findRole, ROLES } from '../../core/foundation/access/role.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import { anyCase } from '../../core/foundation/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
 import { idParams, type Route, route } from '../http/route.ts';
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { GRANT_MEASURES } from '../../core/entitlement/grant-record.ts';
-import { anyCase, decimalText, timestampText } from '../../core/record.ts';
-import { RESERVATION_STATUSES, reservationShape } from '../../core/reservation/record.ts';
-import { checkShape, commitShape } from '../../core/reservation/request.ts';
-import { REASONS } from '../../core/reservation/room.ts';
+import { GRANT_MEASURES } from '../../core/catalog/entitlement/grant-record.ts';
+import { RESERVATION_STATUSES, reservationShape } from '../../core/credits/reservations/record.ts';
+import { checkShape, commitShape } from '../../core/credits/reservations/request.ts';
+import { REASONS } from '../../core/credits/reservations/room.ts';
+import { anyCase, decimalText, timestampText } from '../../core/foundation/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CheckRequest = checkShape.meta({

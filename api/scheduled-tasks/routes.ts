@@ -6,10 +6,10 @@ import {
   listScheduleReads,
   runScheduledTask,
 } from '../../actions/exports/scheduled-tasks.ts';
-import { requireRead } from '../../core/access/role.ts';
-import { invalid } from '../../core/error.ts';
-import type { ExportRange } from '../../core/export/range.ts';
-import type { ScheduledTask } from '../../core/scheduled-task/record.ts';
+import { requireRead } from '../../core/foundation/access/role.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { ExportRange } from '../../core/platform/export/range.ts';
+import type { ScheduledTask } from '../../core/platform/scheduled-task/record.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jobConfig, scheduledTaskShape } from '../../core/scheduled-task/record.ts';
+import { jobConfig, scheduledTaskShape } from '../../core/platform/scheduled-task/record.ts';
 import { instantUs } from '../events/usage-query-fields.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 

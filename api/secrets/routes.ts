@@ -1,6 +1,6 @@
 /** API keys: created for a principal in the caller's environment, shown once, revoked permanently. */
 import { createApiKey, revokeApiKey } from '../../actions/access/api-keys.ts';
-import { isSuperAdmin } from '../../core/access/role.ts';
+import { isSuperAdmin } from '../../core/foundation/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyCase, keyText, timestampText } from '../../core/record.ts';
+import { anyCase, keyText, timestampText } from '../../core/foundation/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
 import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 

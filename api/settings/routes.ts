@@ -1,6 +1,12 @@
 /** Settings of the environment, and tenant_config of the tenant: read as a whole, changed field by field. */
 import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
-import { isSet, parseSettingKey, SETTINGS, type SettingKey, toWholeSetting } from '../../core/setting/record.ts';
+import {
+  isSet,
+  parseSettingKey,
+  SETTINGS,
+  type SettingKey,
+  toWholeSetting,
+} from '../../core/platform/setting/record.ts';
 import { findSetting } from '../../storage/models/setting.ts';
 import { type Context, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { toEnumValues } from '../../core/record.ts';
-import { SETTINGS } from '../../core/setting/record.ts';
+import { toEnumValues } from '../../core/foundation/record.ts';
+import { SETTINGS } from '../../core/platform/setting/record.ts';
 
 const KEYS = toEnumValues(SETTINGS);
 

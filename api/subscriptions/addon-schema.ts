@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { detachAddonShape } from '../../core/addon/attachment.ts';
-import { addonAssociationShape } from '../../core/addon/record.ts';
-import { attachAddonShape } from '../../core/subscription/record.ts';
+import { addonAssociationShape } from '../../core/catalog/addon/record.ts';
+import { detachAddonShape } from '../../core/subscriptions/attachment.ts';
+import { attachAddonShape } from '../../core/subscriptions/record.ts';
 import { AddonAnswer } from '../addons/schema.ts';
 import { expand } from '../http/list.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';

@@ -1,7 +1,7 @@
 /** Answer shapes of subscriptions and their line items. */
 import { z } from 'zod';
-import { SubscriptionPhase } from '../../core/subscription/phases.ts';
-import { Subscription, SubscriptionLineItem } from '../../core/subscription/record.ts';
+import { SubscriptionPhase } from '../../core/subscriptions/phases.ts';
+import { Subscription, SubscriptionLineItem } from '../../core/subscriptions/record.ts';
 import { CouponAssociationAnswer } from '../coupons/schema.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { CustomerAnswer } from '../customers/schema.ts';

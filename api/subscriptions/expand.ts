@@ -1,8 +1,8 @@
 /** Loads the requested parts of subscriptions with one query per part, regardless of the number of subscriptions. */
 import { listEntitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
-import { indexById } from '../../core/by-id.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { loadLines } from '../../storage/models/load-lines.ts';

@@ -1,9 +1,9 @@
 /** Requests about lines of an existing subscription. */
 import { z } from 'zod';
-import { criticalFields } from '../../core/price/record.ts';
-import { anyCase, decimalText, metadataMap, orNull, timestampText } from '../../core/record.ts';
-import { extraLineItemShape } from '../../core/subscription/line-shapes.ts';
-import { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
+import { criticalFields } from '../../core/catalog/price/record.ts';
+import { anyCase, decimalText, metadataMap, orNull, timestampText } from '../../core/foundation/record.ts';
+import { extraLineItemShape } from '../../core/subscriptions/line-shapes.ts';
+import { PRORATION_BEHAVIORS } from '../../core/subscriptions/record.ts';
 
 const prorationBehavior = orNull(anyCase(PRORATION_BEHAVIORS)).meta({
   description:

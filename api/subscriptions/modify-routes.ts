@@ -5,7 +5,7 @@ import {
   type ModifySubscriptionInput,
   previewModification,
 } from '../../actions/subscriptions/modify-subscription.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';

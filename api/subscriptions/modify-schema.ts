@@ -1,8 +1,8 @@
 /** Requests and answers of subscription modifications. */
 import { z } from 'zod';
-import { decimalText, timestampText } from '../../core/record.ts';
-import { modifyShape } from '../../core/subscription/modification.ts';
-import { SUBSCRIPTION_STATUSES } from '../../core/subscription/record.ts';
+import { decimalText, timestampText } from '../../core/foundation/record.ts';
+import { modifyShape } from '../../core/subscriptions/modification.ts';
+import { SUBSCRIPTION_STATUSES } from '../../core/subscriptions/record.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { WalletTransactionAnswer } from '../wallets/schema.ts';
 import { SubscriptionAnswer } from './answer.ts';

@@ -1,14 +1,23 @@
 /** Requests and answers of plan changes. */
 import { z } from 'zod';
-import { addonPolicyShape, ENTITY_BEHAVIOURS } from '../../core/addon/policy.ts';
-import { anyCase, decimalText, int32, keyText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
-import { CHANGE_TYPES } from '../../core/subscription/plan-change.ts';
+import { addonPolicyShape, ENTITY_BEHAVIOURS } from '../../core/catalog/addon/policy.ts';
+import {
+  anyCase,
+  decimalText,
+  int32,
+  keyText,
+  metadata,
+  orDefault,
+  orNull,
+  timestampText,
+} from '../../core/foundation/record.ts';
+import { CHANGE_TYPES } from '../../core/subscriptions/plan-change.ts';
 import {
   BILLING_CYCLES,
   PRORATION_BEHAVIORS,
   SUBSCRIPTION_PERIODS,
   SUBSCRIPTION_STATUSES,
-} from '../../core/subscription/record.ts';
+} from '../../core/subscriptions/record.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { SubscriptionAnswer } from './answer.ts';
 import { ChangedResourcesAnswer } from './modify-schema.ts';

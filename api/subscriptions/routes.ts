@@ -6,7 +6,7 @@ import { type CancelledSubscription, cancelSubscription } from '../../actions/su
 import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
 import { loadSubscriptionUsage } from '../../actions/usage/subscription-usage.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

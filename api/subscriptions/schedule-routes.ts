@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import { cancelSchedule } from '../../actions/subscriptions/cancel-schedule.ts';
-import { anyCase, orNull } from '../../core/record.ts';
-import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../core/subscription/schedule.ts';
+import { anyCase, orNull } from '../../core/foundation/record.ts';
+import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../core/subscriptions/schedule.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/record.ts';
+import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/foundation/record.ts';
 import {
   CANCEL_INVOICE_POLICIES,
   CANCELLATION_TYPES,
@@ -11,7 +11,7 @@ import {
   SUBSCRIPTION_STATUSES,
   SUBSCRIPTION_TYPES,
   updateSubscriptionShape,
-} from '../../core/subscription/record.ts';
+} from '../../core/subscriptions/record.ts';
 import { expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { PriceAnswer } from '../prices/schema.ts';

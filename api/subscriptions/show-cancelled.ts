@@ -1,8 +1,8 @@
 /** Answer shape of a cancellation. */
 import type { CancelledSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { buildProrationDetail } from '../../core/subscription/proration-detail.ts';
-import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { formatUs, toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import { buildProrationDetail } from '../../core/subscriptions/proration-detail.ts';
 import type { Context, DecodedInput } from '../http/route.ts';
 import type { CancelSubscription } from './schema.ts';
 

@@ -1,16 +1,16 @@
 /** Answer shapes of plan changes. */
 import type { ChangedPlan, PreviewedPlanChange } from '../../actions/subscriptions/change-plan.ts';
 import { buildLinesPreview, showLineChanges } from '../../actions/subscriptions/modify/changed-lines.ts';
+import type { ChangedResources } from '../../actions/subscriptions/modify/changed-resources.ts';
 import type { AddonsOfChange } from '../../actions/subscriptions/plan-change/addons.ts';
-import type { EntityBehaviour } from '../../core/addon/policy.ts';
-import { Decimal } from '../../core/decimal.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
-import type { Plan } from '../../core/plan/record.ts';
-import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
-import { buildProrationSummary } from '../../core/subscription/plan-change-summary.ts';
-import type { Subscription } from '../../core/subscription/record.ts';
-import { formatMs, toInstant } from '../../core/time/instant.ts';
+import type { EntityBehaviour } from '../../core/catalog/addon/policy.ts';
+import type { Plan } from '../../core/catalog/plan/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { MAX_FRACTION_DIGITS } from '../../core/foundation/money.ts';
+import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
+import { buildProrationSummary } from '../../core/subscriptions/plan-change-summary.ts';
+import type { Subscription } from '../../core/subscriptions/record.ts';
 import type { Context } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
 

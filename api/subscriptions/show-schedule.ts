@@ -1,6 +1,6 @@
 /** Answer shape of a subscription schedule. */
 import { z } from 'zod';
-import { computeDaysUntil, isPending, SubscriptionSchedule } from '../../core/subscription/schedule.ts';
+import { computeDaysUntil, isPending, SubscriptionSchedule } from '../../core/subscriptions/schedule.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 
 export const ScheduleAnswer = SubscriptionSchedule.extend({

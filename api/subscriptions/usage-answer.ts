@@ -1,9 +1,9 @@
 /** Answer shape of a subscription's usage, with the effects of its commitments. */
 import type { SubscriptionUsage, SubscriptionUsageCharge } from '../../actions/usage/subscription-usage.ts';
-import { TRUE_UP } from '../../core/billing/committed-lines.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { displayAmount } from '../../core/money.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { displayAmount } from '../../core/foundation/money.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { TRUE_UP } from '../../core/rating/committed-lines.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 

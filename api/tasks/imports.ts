@@ -2,10 +2,10 @@
 import { Readable } from 'node:stream';
 import { writeCsv } from '../../actions/exports/export-file.ts';
 import { enqueueImport, IMPORTED, type NewImport } from '../../actions/imports/import-later.ts';
-import { requireWrite } from '../../core/access/role.ts';
-import { invalid, notFound } from '../../core/error.ts';
-import { defineExportColumns } from '../../core/export/column.ts';
-import { checkFileUrl } from '../../core/import/file-url.ts';
+import { requireWrite } from '../../core/foundation/access/role.ts';
+import { invalid, notFound } from '../../core/foundation/error.ts';
+import { defineExportColumns } from '../../core/platform/export/column.ts';
+import { checkFileUrl } from '../../core/platform/import/file-url.ts';
 import { type NumberedFault, readFaults } from '../../storage/imports/faults.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { deriveId, requestIdentity } from '../http/idempotency.ts';

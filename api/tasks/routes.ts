@@ -1,7 +1,7 @@
 /** Tasks: imports and exports with their progress. */
 import { getImportedEntity, IMPORTED } from '../../actions/imports/import-later.ts';
 import { changeTaskStatus } from '../../actions/tasks/change-status.ts';
-import { requireWrite } from '../../core/access/role.ts';
+import { requireWrite } from '../../core/foundation/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { fetchPage } from '../http/list.ts';

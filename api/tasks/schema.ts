@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { anyCase, metadata, optionalKey } from '../../core/record.ts';
-import { TASK_STATUSES, taskShape } from '../../core/task/record.ts';
+import { anyCase, metadata, optionalKey } from '../../core/foundation/record.ts';
+import { TASK_STATUSES, taskShape } from '../../core/platform/task/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 export const TaskAnswer = taskShape.meta({ id: 'TaskResponse' });

@@ -1,7 +1,7 @@
 /** Tax rates: create, find, change, archive. */
 import { changeTaxRate } from '../../actions/taxes/change-tax-rate.ts';
-import { createdBy } from '../../core/stamp.ts';
-import { defineTaxRate } from '../../core/tax/record.ts';
+import { defineTaxRate } from '../../core/catalog/tax/record.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import { newId } from '../../storage/new-id.ts';

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { optionalKey, requiredKey } from '../../core/record.ts';
 import {
   taxAssociationFields,
   taxAssociationShape,
@@ -7,7 +6,8 @@ import {
   taxRateFields,
   taxRateScope,
   taxRateShape,
-} from '../../core/tax/record.ts';
+} from '../../core/catalog/tax/record.ts';
+import { optionalKey, requiredKey } from '../../core/foundation/record.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 export const CreateTaxRate = taxRateFields.meta({

@@ -1,6 +1,6 @@
 /** The caller's own tenant. The id of another tenant is answered like a missing one. */
 
-import { notFound } from '../../core/error.ts';
+import { notFound } from '../../core/foundation/error.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { TenantAnswer, UpdateTenant } from './schema.ts';

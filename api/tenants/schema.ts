@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { clearedMap, keyText, metadataMap } from '../../core/record.ts';
+import { clearedMap, keyText, metadataMap } from '../../core/foundation/record.ts';
 
 const text = (longest: number) => z.string().max(longest).nullish();
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { metadata } from '../../core/record.ts';
-import { frozenTime, testClockShape } from '../../core/test-clock/record.ts';
+import { metadata } from '../../core/foundation/record.ts';
+import { frozenTime, testClockShape } from '../../core/platform/test-clock/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 const { name } = testClockShape.shape;

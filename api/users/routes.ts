@@ -3,8 +3,8 @@
 import { preparePassword } from '../../actions/access/change-password.ts';
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
 import { createUser } from '../../actions/access/create-user.ts';
-import { requireSuperAdmin } from '../../core/access/role.ts';
-import { invalid } from '../../core/error.ts';
+import { requireSuperAdmin } from '../../core/foundation/access/role.ts';
+import { invalid } from '../../core/foundation/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyCase, clearedMap, keyText, metadataMap } from '../../core/record.ts';
+import { anyCase, clearedMap, keyText, metadataMap } from '../../core/foundation/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
 import { newPassword } from '../auth/schema.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { anyCase, decimalText, int32, STATUSES, timestampText } from '../../core/record.ts';
 import {
   REFERENCE_TYPES,
   TRANSACTION_REASONS,
@@ -8,8 +7,9 @@ import {
   WALLET_STATUSES,
   Wallet,
   WalletTransaction,
-} from '../../core/wallet/record.ts';
-import { createWalletShape, debitShape, topUpShape, updateWalletShape } from '../../core/wallet/request.ts';
+} from '../../core/credits/wallet/record.ts';
+import { createWalletShape, debitShape, topUpShape, updateWalletShape } from '../../core/credits/wallet/request.ts';
+import { anyCase, decimalText, int32, STATUSES, timestampText } from '../../core/foundation/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { BASE_COLUMNS, expand, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 import { MessageAnswer } from '../http/route.ts';

@@ -1,8 +1,8 @@
 /** Loads the requested parts of wallets and transactions with one query per part. */
 
 import { loadRealTimeBalance, type RealTimeSnapshot } from '../../actions/wallets/real-time-balance.ts';
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';

@@ -7,7 +7,7 @@ import {
   rotateSecret,
 } from '../../actions/webhooks/change-endpoint.ts';
 import { testEndpoint } from '../../actions/webhooks/test-endpoint.ts';
-import { notAllowed } from '../../core/error.ts';
+import { notAllowed } from '../../core/foundation/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';

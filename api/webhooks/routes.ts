@@ -1,8 +1,8 @@
 /** System events, their deliveries, and their endpoints (endpoints.ts). */
 import { createWebhookBackend } from '../../actions/webhooks/backend.ts';
 import { retryEvent } from '../../actions/webhooks/retry-event.ts';
-import { canWrite } from '../../core/access/role.ts';
-import { parseEventName, SYSTEM_EVENTS } from '../../core/system-event/catalogue.ts';
+import { canWrite } from '../../core/foundation/access/role.ts';
+import { parseEventName, SYSTEM_EVENTS } from '../../core/platform/system-event/catalogue.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { anyCase, metadata, orDefault, wholeNumber } from '../../core/record.ts';
-import { SYSTEM_EVENT_NAMES } from '../../core/system-event/catalogue.ts';
-import { systemEventName, systemEventShape } from '../../core/system-event/record.ts';
+import { anyCase, metadata, orDefault, wholeNumber } from '../../core/foundation/record.ts';
+import { SYSTEM_EVENT_NAMES } from '../../core/platform/system-event/catalogue.ts';
+import { systemEventName, systemEventShape } from '../../core/platform/system-event/record.ts';
 import {
   DELIVERY_STATUSES,
   ENDPOINT_STATUSES,
   webhookAttemptShape,
   webhookDeliveryShape,
   webhookEndpointShape,
-} from '../../core/webhook/record.ts';
+} from '../../core/platform/webhook/record.ts';
 import { type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
 
 const event_names = z.array(systemEventName).meta({

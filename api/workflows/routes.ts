@@ -1,6 +1,6 @@
 /** Workflows: progress of work that was accepted with 202. */
-import { notFound } from '../../core/error.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { fetchPage } from '../http/list.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { WorkflowError, WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
+import { WorkflowError, WorkflowRun, workflowStatus } from '../../core/platform/workflow/record.ts';
 import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 const ids = {

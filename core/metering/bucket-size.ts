@@ -3,7 +3,7 @@
  * Rows are aligned to UTC; windows in a subscription's timezone (docs/rules/windows.md, "Windows follow the local clock")
  * are composed of rows.
  */
-import { type Microseconds, US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from '../time/instant.ts';
+import { type Microseconds, US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from '../foundation/time/instant.ts';
 import type { BucketSize } from './meter-definition.ts';
 
 export const US_BY_ROW_SIZE = {

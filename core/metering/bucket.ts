@@ -3,7 +3,7 @@
  * (timestamp, id, value) and exact distinct set; the time-weighted sum adds the pair (Σ v, Σ v·t). Each aggregation fills
  * the fields that it needs; the others stay neutral and cost nothing.
  */
-import type { Microseconds } from '../time/instant.ts';
+import type { Microseconds } from '../foundation/time/instant.ts';
 import { compare, type Exact, toExact, toMantissa } from './exact.ts';
 import { ExactSum, fromScaled, toScaled } from './quantity.ts';
 

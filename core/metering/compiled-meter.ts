@@ -1,6 +1,6 @@
 /** A meter compiled once per version for many events: filters are sets, the expression is parsed, the aggregation is resolved. */
-import { Decimal } from '../decimal.ts';
-import { invalid } from '../error.ts';
+import { Decimal } from '../foundation/decimal.ts';
+import { invalid } from '../foundation/error.ts';
 import type { MeterAggregator } from './aggregations/aggregation.ts';
 import { AGGREGATIONS } from './aggregations/index.ts';
 import { type BaseSize, toBaseSize } from './bucket-size.ts';

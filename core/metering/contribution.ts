@@ -5,7 +5,7 @@
  * "Unusable events"). A reason names the property, never its value.
  */
 
-import type { Microseconds } from '../time/instant.ts';
+import type { Microseconds } from '../foundation/time/instant.ts';
 import { canonicalNumber } from './canonical-number.ts';
 import type { Property, PropertySource } from './event-text.ts';
 import { type Exact, exactText } from './exact.ts';

@@ -1,7 +1,8 @@
 /** Aggregates raw events into the cells of a usage query: the unaligned edges of a range, and ranges without pre-aggregated rows. */
-import type { SegmentPlan, UsageSegment } from '../analytics/segments.ts';
-import { toMs, toUs } from '../time/instant.ts';
-import { type WindowGrid, windowStart } from '../time/window.ts';
+
+import { toMs, toUs } from '../foundation/time/instant.ts';
+import { type WindowGrid, windowStart } from '../foundation/time/window.ts';
+import type { SegmentPlan, UsageSegment } from './analytics/segments.ts';
 import { UsageBucket } from './bucket.ts';
 import { type CompiledMeter, measure } from './compiled-meter.ts';
 import type { MeteredEvent } from './contribution.ts';

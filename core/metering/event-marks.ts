@@ -3,9 +3,16 @@
  * and of its first-level properties. Strings are cut out on demand. A slice of fifty thousand events would otherwise give
  * the garbage collector half a million live strings to move.
  */
-import { invalid } from '../error.ts';
-import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../json/characters.ts';
-import { findStringEnd, findValueEnd, findValueStart, nextMember, skipBlanks, stringAt } from '../json/text.ts';
+import { invalid } from '../foundation/error.ts';
+import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../foundation/json/characters.ts';
+import {
+  findStringEnd,
+  findValueEnd,
+  findValueStart,
+  nextMember,
+  skipBlanks,
+  stringAt,
+} from '../foundation/json/text.ts';
 
 /** The known fields, in the order in which their positions are stored. */
 export const STRING_FIELDS = [

@@ -9,9 +9,17 @@
  *
  * A slice keeps its whole source text in memory, so data that outlives a batch should be a copy or a hash.
  */
-import { invalid } from '../error.ts';
-import { CLOSE_BRACKET, LETTER_F, LETTER_N, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/characters.ts';
-import { findValueEnd, nextMember, skipBlanks, stringAt } from '../json/text.ts';
+import { invalid } from '../foundation/error.ts';
+import {
+  CLOSE_BRACKET,
+  LETTER_F,
+  LETTER_N,
+  LETTER_T,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from '../foundation/json/characters.ts';
+import { findValueEnd, nextMember, skipBlanks, stringAt } from '../foundation/json/text.ts';
 import {
   EVENT_END,
   fieldMark,

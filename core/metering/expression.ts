@@ -5,7 +5,7 @@
  * is compiled to closures once.
  */
 import { parse } from '@bufbuild/cel';
-import { invalid } from '../error.ts';
+import { invalid } from '../foundation/error.ts';
 import type { PropertySource } from './event-text.ts';
 import type { Exact } from './exact.ts';
 import { compileNumber, type Evaluate, type Program } from './expression/compile.ts';

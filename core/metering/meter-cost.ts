@@ -4,7 +4,7 @@
  * a microsecond. Meters from before the cap still work. The worst cost of the meters limits the length of a slice
  * (pipeline/slices/slice-work.ts).
  */
-import { invalid } from '../error.ts';
+import { invalid } from '../foundation/error.ts';
 import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';
 import { WORK_MAX } from './expression/work.ts';
 import { compileNewExpression } from './expression.ts';

@@ -1,5 +1,5 @@
 /** The fields of a meter that decide which events count and for how much. */
-import type { WindowSize } from '../time/window.ts';
+import type { WindowSize } from '../foundation/time/window.ts';
 import type { AggregationType } from './aggregations/index.ts';
 
 export type BucketSize = WindowSize;

@@ -4,8 +4,8 @@
  * UTC day (docs/decisions/0001). Equal contributions in equal order give equal rows in equal order, so a replayed slice
  * writes the same block.
  */
-import type { Scope } from '../scope.ts';
-import { type Microseconds, US_PER_DAY } from '../time/instant.ts';
+import type { Scope } from '../foundation/scope.ts';
+import { type Microseconds, US_PER_DAY } from '../foundation/time/instant.ts';
 import { type BucketFields, UsageBucket } from './bucket.ts';
 import { type RowSize, rowStart } from './bucket-size.ts';
 import type { CompiledMeter } from './compiled-meter.ts';

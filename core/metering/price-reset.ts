@@ -3,8 +3,9 @@
  * that never resets is charged once per period, so its price changes only with the period. A level has its own integral
  * in each period, and each line charges its part.
  */
-import type { Meter } from '../meter/record.ts';
+
 import { AGGREGATIONS } from './aggregations/index.ts';
+import type { Meter } from './meter/record.ts';
 
 /** `NEVER` if prices of the meter change with the billing period alone. */
 export function priceReset({

@@ -4,7 +4,7 @@
  * away from zero, also in results of expressions: a double may have a tenth of a nanounit, and every number counts
  * (docs/rules/metering.md, "The value of an event"). Anything else is rejected with a reason and never defaults to 0.
  */
-import { Decimal } from '../decimal.ts';
+import { Decimal } from '../foundation/decimal.ts';
 import {
   divideRounded,
   EXACT_ZERO,

@@ -2,7 +2,7 @@
  * Compares expected usage rows with stored rows, field by field. Usage rows must equal a recomputation from the raw
  * events, always, to the last digit (docs/reliability.md).
  */
-import { formatUs, type Microseconds } from '../time/instant.ts';
+import { formatUs, type Microseconds } from '../foundation/time/instant.ts';
 import type { BucketRow } from './plan.ts';
 import { scaledToDecimal } from './quantity.ts';
 

@@ -6,11 +6,12 @@
  * There may be tens of thousands of windows. The computation yields after each step, so that the caller can run other
  * work in between; the result does not depend on that.
  */
-import type { SegmentPlan, UsageSegment } from '../analytics/segments.ts';
-import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
-import { FarthingError } from '../error.ts';
-import { groupBy } from '../group-by.ts';
-import { type Microseconds, US_PER_SECOND } from '../time/instant.ts';
+
+import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
+import { FarthingError } from '../foundation/error.ts';
+import { groupBy } from '../foundation/group-by.ts';
+import { type Microseconds, US_PER_SECOND } from '../foundation/time/instant.ts';
+import type { SegmentPlan, UsageSegment } from './analytics/segments.ts';
 import { UsageBucket } from './bucket.ts';
 import type { CompiledMeter } from './compiled-meter.ts';
 

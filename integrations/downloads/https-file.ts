@@ -5,8 +5,8 @@
  */
 import http from 'node:http';
 import https from 'node:https';
-import { FarthingError, invalid, unavailable } from '../../core/error.ts';
-import { checkFileUrl } from '../../core/import/file-url.ts';
+import { FarthingError, invalid, unavailable } from '../../core/foundation/error.ts';
+import { checkFileUrl } from '../../core/platform/import/file-url.ts';
 import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
 import { createResolverLookup, type NameServers } from '../lookup.ts';
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { FarthingError, unavailable } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
 
 export function createDirectoryDestination(root: string): ExportDestination {

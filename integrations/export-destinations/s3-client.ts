@@ -6,7 +6,7 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
-import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
+import { FarthingError, notAllowed, unavailable } from '../../core/foundation/error.ts';
 import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
 import { createResolverLookup, type NameServers } from '../lookup.ts';
 

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
-import { FarthingError, unavailable } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
 import {
   createClient,

@@ -1,6 +1,6 @@
 /** A CSV file as a stream of pieces. A file without records still has its header line. */
-import type { ColumnHead, ExportCell } from '../../core/export/column.ts';
-import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
+import type { ColumnHead, ExportCell } from '../../core/platform/export/column.ts';
+import { formatCsvHead, formatCsvLine } from '../../core/platform/export/csv.ts';
 
 const PIECE_LENGTH = 65_536;
 

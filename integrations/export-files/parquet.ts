@@ -3,7 +3,7 @@
  * every digit of an amount. Instants are microseconds in UTC (docs/rules/exports.md, "Parquet").
  */
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import type { CellKind, ColumnHead, ExportCell } from '../../core/export/column.ts';
+import type { CellKind, ColumnHead, ExportCell } from '../../core/platform/export/column.ts';
 
 /** A group ends at the first limit reached. In memory it takes its texts, and twice as many bytes until they are sent. */
 const ROWS_PER_GROUP = 20_000;

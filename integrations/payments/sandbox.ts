@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { z } from 'zod';
-import { FarthingError, invalid, notFound, unavailable } from '../../core/error.ts';
+import { FarthingError, invalid, notFound, unavailable } from '../../core/foundation/error.ts';
 import type { PaymentOutcome, PaymentProvider, PaymentScope, ProviderEvent, ProviderNotice } from './provider.ts';
 
 export type SandboxCharge = {

@@ -1,4 +1,4 @@
-/** Layout of a document for pdfmake, which breaks lines and pages. The content comes from core/invoice-document. */
+/** Layout of a document for pdfmake, which breaks lines and pages. The content comes from core/invoicing/document. */
 import type {
   Column,
   Content,
@@ -7,7 +7,7 @@ import type {
   TableCell,
   TDocumentDefinitions,
 } from 'pdfmake/interfaces.js';
-import type { DocumentParty, DocumentRow, InvoiceDocument } from '../../core/invoice-document/document.ts';
+import type { DocumentParty, DocumentRow, InvoiceDocument } from '../../core/invoicing/document/document.ts';
 import type { Fonts } from './fonts.ts';
 
 const GREY = '#5f6b7a';

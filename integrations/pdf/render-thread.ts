@@ -1,7 +1,7 @@
 /** Worker thread of render.ts: a document takes tenths of a second of computing, which would block the server. */
 import { parentPort, workerData } from 'node:worker_threads';
 import pdfmake from 'pdfmake';
-import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
+import type { InvoiceDocument } from '../../core/invoicing/document/document.ts';
 import { Fonts, listFontFiles } from './fonts.ts';
 import { buildLayout } from './layout.ts';
 

@@ -3,8 +3,8 @@
  * for another").
  */
 import { Worker } from 'node:worker_threads';
-import { FarthingError, unavailable } from '../../core/error.ts';
-import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
+import type { InvoiceDocument } from '../../core/invoicing/document/document.ts';
 
 type RenderAnswer = { readonly id: number; readonly bytes?: Uint8Array; readonly error?: string };
 type RenderJob = {

@@ -4,7 +4,7 @@
  * there. A part is one part of the table, and a query for its mark shows whether it arrived (storage/events/usage-rows.ts). Rows that
  * corrections touched meanwhile are rebuilt at the end. Events whose value the meter cannot use get their outcome here too.
  */
-import { unavailable } from '../../core/error.ts';
+import { unavailable } from '../../core/foundation/error.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import type { CustomerRange } from '../../storage/events/customer-ranges.ts';
 import { findMissingRows } from '../../storage/events/present.ts';

@@ -6,7 +6,7 @@
 import { listOvertakenTargets } from '../../actions/events/correct-events.ts';
 import { makeDailyRollups } from '../../actions/usage/make-daily-rollups.ts';
 import { type RebuildTarget, rebuildBuckets } from '../../actions/usage/rebuild-buckets.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
 import { recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';

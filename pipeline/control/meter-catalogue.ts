@@ -1,6 +1,7 @@
 /** The meters that one partition applies at its offset of the log. Only control messages change them, so a replay gives equal counts. */
+
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { compileMeters, type MeterIndex } from '../../core/metering/match.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
 import { listVersionsAt, type MeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Database } from '../../storage/stores.ts';
 

@@ -2,8 +2,9 @@
  * Moves control messages from the outbox into every partition of the log, or into the partition of their shard. Delivery is at least once:
  * the pipeline applies the first copy.
  */
-import { toPartition } from '../../core/event/identity.ts';
-import { type Milliseconds, toUs } from '../../core/time/instant.ts';
+
+import { type Milliseconds, toUs } from '../../core/foundation/time/instant.ts';
+import { toPartition } from '../../core/metering/event/identity.ts';
 import type { LogEntry } from '../../storage/log/log.ts';
 import { removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';

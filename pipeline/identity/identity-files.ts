@@ -8,7 +8,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { HashSum, toShardRange } from '../../core/event/identity.ts';
+import { HashSum, toShardRange } from '../../core/metering/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import {
   type HashSums,

@@ -10,7 +10,7 @@
  * worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
 import { correctEvents } from '../../actions/events/correct-events.ts';
-import { toShardRange } from '../../core/event/identity.ts';
+import { toShardRange } from '../../core/metering/event/identity.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { toHashRange, visitIdentityHashes } from '../../storage/events/identities.ts';
 import { findMissingRows } from '../../storage/events/present.ts';

@@ -1,6 +1,6 @@
 /** Checks the texts of an event. A raw event was not checked when it was accepted (docs/rules/events.md). */
-import { invalid } from '../../core/error.ts';
-import { findTextFault, TEXT_MAX } from '../../core/event/accept.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import { findTextFault, TEXT_MAX } from '../../core/metering/event/accept.ts';
 import { ABSENT, fieldMark, markedString, STRING_FIELDS } from '../../core/metering/event-marks.ts';
 
 /** The timestamp has a rule of its own. */

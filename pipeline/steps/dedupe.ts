@@ -3,7 +3,7 @@
  * hash that is new to the partition's set is a new id. For the others the exact rows decide. An event is a repeat if an event with its id
  * has a smaller position in the log. So the events of a slice that runs again are not mistaken for repeats.
  */
-import { hashToBigInt } from '../../core/event/identity.ts';
+import { hashToBigInt } from '../../core/metering/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';

@@ -1,12 +1,12 @@
 /** Third step: the meters that an event feeds, its contributions, and the pre-aggregated rows of the slice. */
 
+import type { Scope } from '../../core/foundation/scope.ts';
 import { measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
-import type { Scope } from '../../core/scope.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';

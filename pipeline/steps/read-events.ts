@@ -4,11 +4,12 @@
  */
 
 import { isAscii } from 'node:buffer';
-import { FarthingError, invalid } from '../../core/error.ts';
-import { ContentHash, hashContent } from '../../core/event/content-hash.ts';
-import { IdentityHasher } from '../../core/event/identity.ts';
-import { isTimestampSent, parseEventTimestamp } from '../../core/event/timed.ts';
-import { parseJson } from '../../core/json/parse.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { ContentHash, hashContent } from '../../core/metering/event/content-hash.ts';
+import { IdentityHasher } from '../../core/metering/event/identity.ts';
+import { isTimestampSent, parseEventTimestamp } from '../../core/metering/event/timed.ts';
 import {
   ABSENT,
   EVENT_END,
@@ -28,7 +29,6 @@ import {
   toEventProperties,
   valueEnd,
 } from '../../core/metering/event-text.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import { checkTexts } from './check-texts.ts';

@@ -6,7 +6,7 @@ import { type CheckName, type Finding, toCheckName } from '../../actions/audit/f
 import { reportOtherProcesses, sampleRunning } from '../../actions/audit/running.ts';
 import { sampleRecords } from '../../actions/audit/sample-records.ts';
 import { auditSample, type UsageDifference } from '../../actions/audit/usage.ts';
-import { formatMs, toMs } from '../../core/time/instant.ts';
+import { formatMs, toMs } from '../../core/foundation/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/invoices/mail-invoice.ts';
 import type { Mailer } from '../../actions/invoices/mailer.ts';
-import { INVOICE_EMAIL_KINDS } from '../../core/invoice-document/email.ts';
+import { INVOICE_EMAIL_KINDS } from '../../core/platform/mail/invoice-email.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 

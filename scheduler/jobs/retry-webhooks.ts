@@ -6,7 +6,7 @@ import { TokenBucket } from 'limiter';
 import { InFlightDeliveries } from '../../actions/webhooks/in-flight.ts';
 import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/webhooks/send-due.ts';
-import { RETRY_WINDOW_MS } from '../../core/webhook/schedule.ts';
+import { RETRY_WINDOW_MS } from '../../core/platform/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
 import type { ScheduledJob } from '../job.ts';
 import { createClock, type SendOptions, toJobReport } from './send-webhooks.ts';

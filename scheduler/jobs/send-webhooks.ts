@@ -3,7 +3,7 @@
 import { InFlightDeliveries, type SendReport } from '../../actions/webhooks/in-flight.ts';
 import type { DeliveryResult, WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/webhooks/send-due.ts';
-import type { RetryRules } from '../../core/webhook/schedule.ts';
+import type { RetryRules } from '../../core/platform/webhook/schedule.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export type SendOptions = RetryRules & {

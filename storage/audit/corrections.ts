@@ -1,5 +1,5 @@
 /** Corrections in Postgres and in ClickHouse, page by page in the order of their sequence. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
 import { IN_EFFECT } from './events-as-sent.ts';

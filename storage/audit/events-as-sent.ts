@@ -2,9 +2,10 @@
  * Input of the second count (actions/audit/second-count.ts): events as sent, and corrections as accepted. Nothing here reads
  * ClickHouse's table of corrections, which every other reader of events uses.
  */
-import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
-import { type Scope } from '../../core/scope.ts';
-import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
+
+import { type Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, US_PER_DAY } from '../../core/foundation/time/instant.ts';
+import { hashToBigInt, IdentityHasher } from '../../core/metering/event/identity.ts';
 import { type ClickHouseClient, loadRows, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
 

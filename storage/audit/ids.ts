@@ -2,7 +2,7 @@
  * Ids of `event_identities`, in the order of their hashes. That is the order of the table, so no query needs more memory than its
  * answer.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 
 export type DoubledId = Scope & { readonly event_id: string; readonly places: readonly string[] };

@@ -2,7 +2,7 @@
  * Invoices against the sums of their lines, payments, refunds and credit notes, and against the issued numbers. Each query is one
  * statement, so it reads one snapshot while money moves; for all tenants, or for some invoices.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
@@ -28,7 +28,7 @@ const SELECTED_INVOICES = `asked as (
 const joinsSelected = (table: string, column: string) =>
   `${table}.tenant_id = asked.tenant_id and ${table}.environment_id = asked.environment_id and ${table}.${column} = asked.id`;
 
-/** Payments that brought money in, whatever happened later (core/payment/moves.ts). */
+/** Payments that brought money in, whatever happened later (core/payments/moves.ts). */
 const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
 /** A pending refund counts: it is booked before the provider is called. */
 const MADE = `r.refund_status <> 'failed'`;

@@ -2,10 +2,11 @@
  * Pools against their held reservations, and committed reservations against their events or charges. Each query is one statement,
  * so it reads one snapshot.
  */
-import { RESERVED_ID } from '../../core/event/accept.ts';
-import type { CommittedEvents } from '../../core/reservation/event.ts';
-import type { Reservation } from '../../core/reservation/record.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { CommittedEvents } from '../../core/credits/reservations/event.ts';
+import type { Reservation } from '../../core/credits/reservations/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { RESERVED_ID } from '../../core/metering/event/accept.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { IdentityRow } from '../events/identities.ts';
 import type { Database } from '../stores.ts';

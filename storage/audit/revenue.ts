@@ -1,5 +1,5 @@
 /** Scopes and customers whose revenue is audited. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 export async function listScopes(database: Database): Promise<Scope[]> {

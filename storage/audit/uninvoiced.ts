@@ -1,7 +1,7 @@
 /** Subscriptions whose usage should be invoiced, and the times that their invoice lines cover. */
-import type { Scope } from '../../core/scope.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import type { Database } from '../stores.ts';
 
 export type NamedSubscription = Scope & { readonly id: string };

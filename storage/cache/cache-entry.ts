@@ -1,7 +1,7 @@
 /** A cached answer (cached-answers.ts): its dependencies, and whether it is still valid. */
-import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, type Milliseconds, toInstant, toUs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import type { LiveUsageLine, LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../usage/live-usage.ts';
 import type { BilledUsage } from '../usage/usage.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';

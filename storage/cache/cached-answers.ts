@@ -4,7 +4,7 @@
  * and `again` computes the answer from them. After any other change the answer is recomputed in full.
  */
 import { LRUCache } from 'lru-cache';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { isByTheMachine } from '../environment-clock.ts';
 import type { Database, Stores } from '../stores.ts';
 import { loadFreshness } from '../usage/usage.ts';

@@ -4,7 +4,7 @@
  * batch, is computed alone.
  */
 import { AsyncResource } from 'node:async_hooks';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { mapBatched } from '../models/batched.ts';
 import { runAsSystem } from '../request-context.ts';
 import type { Database } from '../stores.ts';

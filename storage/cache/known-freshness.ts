@@ -2,8 +2,8 @@
  * Caches the freshness of the log for callers with thousands of requests a second: a recent value serves all of them while it is refreshed
  * in the background. It may be older than the true value, never later.
  */
-import type { Scope } from '../../core/scope.ts';
-import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import { loadClock } from '../environment-clock.ts';
 import type { Stores } from '../stores.ts';
 import { loadFreshness } from '../usage/usage.ts';

@@ -1,5 +1,5 @@
 /** One usage query about a current period, updated as usage arrives (cached-answers.ts). */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Stores } from '../stores.ts';
 import { type BilledUsage, type BilledUsageQuery, readUsage } from '../usage/usage.ts';
 import { loadCached } from './cached-answers.ts';

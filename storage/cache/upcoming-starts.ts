@@ -2,7 +2,7 @@
  * Reads future starts only as dependencies (dependency-recorder.ts): a current answer does not include them, but becomes outdated when they
  * begin.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { listBatched } from '../models/batched.ts';
 import type { Database } from '../stores.ts';
 import { currentRecorder } from './dependency-recorder.ts';

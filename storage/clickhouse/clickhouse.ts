@@ -8,7 +8,7 @@ import {
   type QueryParams,
 } from '@clickhouse/client';
 import { z } from 'zod';
-import { FarthingError, unavailable } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
 import { isUnavailable } from '../failure.ts';
 import { quoteText } from './literals.ts';
 import { toReplicaClient } from './replicas.ts';

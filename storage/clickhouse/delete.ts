@@ -1,5 +1,5 @@
 /** Deletes rows: all delete statements of the product are built here. */
-import { unavailable } from '../../core/error.ts';
+import { unavailable } from '../../core/foundation/error.ts';
 import { type ClickHouseClient, ClickHouseError, toClickHouseFailure } from './clickhouse.ts';
 
 export type RowsToTake = {

@@ -11,7 +11,7 @@
  */
 import { Readable } from 'node:stream';
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client';
-import { unavailable } from '../../core/error.ts';
+import { unavailable } from '../../core/foundation/error.ts';
 import { quoteName } from './literals.ts';
 
 const AGREED_WITHIN_MS = 10_000;

@@ -3,10 +3,10 @@
  * `current_events`). The raw row itself remains unchanged.
  */
 
-import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import { hashToBigInt, IdentityHasher } from '../../core/metering/event/identity.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';

@@ -1,6 +1,6 @@
 /** Divides the customers of a day into ranges of external ids, for work that cannot hold all of them in memory. */
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 /** Customers in the byte order of their ids: after `after` (exclusive), up to `until` (inclusive); an absent bound is open. */

@@ -1,7 +1,7 @@
 /** Dead letters: input that could not become an event, with its received bytes and the reason; and which of it was replayed. */
 import { z } from 'zod';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { defineStatement } from '../clickhouse/clickhouse.ts';
 import type { Database, Stores } from '../stores.ts';
 

@@ -1,6 +1,6 @@
 /** Queries for the existing events, before anything is measured. */
 import { z } from 'zod';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, defineStatement } from '../clickhouse/clickhouse.ts';
 
 /**

@@ -3,9 +3,10 @@
  * event that is corrected meanwhile then appears exactly once, in its old or its new form, however often the rest is requested. Uncorrected
  * events come first in the order of the table (customer, name and time), which needs no memory. Replacements follow.
  */
-import type { ExportedEvent } from '../../core/export/events.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import type { ExportedEvent } from '../../core/platform/export/events.ts';
 import { type ClickHouseClient, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
 import type { CutParts } from '../exports/cuts.ts';

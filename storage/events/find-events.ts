@@ -2,12 +2,12 @@
  * Reads stored events: pages of a list of current events, and the event with an id. The JSON text of properties is returned as it was sent.
  */
 
-import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
-import { invalid } from '../../core/error.ts';
-import { hashIdentity } from '../../core/event/identity.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import { compilePropertyFilters, type PropertyFilters } from '../../core/metering/analytics/property-filter.ts';
+import { hashIdentity } from '../../core/metering/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
 import {
   type ClickHouseClient,
   ClickHouseError,

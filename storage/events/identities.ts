@@ -1,8 +1,8 @@
 /** Exact lookup of event identities, for hits in the pipeline's hash sets, and the source from which the sets are rebuilt at start. */
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { unavailable } from '../../core/error.ts';
-import { HashSum, hashToBigInt } from '../../core/event/identity.ts';
+import { unavailable } from '../../core/foundation/error.ts';
+import { HashSum, hashToBigInt } from '../../core/metering/event/identity.ts';
 import { type ClickHouseClient, defineStatement, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 

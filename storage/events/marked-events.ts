@@ -3,10 +3,11 @@
  * them. The events are ordered by time and then by id, without a limit. The raw rows are streamed in order; replacements are few and are
  * merged from memory.
  */
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { compareIds } from '../../core/metering/bucket.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
 import type { RawEvent } from './raw-events.ts';

@@ -1,7 +1,7 @@
 /** Counts events per time window, and the backlog of the processing. */
 
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import { runAsSystem } from '../request-context.ts';

@@ -1,5 +1,5 @@
 /** Next usage of customers: repeated usage checks can skip times without events. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 /** First instant from `from` on at which any of these customers has an event; null if there is none. */

@@ -1,5 +1,5 @@
 /** Finds the rows of a slice that are already in a table, for a slice of which an earlier attempt may have written some. */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 export type RowWithPlace = { readonly partition: number; readonly offset: number; readonly position: number };

@@ -1,8 +1,9 @@
 /** Reads raw events in bulk, one by one: for back-fills, unaligned edges, queries on free properties, and audits. */
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { buildRangeConditions, type CustomerRange } from './customer-ranges.ts';
 import { toMonthNumber } from './tables.ts';

@@ -4,8 +4,8 @@
  * of a later attempt.
  */
 import { Readable } from 'node:stream';
-import { unavailable } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { unavailable } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import { type ClickHouseClient, findCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { retryUntilReplicasAgree, writeInOrder } from '../clickhouse/replicas.ts';
 import { ONE_BLOCK } from '../clickhouse/settings.ts';

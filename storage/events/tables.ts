@@ -1,8 +1,8 @@
 /** The tables that the pipeline fills, and the source of each column in a record. */
 
+import { type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
-import { type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
   bits64Column,
   decimalColumn,

@@ -2,10 +2,11 @@
  * Searches the log for an event that was accepted and has not taken effect yet. Only the embedded log can be searched; with any other log,
  * an event is found once it is in the stores.
  */
-import { IdentityHasher, toPartition, toShard } from '../../core/event/identity.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { parseEventTime } from '../../core/foundation/time/instant.ts';
+import { IdentityHasher, toPartition, toShard } from '../../core/metering/event/identity.ts';
 import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/event-text.ts';
-import type { Scope } from '../../core/scope.ts';
-import { parseEventTime } from '../../core/time/instant.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { LogRecord } from '../log/log.ts';
 import type { Stores } from '../stores.ts';

@@ -3,8 +3,9 @@
  * contains a *mark*: a row with the writer's name and the number of the attempt. A part arrives completely or not at all, and marks of a
  * writer merge to the greatest number. So the marks always show which parts arrived (docs/decisions/0002).
  */
+
+import { type Microseconds, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { writeRows } from './rows.ts';
 import { toMonthStart, usageBucketsTarget } from './tables.ts';

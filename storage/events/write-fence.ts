@@ -7,7 +7,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
-import { unavailable } from '../../core/error.ts';
+import { unavailable } from '../../core/foundation/error.ts';
 import { type ClickHouseClient, findCluster, onCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { quoteName, quoteText } from '../clickhouse/literals.ts';
 

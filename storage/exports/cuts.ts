@@ -3,7 +3,7 @@
  * numbered by the first cut that sees them, so a record whose transaction commits late belongs to a later cut. Events are cut by
  * their offsets in the log (docs/decisions/0018-exports.md).
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database, Transaction } from '../stores.ts';
 
 /** A cut includes records of cuts up to `number`, and events of each partition before its offset. */

@@ -1,5 +1,5 @@
 /** Parts of a file that an attempt has begun, by number: a later attempt ends the leftover ones (docs/rules/exports.md, "In parts"). */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 export type BegunPart = { readonly part: number; readonly upload_id: string; readonly is_named: boolean };

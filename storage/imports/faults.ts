@@ -1,6 +1,7 @@
 /** Table `import_faults`: rejected rows of an imported file, with the reasons. */
-import type { RowFault } from '../../core/import/row.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { RowFault } from '../../core/platform/import/row.ts';
 import type { Database } from '../stores.ts';
 
 export type NumberedFault = RowFault & { readonly row_number: number };

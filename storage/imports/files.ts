@@ -2,8 +2,8 @@
  * Tables `import_chunks` and `import_files`: the bytes of an imported file, in chunks, until all its rows are imported
  * (docs/decisions/0019-imports.md).
  */
-import { invalid } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { invalid } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 export type ImportFileKey = Scope & { readonly task_id: string; readonly file_id: string };

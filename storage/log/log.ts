@@ -7,8 +7,8 @@
  * because only records take offsets in our topic (no transactions, no compaction). If an offset is missing, a record is lost, and the
  * partition halts (continuity.ts).
  */
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import type { EventOutcome } from '../events/tables.ts';
 
 export type LogRecordKind = 'events' | 'control';

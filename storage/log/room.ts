@@ -1,6 +1,6 @@
 /** Deferrable work yields to live events (docs/rules/imports.md, "Events"). */
 import { setTimeout as pause } from 'node:timers/promises';
-import { toMs } from '../../core/time/instant.ts';
+import { toMs } from '../../core/foundation/time/instant.ts';
 import type { EventLog } from './log.ts';
 
 /** Maximum delay that queued work may cause for live events. */

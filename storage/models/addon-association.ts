@@ -1,5 +1,5 @@
-import { type AddonAssociation, addonAssociationShape } from '../../core/addon/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type AddonAssociation, addonAssociationShape } from '../../core/catalog/addon/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { listBatched } from './batched.ts';
 import { ScopedModel } from './model.ts';

@@ -1,4 +1,4 @@
-import { type AlertLog, alertLogShape } from '../../core/alert/record.ts';
+import { type AlertLog, alertLogShape } from '../../core/catalog/alert/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface AlertLogModel extends AlertLog {}

@@ -1,5 +1,5 @@
-import { type AlertSetting, alertSettingShape } from '../../core/alert/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type AlertSetting, alertSettingShape } from '../../core/catalog/alert/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

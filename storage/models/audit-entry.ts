@@ -1,5 +1,5 @@
 /** Table `audit_entries`, for reading; record-changes.ts writes it. */
-import type { AuditEntry } from '../../core/audit/record.ts';
+import type { AuditEntry } from '../../core/platform/audit/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

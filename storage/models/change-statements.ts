@@ -3,9 +3,9 @@
  * log (statements.ts).
  */
 import type { Model } from 'objection';
-import { indexById } from '../../core/by-id.ts';
-import { FarthingError } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
 import { isBatched, joinBatch } from './batched.ts';
 import { buildRowsSource } from './given-rows.ts';
 import {

@@ -1,5 +1,5 @@
 /** Table `connections`. Its credentials are sealed if the settings have a key (sealing.ts); no answer contains them. */
-import { type Connection, connectionShape } from '../../core/connection/record.ts';
+import { type Connection, connectionShape } from '../../core/platform/connection/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface ConnectionModel extends Connection {}

@@ -1,6 +1,6 @@
-import { type Costsheet, costsheetShape } from '../../core/costsheet/record.ts';
-import { FarthingError } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Costsheet, costsheetShape } from '../../core/invoicing/costs/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,6 +1,6 @@
 /** Table `coupon_applications`: created with the invoice, and recreated if the invoice is recomputed. */
-import { CouponApplication } from '../../core/coupon/application.ts';
-import type { Scope } from '../../core/scope.ts';
+import { CouponApplication } from '../../core/catalog/coupon/application.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';

@@ -1,4 +1,4 @@
-import { type CouponAssociation, couponAssociationShape } from '../../core/coupon/association.ts';
+import { type CouponAssociation, couponAssociationShape } from '../../core/subscriptions/coupon-association.ts';
 import { ScopedModel } from './model.ts';
 
 export interface CouponAssociationModel extends CouponAssociation {}

@@ -3,9 +3,9 @@ import {
   type CreditGrantApplication,
   creditGrantApplicationShape,
   OPEN_APPLICATIONS,
-} from '../../core/credit-grant/application.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+} from '../../core/credits/grants/application.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

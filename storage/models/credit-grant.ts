@@ -1,6 +1,6 @@
-import { type CreditGrant, creditGrantShape } from '../../core/credit-grant/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
+import { type CreditGrant, creditGrantShape } from '../../core/catalog/credit-grant/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
 import type { Database } from '../stores.ts';
 import { AddonAssociationModel } from './addon-association.ts';
 import { ScopedModel } from './model.ts';

@@ -1,4 +1,4 @@
-import { CreditNoteLineItem } from '../../core/credit-note/record.ts';
+import { CreditNoteLineItem } from '../../core/invoicing/credit-note/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface CreditNoteLineItemModel extends CreditNoteLineItem {}

@@ -1,4 +1,4 @@
-import { CreditNote } from '../../core/credit-note/record.ts';
+import { CreditNote } from '../../core/invoicing/credit-note/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface CreditNoteModel extends CreditNote {}

@@ -1,6 +1,6 @@
-import { type Customer, customerShape } from '../../core/customer/record.ts';
-import { notFound } from '../../core/error.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type Customer, customerShape } from '../../core/catalog/customer/record.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';

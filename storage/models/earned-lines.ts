@@ -1,10 +1,10 @@
 /** Lines of invoices that are not void, with the fields of their invoices that determine when they were earned, and how final they are. */
-import { indexById } from '../../core/by-id.ts';
-import type { Invoice } from '../../core/invoice/record.ts';
-import type { EarnedLine } from '../../core/revenue/line.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { Invoice } from '../../core/invoicing/invoice/record.ts';
+import type { EarnedLine } from '../../core/invoicing/revenue/line.ts';
 import type { Database } from '../stores.ts';
 import { InvoiceModel } from './invoice.ts';
 import { InvoiceLineItemModel } from './invoice-line-item.ts';

@@ -1,5 +1,5 @@
-import { type Entitlement, entitlementShape } from '../../core/entitlement/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type Entitlement, entitlementShape } from '../../core/catalog/entitlement/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { listBatched } from './batched.ts';
 import { ScopedModel } from './model.ts';

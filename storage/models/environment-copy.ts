@@ -1,5 +1,5 @@
 /** Table `environment_copies`: maps a record of one environment to its copy in another. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,4 @@
-import { type Feature, featureShape } from '../../core/feature/record.ts';
+import { type Feature, featureShape } from '../../core/catalog/feature/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface FeatureModel extends Feature {}

@@ -1,6 +1,6 @@
 /** Table `given_up_external_ids`; the database writes it (sql/postgres/0098-given-up-external-ids.sql). */
-import type { FormerHolder } from '../../core/customer/former-holder.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { FormerHolder } from '../../core/catalog/customer/former-holder.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { SubscriptionModel } from './subscription.ts';

@@ -1,4 +1,4 @@
-import { type Group, groupShape } from '../../core/group/record.ts';
+import { type Group, groupShape } from '../../core/catalog/group/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface GroupModel extends Group {}

@@ -2,7 +2,7 @@
  * Table `idempotency_keys`: which request holds a key, and its answer. The database decides between processes. Leases use the
  * database's clock, because they guard against other processes; the retention of 48 hours uses the clock of the request.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 export const LEASE_SECONDS = 30;

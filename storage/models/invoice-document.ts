@@ -1,5 +1,5 @@
 /** Table `invoice_documents`: the latest PDF of an invoice. A missing PDF is generated again. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 export type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };

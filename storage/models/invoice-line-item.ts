@@ -1,11 +1,11 @@
 import type { Knex } from 'knex';
-import { indexById } from '../../core/by-id.ts';
-import type { LineDiscount } from '../../core/coupon/discounts.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
-import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import { type Invoice, InvoiceLineItem } from '../../core/invoicing/invoice/record.ts';
+import { type ComputedFrom } from '../../core/rating/computed-from.ts';
+import type { LineDiscount } from '../../core/rating/discounts.ts';
 import type { Database } from '../stores.ts';
 import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';

@@ -1,6 +1,7 @@
 /** Table `invoice_line_proofs`: written once, and never changed (docs/decisions/0016-invoice-proof.md). */
-import type { Seal } from '../../core/proof/seal.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Seal } from '../../core/invoicing/proof/seal.ts';
 import type { Database } from '../stores.ts';
 
 type LineSealRow = { invoice_line_item_id: string; event_count: string; root: string; sealed_at: string };

@@ -2,7 +2,7 @@
  * Table `invoice_numbers`: one counter per tenant, environment and token. The finalizing transaction locks the counter's row until
  * it ends. So numbers have no gaps: a rollback returns the number (docs/rules/invoices.md, "Numbers").
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 /**

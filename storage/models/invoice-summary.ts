@@ -2,7 +2,7 @@
  * Billed and owed amounts of a customer per currency, from final invoices only, summed by the database. Amounts of CREDIT invoices
  * are in a wallet and reduce the invoices that it pays; subtracting them here would count them twice.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 export type InvoiceSummary = {

@@ -1,5 +1,5 @@
-import { Invoice } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { Invoice } from '../../core/invoicing/invoice/record.ts';
 import type { FileCondition } from '../exports/cuts.ts';
 import type { Database } from '../stores.ts';
 import { joinBatch } from './batched.ts';

@@ -3,9 +3,9 @@
  * (docs/decisions/0014-credit-ledger.md).
  */
 
-import { Decimal } from '../../core/decimal.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Posting } from '../../core/wallet/movement.ts';
+import type { Posting } from '../../core/credits/wallet/movement.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { FileCondition } from '../exports/cuts.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';

@@ -2,8 +2,8 @@
  * Lines of many invoices or subscriptions. There may be tens of thousands; reading them at once would block the event loop for
  * seconds. So they are read in batches of some hundreds, by few readers at once, tenants in turn.
  */
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { QuerySlots } from '../usage/question.ts';
 import type { InvoiceLineItemModel } from './invoice-line-item.ts';

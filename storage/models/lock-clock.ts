@@ -3,7 +3,7 @@
  * The first write of its transaction locks the clock until the transaction ends. So an advance begins after it, and a write after
  * the advance is rejected: nothing is written at a past instant.
  */
-import { toAdvancingError } from '../../core/test-clock/record.ts';
+import { toAdvancingError } from '../../core/platform/test-clock/record.ts';
 import { currentRequestContext, runAsSystem } from '../request-context.ts';
 import type { Database } from '../stores.ts';
 

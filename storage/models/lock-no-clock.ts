@@ -3,8 +3,8 @@
  * transaction ends. The creation of a clock locks the environment (actions/test-clocks/create-test-clock.ts), and then finds those
  * records.
  */
-import type { Scope } from '../../core/scope.ts';
-import { toClockCreatedError } from '../../core/test-clock/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toClockCreatedError } from '../../core/platform/test-clock/record.ts';
 import { currentRequestContext } from '../request-context.ts';
 import type { Database } from '../stores.ts';
 import { EnvironmentModel } from './environment.ts';

@@ -1,4 +1,4 @@
-import { type Meter, meterShape } from '../../core/meter/record.ts';
+import { type Meter, meterShape } from '../../core/metering/meter/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface MeterModel extends Meter {}

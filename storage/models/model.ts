@@ -5,7 +5,7 @@
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { updateEach, updateOne } from './change-statements.ts';
 import { listJsonFields } from './json-fields.ts';

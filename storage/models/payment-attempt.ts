@@ -1,4 +1,4 @@
-import { PaymentAttempt } from '../../core/payment/record.ts';
+import { PaymentAttempt } from '../../core/payments/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PaymentAttemptModel extends PaymentAttempt {}

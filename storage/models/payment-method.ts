@@ -1,5 +1,5 @@
-import { PaymentMethod } from '../../core/payment/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { PaymentMethod } from '../../core/payments/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

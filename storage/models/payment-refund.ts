@@ -1,4 +1,4 @@
-import { PaymentRefund } from '../../core/payment/record.ts';
+import { PaymentRefund } from '../../core/payments/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PaymentRefundModel extends PaymentRefund {}

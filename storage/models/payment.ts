@@ -1,4 +1,4 @@
-import { Payment } from '../../core/payment/record.ts';
+import { Payment } from '../../core/payments/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PaymentModel extends Payment {}

@@ -1,4 +1,4 @@
-import { type Plan, planShape } from '../../core/plan/record.ts';
+import { type Plan, planShape } from '../../core/catalog/plan/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PlanModel extends Plan {}

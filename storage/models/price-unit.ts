@@ -1,6 +1,6 @@
-import { notFound } from '../../core/error.ts';
-import { type PriceUnit, priceUnitShape } from '../../core/price-unit/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type PriceUnit, priceUnitShape } from '../../core/catalog/price-unit/record.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

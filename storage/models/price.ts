@@ -1,8 +1,8 @@
 /** Table `prices`. `sequence` is written by the database (sql/postgres/0010-catalogue.sql). */
 
-import { notFound } from '../../core/error.ts';
-import { type Price, priceShape } from '../../core/price/record.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type Price, priceShape } from '../../core/catalog/price/record.ts';
+import { notFound } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';

@@ -1,8 +1,9 @@
 /** Counts of recently created records, for dashboards. */
-import type { PaymentStatus } from '../../core/invoice/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { PaymentStatus } from '../../core/invoicing/invoice/record.ts';
 import type { Database } from '../stores.ts';
 import { InvoiceModel } from './invoice.ts';
 import { SubscriptionModel } from './subscription.ts';

@@ -3,7 +3,7 @@
  * transaction, so no action can omit them.
  */
 import type { Model } from 'objection';
-import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../core/audit/record.ts';
+import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../core/platform/audit/record.ts';
 import { newId } from '../new-id.ts';
 import { encodeTextArray } from '../postgres/text-array.ts';
 import { currentRequestContext, runAsSystem } from '../request-context.ts';

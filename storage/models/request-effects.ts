@@ -3,7 +3,7 @@
  * (statements.ts), in the same transaction, so no action can omit them. A key has one row: if two processes held the key one after
  * the other, the database lets only one commit.
  */
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { currentRequestContext, type RequestKey, runAsSystem } from '../request-context.ts';
 import type { Database } from '../stores.ts';
 

@@ -2,11 +2,12 @@
  * Table `reservations` and its pools. The holds on one feature or one wallet of a customer form a pool. A decision about a pool
  * locks its row, and a trigger maintains its sum (sql/postgres/0175-reservations.sql).
  */
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import { type Reservation, reservationShape } from '../../core/reservation/record.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { PromisedCredits } from '../../core/wallet/promises.ts';
+
+import { type Reservation, reservationShape } from '../../core/credits/reservations/record.ts';
+import type { PromisedCredits } from '../../core/credits/wallet/promises.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,4 @@
-import { type ScheduledTask, scheduledTaskShape } from '../../core/scheduled-task/record.ts';
+import { type ScheduledTask, scheduledTaskShape } from '../../core/platform/scheduled-task/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,5 +1,5 @@
 /** Table `secrets`: API keys, by their hash. */
-import type { ApiKeyType, Rights } from '../../core/access/role.ts';
+import type { ApiKeyType, Rights } from '../../core/foundation/access/role.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,7 +1,7 @@
 /** Tables `settings` and `tenant_settings`: values that differ from the defaults, per environment and per tenant. */
 
-import type { Scope } from '../../core/scope.ts';
-import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../core/setting/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../core/platform/setting/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel, TenantWideModel } from './model.ts';
 

@@ -3,10 +3,10 @@
  * in the same transaction (record-changes.ts). Only the models use this file (model.ts).
  */
 import type { Model, QueryBuilderType } from 'objection';
-import { indexById } from '../../core/by-id.ts';
-import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { indexById } from '../../core/foundation/by-id.ts';
+import { alreadyExists, FarthingError, notFound } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Author, updatedBy } from '../../core/foundation/stamp.ts';
 import { classifyFailure } from '../failure.ts';
 import { currentRequestContext } from '../request-context.ts';
 import type { Database } from '../stores.ts';

@@ -1,7 +1,7 @@
 import { raw } from 'objection';
-import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
-import { SubscriptionLineItem } from '../../core/subscription/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Author } from '../../core/foundation/stamp.ts';
+import { SubscriptionLineItem } from '../../core/subscriptions/record.ts';
 import type { Database } from '../stores.ts';
 import { listBatched } from './batched.ts';
 import { ScopedModel } from './model.ts';

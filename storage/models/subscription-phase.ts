@@ -1,4 +1,4 @@
-import { SubscriptionPhase } from '../../core/subscription/phases.ts';
+import { SubscriptionPhase } from '../../core/subscriptions/phases.ts';
 import { ScopedModel } from './model.ts';
 
 export interface SubscriptionPhaseModel extends SubscriptionPhase {}

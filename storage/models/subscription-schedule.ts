@@ -1,5 +1,5 @@
-import type { Scope } from '../../core/scope.ts';
-import { SubscriptionSchedule } from '../../core/subscription/schedule.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { SubscriptionSchedule } from '../../core/subscriptions/schedule.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,5 +1,5 @@
-import type { Scope } from '../../core/scope.ts';
-import { Subscription } from '../../core/subscription/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { Subscription } from '../../core/subscriptions/record.ts';
 import type { Database } from '../stores.ts';
 import { joinBatch } from './batched.ts';
 import { ScopedModel } from './model.ts';

@@ -1,4 +1,4 @@
-import { type SystemEvent, systemEventShape } from '../../core/system-event/record.ts';
+import { type SystemEvent, systemEventShape } from '../../core/platform/system-event/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface SystemEventModel extends SystemEvent {}

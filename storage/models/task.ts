@@ -1,6 +1,6 @@
 import type { Pojo } from 'objection';
-import type { Scope } from '../../core/scope.ts';
-import { type Task, taskShape } from '../../core/task/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Task, taskShape } from '../../core/platform/task/record.ts';
 import type { ExportCut } from '../exports/cuts.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';

@@ -1,5 +1,5 @@
 /** Table `taxes_applied`: created with the final amounts of an invoice. */
-import { TaxApplied } from '../../core/tax/applied.ts';
+import { TaxApplied } from '../../core/catalog/tax/applied.ts';
 import { ScopedModel } from './model.ts';
 
 export interface TaxAppliedModel extends TaxApplied {}

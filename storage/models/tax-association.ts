@@ -1,5 +1,5 @@
-import type { Scope } from '../../core/scope.ts';
-import { type TaxAssociation, taxAssociationShape } from '../../core/tax/record.ts';
+import { type TaxAssociation, taxAssociationShape } from '../../core/catalog/tax/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';

@@ -1,4 +1,4 @@
-import { type TestClock, testClockShape } from '../../core/test-clock/record.ts';
+import { type TestClock, testClockShape } from '../../core/platform/test-clock/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface TestClockModel extends TestClock {}

@@ -1,7 +1,7 @@
-import { Decimal } from '../../core/decimal.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Lot } from '../../core/wallet/lots.ts';
-import { WalletTransaction } from '../../core/wallet/record.ts';
+import type { Lot } from '../../core/credits/wallet/lots.ts';
+import { WalletTransaction } from '../../core/credits/wallet/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

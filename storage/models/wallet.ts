@@ -1,5 +1,5 @@
-import type { Scope } from '../../core/scope.ts';
-import { Wallet } from '../../core/wallet/record.ts';
+import { Wallet } from '../../core/credits/wallet/record.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 

@@ -1,4 +1,4 @@
-import { type WebhookAttempt, webhookAttemptShape } from '../../core/webhook/record.ts';
+import { type WebhookAttempt, webhookAttemptShape } from '../../core/platform/webhook/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface WebhookAttemptModel extends WebhookAttempt {}

@@ -1,4 +1,4 @@
-import { type WebhookDelivery, webhookDeliveryShape } from '../../core/webhook/record.ts';
+import { type WebhookDelivery, webhookDeliveryShape } from '../../core/platform/webhook/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface WebhookDeliveryModel extends WebhookDelivery {}

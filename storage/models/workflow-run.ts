@@ -1,4 +1,4 @@
-import { WorkflowRun } from '../../core/workflow/record.ts';
+import { WorkflowRun } from '../../core/platform/workflow/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface WorkflowRunModel extends WorkflowRun {}

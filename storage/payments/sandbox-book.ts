@@ -1,6 +1,6 @@
 /** The charges of the sandbox provider, in a table: a real provider would store them in its own systems. */
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
 import { newId } from '../new-id.ts';
 import type { Database } from '../stores.ts';
 

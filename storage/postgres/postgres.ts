@@ -1,6 +1,6 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-import { parseJson } from '../../core/json/parse.ts';
+import { parseJson } from '../../core/foundation/json/parse.ts';
 import { isTracing } from '../../tracing/spans.ts';
 import { recordRows } from '../cache/dependency-recorder.ts';
 import { countStatements } from './own-statements.ts';

@@ -4,8 +4,8 @@
  * until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep covers it.
  */
 import type { Knex } from 'knex';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import type { Scope } from '../../core/scope.ts';
 import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../due-alerts.ts';
 import { isSelfFilling } from '../due-wallets.ts';
 import type { Database } from '../stores.ts';

@@ -8,7 +8,7 @@
  * A rebuild belongs to the partition that read its message from the log, and is fenced by its epoch. After a crash the next owner finds the
  * bucket rows locked in its own name and repeats the work with a greater number. A lock for reading expires by itself.
  */
-import { unavailable } from '../../core/error.ts';
+import { unavailable } from '../../core/foundation/error.ts';
 import type { Database } from '../stores.ts';
 import { type OwnedPartition, type SliceState } from './slice-state.ts';
 import { FencedError, readProgress, serializeBucketLockChanges } from './slices.ts';

@@ -1,5 +1,5 @@
 /** Table `bucket_rebuilds`: requested rebuilds of usage rows. The pipeline runs each when it reads its message. */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 import { enqueueMessage } from './outbox.ts';
 

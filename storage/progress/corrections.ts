@@ -2,8 +2,9 @@
  * Table `event_corrections` in Postgres: user, time and reason of each void or replacement of an accepted event. The request and its
  * message to the partition of the id are one transaction. Corrections take precedence in the order of their numbers.
  */
-import { IdentityHasher, toShard } from '../../core/event/identity.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { IdentityHasher, toShard } from '../../core/metering/event/identity.ts';
 import { joinBatch } from '../models/batched.ts';
 import type { Database } from '../stores.ts';
 import { enqueueMessage } from './outbox.ts';

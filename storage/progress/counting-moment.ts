@@ -2,8 +2,8 @@
  * Loads the versions of a meter and the progress of the stores in one statement, so that both are of one moment. Concurrent callers share
  * it.
  */
-import { groupBy } from '../../core/group-by.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { Database } from '../stores.ts';
 import type { MeterVersion } from './meter-versions.ts';

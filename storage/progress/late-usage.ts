@@ -3,10 +3,10 @@
  * and before the progress of the partition moves, so that a crash loses nothing; a repeat has no effect. A subscription has one waiting
  * row, however much arrives. The biller takes the row first, so that later usage creates a new one (actions/billing/bill-late-usage.ts).
  */
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { formatUs, type Microseconds } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import { formatUs, type Microseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 
 /** Usage within this time is billed together: a customer that sends a backlog gets one invoice for it. */

@@ -3,8 +3,9 @@
  * control message at an offset of its own (the barrier), and counts by the version from there on. Earlier events are back-filled from the
  * raw events, so every event is counted once.
  */
+
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { enqueueMessage } from './outbox.ts';
 

@@ -2,7 +2,7 @@
  * Table `log_outbox`: messages that are sent to the log if and only if a transaction commits. A record and its message are written in one
  * transaction. The relay appends the messages to the log and removes them in its own transaction, so each message is sent at least once.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../stores.ts';
 
 /** `shard`: the message goes to the partition of this shard; null: to all partitions. */

@@ -1,5 +1,5 @@
 /** Progress of a partition in Postgres: the start of a consistent read, and the state that the read is checked against. */
-import type { Microseconds } from '../../core/time/instant.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 
 export type SlicePhase = 'idle' | 'raw' | 'buckets';
 

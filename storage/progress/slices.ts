@@ -2,8 +2,8 @@
  * The pipeline's progress per partition; Postgres is authoritative. It has the slice in progress, the offset of the stores, the epoch that
  * fences a worker which lost its partition, and the numbers of write attempts (ARCHITECTURE.md, "Exactly once").
  */
-import { unavailable } from '../../core/error.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
+import { unavailable } from '../../core/foundation/error.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { Database } from '../stores.ts';
 import { type OwnedPartition, type SliceState, STATE_COLUMNS, toSliceState } from './slice-state.ts';

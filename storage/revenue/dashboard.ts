@@ -2,13 +2,13 @@
  * Dashboard queries over the revenue rows: sums by customer and by window, and recurring revenue at instants. Each is one statement
  * over one environment. Amounts are decimals of the store, returned as text (docs/rules/revenue.md).
  */
-import { Decimal } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { toYear } from '../../core/revenue/rows.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
-import type { WindowSize } from '../../core/time/window.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import type { WindowSize } from '../../core/foundation/time/window.ts';
+import { toYear } from '../../core/invoicing/revenue/rows.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { toTimeText } from './rows.ts';
 

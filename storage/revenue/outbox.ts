@@ -4,9 +4,9 @@
  * greater version include all changes known to a smaller one, whichever worker is faster.
  */
 
-import { groupBy } from '../../core/group-by.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
 import type { EnvironmentClock } from '../environment-clock.ts';
 import type { Database } from '../stores.ts';
 

@@ -1,9 +1,9 @@
 /** Tables `revenue` and `recurring_revenue` of ClickHouse: a row replaces rows with the same key and a smaller version. */
 
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import type { RecurringRow, RevenueRow } from '../../core/revenue/rows.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toInstant } from '../../core/time/instant.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { RecurringRow, RevenueRow } from '../../core/invoicing/revenue/rows.ts';
 import { type ClickHouseClient, loadRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
 export async function writeRevenue(

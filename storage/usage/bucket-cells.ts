@@ -4,12 +4,12 @@
  * costs more than the rows.
  */
 
-import { mergeRanges, type SegmentPlan, type SegmentRange } from '../../core/analytics/segments.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { LAST_INSTANT_US, type Microseconds, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
+import { mergeRanges, type SegmentPlan, type SegmentRange } from '../../core/metering/analytics/segments.ts';
 import { type BucketField, type BucketFields, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { LAST_INSTANT_US, type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { NO_LATEST } from '../events/tables.ts';
 import { TimeSlicer } from '../time-slicer.ts';

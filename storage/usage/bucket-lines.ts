@@ -7,10 +7,10 @@
  * values, which cannot be combined. Such queries run one by one, after one batched statement has found which of them have rows.
  */
 import { TupleParam } from '@clickhouse/client';
-import { isInRanges, type SegmentPlan } from '../../core/analytics/segments.ts';
+import { type Microseconds, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
+import { isInRanges, type SegmentPlan } from '../../core/metering/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
 import { US_BY_ROW_SIZE } from '../../core/metering/bucket-size.ts';
-import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { KeyedBatchLoader } from '../batch-loader.ts';
 import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { mapYielding, TimeSlicer } from '../time-slicer.ts';

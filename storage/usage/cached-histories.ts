@@ -3,10 +3,10 @@
  * earlier usage is unchanged: the rows have the same event count and quantity, and no raw event was corrected since. The audit recomputes a
  * sample of the entries (actions/audit/running.ts).
  */
-import type { Decimal } from '../../core/decimal.ts';
-import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
 import { sumRebuilds } from '../progress/slice-state.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import type { Database, Stores } from '../stores.ts';

@@ -1,8 +1,9 @@
 /** Cached cells of one query (storage/usage/usage-cache.ts), as of the progress that the cache follows. */
-import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
+
+import { type Microseconds, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
+import { isInRanges, mergeRanges, type SegmentRange } from '../../core/metering/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
   type BucketCell,
   type BucketQuery,

@@ -1,7 +1,7 @@
 /** Loads the definition and version that count a query, and whether bucket rows exist for it. */
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { Scope } from '../../core/scope.ts';
 import { type CountingMoment, loadCountingMoment } from '../progress/counting-moment.ts';
 import { loadBarriers } from '../progress/meter-versions.ts';
 import { type SliceState } from '../progress/slice-state.ts';

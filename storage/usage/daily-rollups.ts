@@ -2,8 +2,8 @@
  * Daily rollups of base rows, computed by the engine: one insert per UTC day, over all meters. The base rows must not change meanwhile
  * (actions/usage/make-daily-rollups.ts locks the bucket rows).
  */
-import { unavailable } from '../../core/error.ts';
-import { US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
+import { unavailable } from '../../core/foundation/error.ts';
+import { US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { writeFailure } from '../events/rows.ts';

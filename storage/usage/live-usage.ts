@@ -3,13 +3,13 @@
  * a line, which is one merged bucket. The usage cache (usage-cache.ts) applies committed rows to the lines and clears them when it clears
  * itself. Watchers are notified when a line is no longer complete.
  */
-import type { Decimal } from '../../core/decimal.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { computeBucketValue, type PlacedCell } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import type { Microseconds } from '../../core/time/instant.ts';
 import type { SliceState } from '../progress/slice-state.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 

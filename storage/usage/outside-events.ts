@@ -3,9 +3,10 @@
  * answers all. It returns the log position of each event, so a query can detect events that were counted while the rows were read. The raw
  * events of the many lines of one answer are also read this way, if they are few.
  */
-import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
-import { groupBy } from '../../core/group-by.ts';
-import type { Scope } from '../../core/scope.ts';
+
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { isInRanges, mergeRanges, type SegmentRange } from '../../core/metering/analytics/segments.ts';
 import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { loadFewEvents, type PlacedRawEvent } from '../events/raw-events.ts';

@@ -2,7 +2,7 @@
  * Bounds on the queries of tenants; billing reads without them. They limit the work of one query and the number of concurrent large
  * queries. They also cancel the work of a caller that disconnected.
  */
-import { FarthingError, invalid } from '../../core/error.ts';
+import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { computeMeterCost } from '../../core/metering/meter-cost.ts';
 import { Semaphore } from '../semaphore.ts';

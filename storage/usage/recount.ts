@@ -3,13 +3,13 @@
  * is longer than that.
  */
 
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/compiled-meter.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
-import type { Scope } from '../../core/scope.ts';
-import { US_PER_DAY } from '../../core/time/instant.ts';
 import { type CustomerRange, listCustomerRanges } from '../events/customer-ranges.ts';
 import {
   type CustomerDay,

@@ -1,9 +1,9 @@
 /** Stored bucket rows, merged by key: read by audits, deleted by rebuilds. */
 
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import { scopeKey } from '../../core/foundation/scope.ts';
+import { US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { scopeKey } from '../../core/scope.ts';
-import { US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';

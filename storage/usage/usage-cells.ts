@@ -1,12 +1,18 @@
 /** Gathers the cells of a query: merged partials of the pre-aggregated rows, and of the raw rows. */
-import { planRawOnly, type SegmentPlan, type SegmentRange, useEdgeBuckets } from '../../core/analytics/segments.ts';
-import { FarthingError } from '../../core/error.ts';
+
+import { FarthingError } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
+import {
+  planRawOnly,
+  type SegmentPlan,
+  type SegmentRange,
+  useEdgeBuckets,
+} from '../../core/metering/analytics/segments.ts';
 import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
   type LogPlace,
   type PlacedRawEvent,

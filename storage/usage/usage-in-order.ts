@@ -2,10 +2,10 @@
  * Usage in chronological order, for usage-ordered grants (docs/rules/entitlements.md, "Grants"): the addition of each instant, for a meter
  * that adds events up. It is read from raw events, because rows are hourly.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { toMs } from '../../core/time/instant.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toMs } from '../../core/foundation/time/instant.ts';
+import { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
 import type { Stores } from '../stores.ts';
 import { type BilledUsage, type BilledUsageQuery, readUsageReport, toUsageQuery } from './usage.ts';
 

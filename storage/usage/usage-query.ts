@@ -1,9 +1,10 @@
 /** Shape of a usage query: events, customers, range and windows. */
-import type { Meter } from '../../core/meter/record.ts';
+
+import type { Microseconds, Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { WindowSize } from '../../core/foundation/time/window.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
+import type { Meter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { Microseconds, Milliseconds } from '../../core/time/instant.ts';
-import type { WindowSize } from '../../core/time/window.ts';
 import type { QueryBounds } from './question.ts';
 
 /** Query for the value of a meter in the half-open range [start_us, end_us), divided into windows if requested. */

@@ -4,11 +4,18 @@
  * meter's past is still being counted, it is computed from raw rows alone. Failures are thrown (docs/rules/usage.md, "Never a quiet zero").
  */
 
-import { limitDailyRollups, planRawOnly, planSegments, type SegmentPlan } from '../../core/analytics/segments.ts';
-import type { Decimal } from '../../core/decimal.ts';
-import { FarthingError, unavailable } from '../../core/error.ts';
-import type { Meter } from '../../core/meter/record.ts';
+import type { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError, unavailable } from '../../core/foundation/error.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { formatUs, type Microseconds, type Milliseconds, toMs, toUs } from '../../core/foundation/time/instant.ts';
+import {
+  limitDailyRollups,
+  planRawOnly,
+  planSegments,
+  type SegmentPlan,
+} from '../../core/metering/analytics/segments.ts';
 import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-meter.ts';
+import type { Meter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import {
   type PlacedCell,
@@ -17,8 +24,6 @@ import {
   type Wants,
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
-import type { Scope } from '../../core/scope.ts';
-import { formatUs, type Microseconds, type Milliseconds, toMs, toUs } from '../../core/time/instant.ts';
 import { KeyedBatchLoader } from '../batch-loader.ts';
 import { currentRecorder } from '../cache/dependency-recorder.ts';
 import { loadClock } from '../environment-clock.ts';

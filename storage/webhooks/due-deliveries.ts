@@ -2,8 +2,8 @@
  * Due deliveries across all tenants. A delivery is leased while it is sent, because sending happens outside any transaction. Leases
  * use the clock of the database, because they guard against other processes.
  */
-import type { Scope } from '../../core/scope.ts';
-import { ORDERED_FAILURES_MAX } from '../../core/webhook/schedule.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { ORDERED_FAILURES_MAX } from '../../core/platform/webhook/schedule.ts';
 import type { Database } from '../stores.ts';
 
 /** Longer than an attempt can take. */

@@ -2,7 +2,7 @@
  * Input of the scheduler for new deliveries, across all tenants: events without deliveries, and the endpoints that want them. The
  * events are locked until the transaction ends.
  */
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { SystemEventModel } from '../models/system-event.ts';
 import type { Transaction } from '../stores.ts';
 

@@ -3,7 +3,7 @@
  * aggregation, with free units and commitments, by any window, grouped and filtered.
  */
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

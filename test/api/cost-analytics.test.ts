@@ -1,6 +1,6 @@
 /** POST /costs/analytics-v2 (docs/rules/costs.md): figures that can be followed by hand. */
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 const total = (texts: readonly string[]) => sumDecimals(texts.map((text) => new Decimal(text))).toFixed();

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { NO_GRANTS } from '../../core/entitlement/grant-record.ts';
+import { NO_GRANTS } from '../../core/catalog/entitlement/grant-record.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { newId } from '../../storage/new-id.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

@@ -4,7 +4,7 @@
 import { expect } from 'chai';
 import { checkReservation } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
-import { checkShape } from '../../core/reservation/request.ts';
+import { checkShape } from '../../core/credits/reservations/request.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { SETTINGS } from '../../core/setting/record.ts';
+import { SETTINGS } from '../../core/platform/setting/record.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('settings', () => {

@@ -1,7 +1,7 @@
 /** Changes of a subscription over HTTP: who may ask for them, that a preview says what is done, and who comes first of many at once. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { fixed, startWorld, summarizeInvoice, type World } from '../support/world.ts';
 
 // Answers of every shape.

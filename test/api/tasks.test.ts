@@ -1,6 +1,6 @@
 /** Tasks: what they answer, which moves they allow, and what becomes of one whose run ends without success. */
 import { expect } from 'chai';
-import { createdBy } from '../../core/stamp.ts';
+import { createdBy } from '../../core/foundation/stamp.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

@@ -1,6 +1,6 @@
 /** Windows and buckets of usage as they are answered over HTTP: every size, clock changes, anchors, totals. */
 import { expect } from 'chai';
-import { WINDOW_SIZES } from '../../core/time/window.ts';
+import { WINDOW_SIZES } from '../../core/foundation/time/window.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.

@@ -1,6 +1,6 @@
 /** Endpoints, system events and deliveries over HTTP. How deliveries go: test/actions/webhooks. */
 import { expect } from 'chai';
-import { SYSTEM_EVENT_NAMES } from '../../core/system-event/catalogue.ts';
+import { SYSTEM_EVENT_NAMES } from '../../core/platform/system-event/catalogue.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('webhooks over HTTP', () => {

@@ -17,11 +17,11 @@ import { commitReservation, releaseReservation } from '../../actions/reservation
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
-import { applyReceipt } from '../../core/invoice/payment-status.ts';
-import { checkShape } from '../../core/reservation/request.ts';
-import { debitShape, topUpShape } from '../../core/wallet/request.ts';
+import { checkShape } from '../../core/credits/reservations/request.ts';
+import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { applyReceipt } from '../../core/invoicing/invoice/payment-status.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

@@ -3,7 +3,7 @@
  * docs/rules/proration.md, "One netted invoice"): what is given back is netted with what begins.
  */
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { fixed, startWorld, statement, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

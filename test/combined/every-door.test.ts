@@ -4,7 +4,7 @@
  * (docs/rules/usage.md, "One number"), of a meter that begins anew with each period and of one that never resets.
  */
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { billLateUsage } from '../../actions/billing/bill-late-usage.ts';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { takeLateUsage } from '../../storage/progress/late-usage.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { check, provenBy } from '../support/verifier.ts';

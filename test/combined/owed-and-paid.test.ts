@@ -5,8 +5,8 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { roundMoney } from '../../core/money.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { roundMoney } from '../../core/foundation/money.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 

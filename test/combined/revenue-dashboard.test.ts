@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { auditRecords } from '../../actions/audit/records.ts';
 import { rebuildRevenue } from '../../actions/audit/revenue.ts';
 import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { startWorker } from '../../scheduler/worker.ts';
 import { addTick } from '../../storage/jobs.ts';
 import { samples } from '../support/samples.ts';

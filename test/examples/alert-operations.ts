@@ -1,7 +1,7 @@
-/** The operations of the areas alert.*, on core/alert. */
+/** The operations of the areas alert.*, on core/catalog/alert. */
 import { z } from 'zod';
-import { deriveAlertState } from '../../core/alert/state.ts';
-import { alertSettings } from '../../core/feature/record.ts';
+import { deriveAlertState } from '../../core/catalog/alert/state.ts';
+import { alertSettings } from '../../core/catalog/feature/record.ts';
 
 export function stateOfAlert(given: unknown) {
   const { settings, value } = z.object({ settings: alertSettings, value: z.coerce.string() }).parse(given);

@@ -1,14 +1,14 @@
 /** The operation of the area billing.entitlement: usage lines are priced as production prices them. */
 import { z } from 'zod';
-import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { combineGrants } from '../../core/entitlement/combine.ts';
-import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
-import { listLimitWindows } from '../../core/entitlement/reset.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
-import { anyCase } from '../../core/record.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { combineGrants } from '../../core/catalog/entitlement/combine.ts';
+import { USAGE_RESET_PERIODS } from '../../core/catalog/entitlement/record.ts';
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { anyCase } from '../../core/foundation/record.ts';
+import type { Milliseconds } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { listLimitWindows } from '../../core/rating/allowances/reset.ts';
+import { type MeasuredUsage, usageCharge } from '../../core/rating/line-amount.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);

@@ -1,5 +1,9 @@
 /** The operations of the areas billing.*: which charges stand on which invoice, and what they come to. */
 import { z } from 'zod';
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
 import {
   type BilledSubscription,
   type ChargeInput,
@@ -7,14 +11,10 @@ import {
   planDueCharges,
   REFERENCE_POINTS,
   type ReferencePoint,
-} from '../../core/billing/charges.ts';
-import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { chargeKey, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
-import { Decimal } from '../../core/decimal.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
-import { SUBSCRIPTION_PERIODS } from '../../core/subscription/record.ts';
-import { toInstant } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+} from '../../core/rating/charges.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
+import { chargeKey, openCharges, planInvoice } from '../../core/rating/plan-invoice.ts';
+import { SUBSCRIPTION_PERIODS } from '../../core/subscriptions/record.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const instant = z.string().transform((text) => toInstant(text.length === 10 ? `${text}T00:00:00Z` : text));

@@ -1,14 +1,14 @@
 /** The operations of the areas proration.*, plan_change.* and subscription.cancel: on core, and through the real interface. */
 import { z } from 'zod';
-import { cappedCredit, planChangeLines } from '../../core/billing/change.ts';
-import { type BilledSubscription } from '../../core/billing/charges.ts';
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { deriveChangeType } from '../../core/subscription/plan-change.ts';
-import { planQuantityChanges } from '../../core/subscription/quantity.ts';
-import type { SubscriptionLineItem } from '../../core/subscription/record.ts';
-import { formatMs } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { cappedCredit, planChangeLines } from '../../core/rating/change.ts';
+import { type BilledSubscription } from '../../core/rating/charges.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
+import { deriveChangeType } from '../../core/subscriptions/plan-change.ts';
+import { planQuantityChanges } from '../../core/subscriptions/quantity.ts';
+import type { SubscriptionLineItem } from '../../core/subscriptions/record.ts';
 import { fixed, usage, type World } from '../support/world.ts';
 import type { Result } from './compare.ts';
 import { exampleWorld, freshName } from './example-world.ts';

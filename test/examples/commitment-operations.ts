@@ -1,17 +1,17 @@
 /** The operations of the areas commitment.*: lines and invoices are priced as production prices them. */
 import { z } from 'zod';
-import type { BilledSubscription } from '../../core/billing/charges.ts';
-import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
-import { chargeKey, type InvoicePlanInput, planInvoice } from '../../core/billing/plan-invoice.ts';
-import type { LineCommitment } from '../../core/commitment/line.ts';
-import type { RecordedUsage } from '../../core/commitment/part.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { windowSize } from '../../core/meter/record.ts';
-import type { TimeBucket } from '../../core/price/time-buckets.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
-import { anyCase } from '../../core/record.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
-import { RECURRING_PERIODS } from '../../core/time/period.ts';
+import type { TimeBucket } from '../../core/catalog/price/time-buckets.ts';
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { anyCase } from '../../core/foundation/record.ts';
+import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
+import { RECURRING_PERIODS } from '../../core/foundation/time/period.ts';
+import { windowSize } from '../../core/metering/meter/record.ts';
+import type { BilledSubscription } from '../../core/rating/charges.ts';
+import type { LineCommitment } from '../../core/rating/commitments/line.ts';
+import type { RecordedUsage } from '../../core/rating/commitments/part.ts';
+import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/rating/line-amount.ts';
+import { chargeKey, type InvoicePlanInput, planInvoice } from '../../core/rating/plan-invoice.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);

@@ -2,8 +2,8 @@
  * Compares what an operation answered with what an example expects: money numerically ("0.5" = "0.50"), times as
  * instants, ">=5" and ">50" as bounds, objects by the keys that the example names. Answers the differences.
  */
-import { Decimal } from '../../core/decimal.ts';
-import { parseInstant } from '../../core/time/instant.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { parseInstant } from '../../core/foundation/time/instant.ts';
 
 export type Result = Readonly<Record<string, unknown>>;
 

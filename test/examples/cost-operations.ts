@@ -1,7 +1,7 @@
 /** The operation of cost analytics, by the function that its answers come from. */
 import { z } from 'zod';
-import { computeMargin } from '../../core/costsheet/margin.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { computeMargin } from '../../core/invoicing/costs/margin.ts';
 import type { Result } from './compare.ts';
 
 const given = z.object({ total_revenue: z.coerce.string(), total_cost: z.coerce.string() });

@@ -1,7 +1,7 @@
 /** The operations of the area coupon.validation on core/. */
 import { z } from 'zod';
-import { type Coupon, couponFields, defineCoupon, findCouponRefusal } from '../../core/coupon/record.ts';
-import { invalid } from '../../core/error.ts';
+import { type Coupon, couponFields, defineCoupon, findCouponRefusal } from '../../core/catalog/coupon/record.ts';
+import { invalid } from '../../core/foundation/error.ts';
 
 const when = z.string().optional();
 const attachment = z.object({

@@ -1,14 +1,14 @@
 /** The operations of coupons and taxes on core/: what is taken off, spread, taxed, and what an invoice comes to with it. */
 import { z } from 'zod';
-import { applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
-import { type CouponInForce, computeDiscount, isUsableAgain } from '../../core/coupon/discounts.ts';
-import type { Coupon } from '../../core/coupon/record.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { BILLING_REASONS, INVOICE_TYPES } from '../../core/invoice/record.ts';
-import { deriveDraftStatus } from '../../core/invoice/skipped.ts';
-import { spread } from '../../core/spread.ts';
-import type { RateInForce } from '../../core/tax/taxes.ts';
-import { computeTaxes } from '../../core/tax/taxes.ts';
+import type { Coupon } from '../../core/catalog/coupon/record.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { spread } from '../../core/foundation/spread.ts';
+import { BILLING_REASONS, INVOICE_TYPES } from '../../core/invoicing/invoice/record.ts';
+import { deriveDraftStatus } from '../../core/invoicing/invoice/skipped.ts';
+import { type CouponInForce, computeDiscount, isUsableAgain } from '../../core/rating/discounts.ts';
+import { applyLineAdjustments } from '../../core/rating/line-adjustments.ts';
+import type { RateInForce } from '../../core/rating/taxes.ts';
+import { computeTaxes } from '../../core/rating/taxes.ts';
 
 const money = z.coerce.string().transform((text) => new Decimal(text));
 const coupon = z

@@ -3,16 +3,16 @@
  * the rules that price a usage line. "cycle+2h" and "cycle_end-6h" are told from the ends of a billing period.
  */
 import { z } from 'zod';
-import { usageCharge } from '../../core/billing/line-amount.ts';
-import { valueUsage } from '../../core/billing/valued-usage.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { type MeasuredAllowance, measureGrants } from '../../core/entitlement/allowance.ts';
-import { GRANT_MEASURES } from '../../core/entitlement/grant-record.ts';
-import { computeGrantWindow, type GrantDuration } from '../../core/entitlement/grant-window.ts';
-import { type FreeWindows, type Granting, mergeExhaustedIntervals } from '../../core/entitlement/grants.ts';
-import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
-import { formatMs, parseInstant } from '../../core/time/instant.ts';
+import { GRANT_MEASURES } from '../../core/catalog/entitlement/grant-record.ts';
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { formatMs, parseInstant } from '../../core/foundation/time/instant.ts';
+import { type MeasuredAllowance, measureGrants } from '../../core/rating/allowances/allowance.ts';
+import { computeGrantWindow, type GrantDuration } from '../../core/rating/allowances/grant-window.ts';
+import { type FreeWindows, type Granting, mergeExhaustedIntervals } from '../../core/rating/allowances/grants.ts';
+import { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
+import { usageCharge } from '../../core/rating/line-amount.ts';
+import { valueUsage } from '../../core/rating/valued-usage.ts';
 import { runSteps } from '../support/result-of.ts';
 import type { Result } from './compare.ts';
 import { JANUARY, usageItem } from './january.ts';

@@ -1,11 +1,11 @@
-/** The operations of the entitlement.* areas on core/entitlement/. */
+/** The operations of the entitlement.* areas on core/catalog/entitlement/. */
 import { z } from 'zod';
-import { combineGrants } from '../../core/entitlement/combine.ts';
-import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
-import { computeResetWindow } from '../../core/entitlement/reset.ts';
-import { FarthingError } from '../../core/error.ts';
-import { FEATURE_TYPES } from '../../core/feature/record.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { combineGrants } from '../../core/catalog/entitlement/combine.ts';
+import { USAGE_RESET_PERIODS } from '../../core/catalog/entitlement/record.ts';
+import { FEATURE_TYPES } from '../../core/catalog/feature/record.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { computeResetWindow } from '../../core/rating/allowances/reset.ts';
 import type { Result } from './compare.ts';
 import { instant } from './time-operations.ts';
 

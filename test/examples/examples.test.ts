@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { ZodError } from 'zod';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { differences, type Result } from './compare.ts';
 import { endWorld } from './example-world.ts';
 import { NOT_YET, OPERATIONS, type Operation } from './operations.ts';

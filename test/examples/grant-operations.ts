@@ -1,10 +1,10 @@
-/** The operations of the areas credit_grant.*: of rules alone on core/credit-grant, of what is given through the real interface. */
+/** The operations of the areas credit_grant.*: of rules alone on core/credits/grants, of what is given through the real interface. */
 import { z } from 'zod';
-import { computeDeferMinutes, deriveApplicationAction } from '../../core/credit-grant/application.ts';
-import { computeCreditExpiry, computeCreditShare } from '../../core/credit-grant/periods.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { SUBSCRIPTION_STATUSES } from '../../core/subscription/record.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { computeDeferMinutes, deriveApplicationAction } from '../../core/credits/grants/application.ts';
+import { computeCreditExpiry, computeCreditShare } from '../../core/credits/grants/periods.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { SUBSCRIPTION_STATUSES } from '../../core/subscriptions/record.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
 import { fixed, type World } from '../support/world.ts';
 import { exampleWorld, freshName } from './example-world.ts';

@@ -1,6 +1,6 @@
-/** The operations of grouped_invoicing.* on core/subscription/hierarchy.ts. */
+/** The operations of grouped_invoicing.* on core/subscriptions/hierarchy.ts. */
 import { z } from 'zod';
-import { checkGroupable, type HierarchyParent } from '../../core/subscription/hierarchy.ts';
+import { checkGroupable, type HierarchyParent } from '../../core/subscriptions/hierarchy.ts';
 import type { Result } from './compare.ts';
 
 const MEMBER: HierarchyParent = {

@@ -1,7 +1,8 @@
 /** A line of January 2026, for examples that say how usage is priced and nothing about when. */
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { ZERO } from '../../core/decimal.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
+
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { ZERO } from '../../core/foundation/decimal.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
 
 export const JANUARY = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 1) };
 

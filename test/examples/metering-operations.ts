@@ -1,13 +1,13 @@
 /** The operations of the metering.* areas. */
 import { z } from 'zod';
-import { FarthingError } from '../../core/error.ts';
-import { aggregationShape, checkMeter } from '../../core/meter/record.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { parseEventTime } from '../../core/foundation/time/instant.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
 import { matches } from '../../core/metering/match.ts';
+import { aggregationShape, checkMeter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { parseEventTime } from '../../core/time/instant.ts';
 import { toDecimal } from '../support/exact-decimal.ts';
 import { usageOfEvents } from '../support/usage-of-events.ts';
 import type { Result } from './compare.ts';

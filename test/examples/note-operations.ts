@@ -1,22 +1,31 @@
 /** The operations of the areas credit_note and invoice.* that are about money given back, numbers and dates, on core/. */
 import { z } from 'zod';
-import { dueDate } from '../../core/billing/due.ts';
-import { type CreditableLine, computeRefundable } from '../../core/credit-note/creditable.ts';
-import { checkCanVoidNote, planCreditedInvoice, planUncreditedInvoice } from '../../core/credit-note/effect.ts';
-import { planCreditNote } from '../../core/credit-note/plan.ts';
-import { Decimal, ZERO } from '../../core/decimal.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import { type CreditableLine, computeRefundable } from '../../core/invoicing/credit-note/creditable.ts';
+import {
+  checkCanVoidNote,
+  planCreditedInvoice,
+  planUncreditedInvoice,
+} from '../../core/invoicing/credit-note/effect.ts';
+import { planCreditNote } from '../../core/invoicing/credit-note/plan.ts';
 import {
   DEFAULT_NUMBER_CONFIG,
   formatInvoiceNumber,
   NUMBER_FORMATS,
   toNumberToken,
-} from '../../core/invoice/number.ts';
-import { toDraftKey } from '../../core/invoice/own-key.ts';
-import { canBecome } from '../../core/invoice/payment-status.ts';
-import { BILLING_REASONS, INVOICE_STATUSES, type Invoice, PAYMENT_STATUSES } from '../../core/invoice/record.ts';
-import { checkVoidable, planVoidedPayment } from '../../core/invoice/void.ts';
-import { toWholeSetting } from '../../core/setting/record.ts';
-import { toInstant } from '../../core/time/instant.ts';
+} from '../../core/invoicing/invoice/number.ts';
+import { toDraftKey } from '../../core/invoicing/invoice/own-key.ts';
+import { canBecome } from '../../core/invoicing/invoice/payment-status.ts';
+import {
+  BILLING_REASONS,
+  INVOICE_STATUSES,
+  type Invoice,
+  PAYMENT_STATUSES,
+} from '../../core/invoicing/invoice/record.ts';
+import { checkVoidable, planVoidedPayment } from '../../core/invoicing/invoice/void.ts';
+import { toWholeSetting } from '../../core/platform/setting/record.ts';
+import { dueDate } from '../../core/rating/due.ts';
 
 const amount = z.coerce.string();
 const NOW = new Date('2026-01-01T00:00:00Z');

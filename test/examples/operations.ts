@@ -3,7 +3,7 @@
  * file beside this one, add its line here, and take its lines out of NOT_YET. A result may be a promise; what is thrown
  * as a validation error counts as `error_code` and `http_status`.
  */
-import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
+import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/foundation/error.ts';
 import { stateOfAlert } from './alert-operations.ts';
 import { usageWithEntitlement } from './allowance-operations.ts';
 import { billingTimeline, classifyOnetime, composeInvoice, onetimeAmount } from './billing-operations.ts';

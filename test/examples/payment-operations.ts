@@ -1,9 +1,9 @@
 /** Payments of invoices: which status may follow which, and what payments make of an invoice. */
 import { z } from 'zod';
-import { applyReceipt } from '../../core/invoice/payment-status.ts';
-import { PAYMENT_STATUSES } from '../../core/invoice/record.ts';
-import { canMove } from '../../core/payment/moves.ts';
-import { decimalText } from '../../core/record.ts';
+import { decimalText } from '../../core/foundation/record.ts';
+import { applyReceipt } from '../../core/invoicing/invoice/payment-status.ts';
+import { PAYMENT_STATUSES } from '../../core/invoicing/invoice/record.ts';
+import { canMove } from '../../core/payments/moves.ts';
 import type { Result } from './compare.ts';
 
 const status = z.enum(PAYMENT_STATUSES);

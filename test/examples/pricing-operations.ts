@@ -1,15 +1,15 @@
 /** The operations of the areas pricing.*, rounding*, price_unit and price.validation on core/. */
 import { z } from 'zod';
-import { fixedCharge, type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
-import { computeTotals } from '../../core/billing/totals.ts';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
-import { windowSize } from '../../core/meter/record.ts';
-import { minorUnits, roundMoney } from '../../core/money.ts';
-import { createPriceShape, definePrice } from '../../core/price/record.ts';
-import { checkTimeBuckets, timeBucketsShape } from '../../core/price/time-buckets.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
-import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
+import { createPriceShape, definePrice } from '../../core/catalog/price/record.ts';
+import { checkTimeBuckets, timeBucketsShape } from '../../core/catalog/price/time-buckets.ts';
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/catalog/pricing/price-unit.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { minorUnits, roundMoney } from '../../core/foundation/money.ts';
+import { windowSize } from '../../core/metering/meter/record.ts';
+import { fixedCharge, type LineAmount, usageCharge } from '../../core/rating/line-amount.ts';
+import { computeTotals } from '../../core/rating/totals.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);

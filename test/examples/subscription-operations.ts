@@ -1,11 +1,11 @@
 /** The operations of the areas subscription.* and trial.*: through the real interface and the scheduler's own work. */
 import { z } from 'zod';
-import { createPriceShape, definePrice, type Price } from '../../core/price/record.ts';
-import { anyCase } from '../../core/record.ts';
-import { resolvePaymentSettings } from '../../core/subscription/payment-settings.ts';
-import { COLLECTION_METHODS, PAYMENT_BEHAVIORS } from '../../core/subscription/record.ts';
-import { planTrial } from '../../core/subscription/trial.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { createPriceShape, definePrice, type Price } from '../../core/catalog/price/record.ts';
+import { anyCase } from '../../core/foundation/record.ts';
+import { formatMs } from '../../core/foundation/time/instant.ts';
+import { resolvePaymentSettings } from '../../core/subscriptions/payment-settings.ts';
+import { COLLECTION_METHODS, PAYMENT_BEHAVIORS } from '../../core/subscriptions/record.ts';
+import { planTrial } from '../../core/subscriptions/trial.ts';
 import { fixed, type PriceTerms, usage, type World } from '../support/world.ts';
 import type { Result } from './compare.ts';
 import { exampleWorld, freshName } from './example-world.ts';

@@ -1,11 +1,11 @@
 /** The operations of the area threshold: the running period is planned as production plans it. */
 import { z } from 'zod';
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import type { PartialCharge } from '../../core/billing/partial-charges.ts';
-import { chargeKey, type InvoicePlanInput, planInvoice, planThreshold } from '../../core/billing/plan-invoice.ts';
-import { hasReachedThreshold } from '../../core/billing/threshold.ts';
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
+import type { PriceTerms } from '../../core/catalog/pricing/charge.ts';
+import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
+import type { PartialCharge } from '../../core/rating/partial-charges.ts';
+import { chargeKey, type InvoicePlanInput, planInvoice, planThreshold } from '../../core/rating/plan-invoice.ts';
+import { hasReachedThreshold } from '../../core/rating/threshold.ts';
 import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);

@@ -1,9 +1,9 @@
-/** The operations of the areas billing_period.*, usage_window.* and proration.calendar_days on core/time/. */
+/** The operations of the areas billing_period.*, usage_window.* and proration.calendar_days on core/foundation/time/. */
 import { z } from 'zod';
-import { anyCase } from '../../core/record.ts';
-import { formatMs, parseInstant } from '../../core/time/instant.ts';
-import { calendarAnchor, calendarDays, nextPeriodEnd, RECURRING_PERIODS } from '../../core/time/period.ts';
-import { WINDOW_SIZES, windowStarts } from '../../core/time/window.ts';
+import { anyCase } from '../../core/foundation/record.ts';
+import { formatMs, parseInstant } from '../../core/foundation/time/instant.ts';
+import { calendarAnchor, calendarDays, nextPeriodEnd, RECURRING_PERIODS } from '../../core/foundation/time/period.ts';
+import { WINDOW_SIZES, windowStarts } from '../../core/foundation/time/window.ts';
 
 export const instant = z.string().transform((text, context) => {
   const found = parseInstant(text);

@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
-import { Decimal } from '../../core/decimal.ts';
-import { computeBonus } from '../../core/wallet/bonus.ts';
-import { callersKey } from '../../core/wallet/movement-key.ts';
-import { checkCredits } from '../../core/wallet/rates.ts';
-import { computeRealTimeBalance } from '../../core/wallet/real-time.ts';
-import type { Wallet } from '../../core/wallet/record.ts';
+import { computeBonus } from '../../core/credits/wallet/bonus.ts';
+import { callersKey } from '../../core/credits/wallet/movement-key.ts';
+import { checkCredits } from '../../core/credits/wallet/rates.ts';
+import { computeRealTimeBalance } from '../../core/credits/wallet/real-time.ts';
+import type { Wallet } from '../../core/credits/wallet/record.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { World } from '../support/world.ts';
 import type { Result } from './compare.ts';

@@ -3,7 +3,7 @@
  * of. Who does not know whether an insert before that arrived does not write it a second time.
  */
 import { expect } from 'chai';
-import { toPartition } from '../../core/event/identity.ts';
+import { toPartition } from '../../core/metering/event/identity.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { computeEventShard } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { parquetReadObjects } from 'hyparquet';
 import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';

@@ -10,7 +10,7 @@ import { type Example, readExamples } from '../../api/http/examples.ts';
 import { openApiDocument, requestExample } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
-import { findIgnoredKeys } from '../../core/ignored-keys.ts';
+import { findIgnoredKeys } from '../../core/foundation/ignored-keys.ts';
 import { hasMethod, sentByClient, toClientRequest } from '../support/client-call.ts';
 
 // The document is walked as plain JSON.

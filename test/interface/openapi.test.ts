@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { routes } from '../../api/resources.ts';
-import { ID_PREFIX } from '../../core/id.ts';
-import { findIgnoredKeys } from '../../core/ignored-keys.ts';
-import { completeKeys } from '../../core/json/complete-keys.ts';
+import { ID_PREFIX } from '../../core/foundation/id.ts';
+import { findIgnoredKeys } from '../../core/foundation/ignored-keys.ts';
+import { completeKeys } from '../../core/foundation/json/complete-keys.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 // The document is walked as plain JSON.

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Route, route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
-import { ENTITIES, ROLES } from '../../core/access/role.ts';
+import { ENTITIES, ROLES } from '../../core/foundation/access/role.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { some } from '../support/samples.ts';
 

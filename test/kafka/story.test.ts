@@ -6,7 +6,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';

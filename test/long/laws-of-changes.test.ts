@@ -6,7 +6,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { samples } from '../support/samples.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, summarizeInvoice, tiers, type World } from '../support/world.ts';

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { chargeByModel, type ModelTerms } from '../support/invoice-model.ts';
 import { type ModelEvent, type ModelMeter, usageByModel } from '../support/reference-model.ts';
 import { samples } from '../support/samples.ts';

@@ -8,8 +8,8 @@ import fc from 'fast-check';
 import { auditCredits } from '../../actions/audit/credits.ts';
 import { auditInvoices } from '../../actions/audit/invoices.ts';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { minorUnits, roundMoney } from '../../core/money.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
+import { minorUnits, roundMoney } from '../../core/foundation/money.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { auditReservations } from '../../actions/audit/reservations.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation } from '../../actions/reservations/end-reservation.ts';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';

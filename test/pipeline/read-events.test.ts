@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { IdentityHasher } from '../../core/event/identity.ts';
+import { IdentityHasher } from '../../core/metering/event/identity.ts';
 import { EventReader, type ReadEvent } from '../../pipeline/steps/read-events.ts';
 import { anyText } from '../support/any-text.ts';
 

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
-import { toPartition } from '../../core/event/identity.ts';
+import { toPartition } from '../../core/metering/event/identity.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
 import { computeEventShard, requestCorrectionsAgain } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { invalid, unavailable } from '../../core/error.ts';
+import { invalid, unavailable } from '../../core/foundation/error.ts';
 import { explain } from '../../process/explain.ts';
 
 describe('the last words of a process', () => {

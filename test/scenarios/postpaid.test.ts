@@ -3,7 +3,7 @@
  * charged first, and credits of who cannot pay the rest are kept where an invoice is paid as a whole.
  */
 import { expect } from 'chai';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

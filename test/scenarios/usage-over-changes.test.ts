@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { trySync } from '../../actions/catalogue/sync-plan.ts';
-import { sumDecimals } from '../../core/decimal.ts';
+import { sumDecimals } from '../../core/foundation/decimal.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { type PriceTerms, startWorld, tiers, usage, type World } from '../support/world.ts';
 

@@ -6,7 +6,7 @@ import * as models from '@flexprice/sdk/sdk/models';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { routes } from '../../api/resources.ts';
-import { findIgnoredKeys } from '../../core/ignored-keys.ts';
+import { findIgnoredKeys } from '../../core/foundation/ignored-keys.ts';
 
 const byName = models as unknown as Record<string, z.core.$ZodType | undefined>;
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { fixed, startWorld, tiers, type World } from '../support/world.ts';
 
 const MARCH = 'start_time=2026-03-01T00:00:00Z&end_time=2026-04-01T00:00:00Z';

@@ -1,7 +1,7 @@
 /** Every failure here is one that a store or its driver really gave, and none is made up. */
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { expect } from 'chai';
-import { alreadyExists, FarthingError, invalid, notFound } from '../../core/error.ts';
+import { alreadyExists, FarthingError, invalid, notFound } from '../../core/foundation/error.ts';
 import { toClickHouseFailure } from '../../storage/clickhouse/clickhouse.ts';
 import { classifyFailure, isUnavailable } from '../../storage/failure.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';

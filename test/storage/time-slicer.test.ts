@@ -1,6 +1,6 @@
 import { setImmediate as immediate } from 'node:timers/promises';
 import { expect } from 'chai';
-import { planSegments } from '../../core/analytics/segments.ts';
+import { planSegments } from '../../core/metering/analytics/segments.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { runYielding, TimeSlicer } from '../../storage/time-slicer.ts';
 

@@ -1,5 +1,5 @@
 /** The account of a customer as it can be read: what was done and used, what came of it, and each invoice with its lines, by date. */
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import type { World } from './world.ts';
 
 // Answers of every shape.

@@ -1,4 +1,4 @@
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { type Exact, exactText } from '../../core/metering/exact.ts';
 
 /** An exact quantity as a Decimal, for comparison with what a test expects. */

@@ -1,6 +1,6 @@
 /** That the usage export with amounts says what the invoices and the preview of a customer say (docs/rules/usage.md, "Amounts in the export"). */
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { csvRecords } from './csv-records.ts';
 import type { World } from './world.ts';
 

@@ -1,5 +1,5 @@
 /** A request for an invoice by hand that is final at once. */
-import { type CreateInvoice, createInvoiceShape } from '../../core/invoice/record.ts';
+import { type CreateInvoice, createInvoiceShape } from '../../core/invoicing/invoice/record.ts';
 
 export function finalInvoice(asked: { customer_id: string; amount: string; idempotency_key: string }): CreateInvoice {
   const { amount, ...named } = asked;

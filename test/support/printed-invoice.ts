@@ -1,6 +1,6 @@
 /** A final invoice with everything that a document can say, for tests of documents. */
-import type { InvoiceDocumentInput } from '../../core/invoice-document/document.ts';
-import { toWholeSetting } from '../../core/setting/record.ts';
+import type { InvoiceDocumentInput } from '../../core/invoicing/document/document.ts';
+import { toWholeSetting } from '../../core/platform/setting/record.ts';
 
 const stamps = {
   tenant_id: 'tenant_1',

@@ -1,7 +1,7 @@
 /** What the sandbox of payments tells, signed as it signs (docs/rules/payments.md, "The sandbox"). */
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import type { Scope } from '../../core/scope.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
 import type { TestRequest } from './api.ts';
 
 export function sandboxNotice(notice: object, secret: string, { tenant_id, environment_id }: Scope): TestRequest {

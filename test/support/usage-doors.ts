@@ -1,6 +1,6 @@
 /** Each door says the cost of a customer's usage in January 2026: a text for each line, and the total. */
 import { expect } from 'chai';
-import { Decimal, sumDecimals } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { csvRecords } from './csv-records.ts';
 import { check, provenBy } from './verifier.ts';
 import type { World } from './world.ts';

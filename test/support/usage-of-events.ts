@@ -1,5 +1,5 @@
 /** What a meter makes of events by the same steps as a question that is answered from raw events, without a store. */
-import { planSegments, type SegmentPlan } from '../../core/analytics/segments.ts';
+import { planSegments, type SegmentPlan } from '../../core/metering/analytics/segments.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';

@@ -21,7 +21,7 @@ import type { Route } from '../../api/http/route.ts';
 import { invoiceRoutes } from '../../api/invoices/routes.ts';
 import { routes } from '../../api/resources.ts';
 import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../../storage/usage/usage-feed.ts';

@@ -1,9 +1,9 @@
 /** Attaches or detaches an add-on (docs/rules/subscriptions.md, "Add-ons"). */
 
-import type { DetachAddon } from '../../../core/addon/attachment.ts';
-import { invalid } from '../../../core/error.ts';
-import { checkLinesChange } from '../../../core/subscription/line-changes.ts';
-import type { AttachAddon } from '../../../core/subscription/record.ts';
+import { invalid } from '../../../core/foundation/error.ts';
+import type { DetachAddon } from '../../../core/subscriptions/attachment.ts';
+import { checkLinesChange } from '../../../core/subscriptions/line-changes.ts';
+import type { AttachAddon } from '../../../core/subscriptions/record.ts';
 import { toScope } from '../../billing/billable-items.ts';
 import { beginAddonGrants } from '../../grants/give-grants.ts';
 import { planAttachment, storeAttachment } from '../attach-addon.ts';

@@ -1,15 +1,16 @@
 /** The preview and the writing of a modification that ends and begins lines, or changes records beside them. */
+
+import { formatMs } from '../../../core/foundation/time/instant.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { previewSettlement, type SettledChange } from '../../invoices/settle-change.ts';
+import { type AppliedLines, applyLineChange, type LineChangePlan } from '../change-lines.ts';
 import {
   type ChangedInvoice,
   type ChangedResources,
   toChangedLine,
   toChangedSubscriptions,
-} from '../../../core/subscription/changed-resources.ts';
-import { formatMs } from '../../../core/time/instant.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
-import { previewSettlement, type SettledChange } from '../../invoices/settle-change.ts';
-import { type AppliedLines, applyLineChange, type LineChangePlan } from '../change-lines.ts';
+} from './changed-resources.ts';
 import type { PlannedModification } from './modification.ts';
 
 export function planLineModification(stores: Stores, plan: LineChangePlan): PlannedModification {

@@ -1,12 +1,17 @@
 /** Redeems a coupon for a subscription or for one of its lines, or ends a redemption (docs/rules/coupons.md, "Associations"). */
-import { type CouponAssociation, checkDiscountable, checkRedeemedOnce } from '../../../core/coupon/association.ts';
-import { findCouponRefusal } from '../../../core/coupon/record.ts';
-import { invalid, notAllowed, prefixField } from '../../../core/error.ts';
-import type { Scope } from '../../../core/scope.ts';
-import { createdBy } from '../../../core/stamp.ts';
-import { checkLinesChange, planAddedInterval } from '../../../core/subscription/line-changes.ts';
-import { checkParams } from '../../../core/subscription/modification.ts';
-import { formatMs, toInstant } from '../../../core/time/instant.ts';
+
+import { findCouponRefusal } from '../../../core/catalog/coupon/record.ts';
+import { invalid, notAllowed, prefixField } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { createdBy } from '../../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
+import {
+  type CouponAssociation,
+  checkDiscountable,
+  checkRedeemedOnce,
+} from '../../../core/subscriptions/coupon-association.ts';
+import { checkLinesChange, planAddedInterval } from '../../../core/subscriptions/line-changes.ts';
+import { checkParams } from '../../../core/subscriptions/modification.ts';
 import { CouponModel } from '../../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';

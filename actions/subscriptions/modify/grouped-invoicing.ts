@@ -2,15 +2,15 @@
  * Adds subscriptions to the invoice of a parent, or removes them (docs/rules/subscriptions.md, "Families"). The parent is the modified
  * subscription, or the one that the request of a child names.
  */
-import { invalid } from '../../../core/error.ts';
-import { toChangedSubscriptions } from '../../../core/subscription/changed-resources.ts';
-import { checkDistinct } from '../../../core/subscription/hierarchy.ts';
-import type { Subscription } from '../../../core/subscription/record.ts';
+import { invalid } from '../../../core/foundation/error.ts';
+import { checkDistinct } from '../../../core/subscriptions/hierarchy.ts';
+import type { Subscription } from '../../../core/subscriptions/record.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { toScope } from '../../billing/billable-items.ts';
 import { addToGroup, checkGroup, loadLockedSubscriptions, removeFromGroup } from '../group.ts';
 import { promoteToParent } from '../inherited-subscriptions.ts';
+import { toChangedSubscriptions } from './changed-resources.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
 type GroupModificationInput = ModifyInput<'grouped_invoicing'>;

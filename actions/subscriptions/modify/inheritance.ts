@@ -2,10 +2,9 @@
  * Customers join a subscription or leave it, at the instant of the request (docs/rules/subscriptions.md, "Families"). The inherited
  * subscription of a leaving customer is cancelled; usage until then is counted.
  */
-import { invalid } from '../../../core/error.ts';
-import { type ChangedResources, toChangedSubscriptions } from '../../../core/subscription/changed-resources.ts';
-import { checkCanHaveInherited, checkDistinct } from '../../../core/subscription/hierarchy.ts';
-import { formatMs, toInstant } from '../../../core/time/instant.ts';
+import { invalid } from '../../../core/foundation/error.ts';
+import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
+import { checkCanHaveInherited, checkDistinct } from '../../../core/subscriptions/hierarchy.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
@@ -16,6 +15,7 @@ import {
   createInheritedSubscriptions,
   lockCustomersByExternalId,
 } from '../inherited-subscriptions.ts';
+import { type ChangedResources, toChangedSubscriptions } from './changed-resources.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
 const ADDED = 'external_customer_ids_to_inherit_subscription';

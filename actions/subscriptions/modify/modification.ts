@@ -2,12 +2,12 @@
  * Contract of a modification type: it gathers and decides, describes the changes, and can apply them. A preview stops before `apply`, so
  * that it shows the same result (docs/rules/subscriptions.md, "Modifications").
  */
-import type { Author } from '../../../core/stamp.ts';
-import type { ChangedResources } from '../../../core/subscription/changed-resources.ts';
-import type { Modification, ModifyType } from '../../../core/subscription/modification.ts';
-import type { Subscription } from '../../../core/subscription/record.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import type { Modification, ModifyType } from '../../../core/subscriptions/modification.ts';
+import type { Subscription } from '../../../core/subscriptions/record.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import type { ChangedResources } from './changed-resources.ts';
 
 export type ModifyInput<Type extends ModifyType = ModifyType> = {
   readonly stores: Stores;

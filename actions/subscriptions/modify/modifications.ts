@@ -1,5 +1,5 @@
 /** Registry of the modification types. */
-import type { ModifyType } from '../../../core/subscription/modification.ts';
+import type { ModifyType } from '../../../core/subscriptions/modification.ts';
 import { planAddonChange } from './addon.ts';
 import { planCouponChange } from './coupon.ts';
 import { planGroupedInvoicing } from './grouped-invoicing.ts';

@@ -3,8 +3,8 @@
  * quantity begins there, in the same periods.
  */
 
-import { checkModifiable, planQuantityChanges } from '../../../core/subscription/quantity.ts';
-import { formatMs } from '../../../core/time/instant.ts';
+import { formatMs } from '../../../core/foundation/time/instant.ts';
+import { checkModifiable, planQuantityChanges } from '../../../core/subscriptions/quantity.ts';
 import { currentPeriod, gatherItems } from '../../billing/billable-items.ts';
 import { type LineStart, planLineChange } from '../change-lines.ts';
 import { planLineModification } from './changed-lines.ts';

@@ -1,10 +1,11 @@
 /** Attaches a tax rate to a subscription, or ends an attachment (docs/rules/taxes.md, "Associations"). */
-import { alreadyExists, invalid, notAllowed, prefixField } from '../../../core/error.ts';
-import { createdBy } from '../../../core/stamp.ts';
-import { checkLinesChange, planAddedInterval } from '../../../core/subscription/line-changes.ts';
-import { checkParams } from '../../../core/subscription/modification.ts';
-import { DEFAULT_TAX_PRIORITY } from '../../../core/tax/record.ts';
-import { formatMs, toInstant } from '../../../core/time/instant.ts';
+
+import { DEFAULT_TAX_PRIORITY } from '../../../core/catalog/tax/record.ts';
+import { alreadyExists, invalid, notAllowed, prefixField } from '../../../core/foundation/error.ts';
+import { createdBy } from '../../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
+import { checkLinesChange, planAddedInterval } from '../../../core/subscriptions/line-changes.ts';
+import { checkParams } from '../../../core/subscriptions/modification.ts';
 import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
 import { newId } from '../../../storage/new-id.ts';

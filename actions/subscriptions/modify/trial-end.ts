@@ -2,19 +2,20 @@
  * Ends a trial at once, with the first invoice that must be paid, or moves its end to another future instant (docs/rules/subscriptions.md,
  * "Modifications").
  */
-import { duePeriod } from '../../../core/billing/due.ts';
-import type { InvoiceWithLines } from '../../../core/invoice/record.ts';
-import type { ChangedInvoice, ChangedResources } from '../../../core/subscription/changed-resources.ts';
-import { deriveStatusAfterInvoice } from '../../../core/subscription/payment-settings.ts';
-import type { Subscription } from '../../../core/subscription/record.ts';
-import { computeTrialEnding, parseTrialEnd } from '../../../core/subscription/trial.ts';
-import { formatMs } from '../../../core/time/instant.ts';
+
+import { formatMs } from '../../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { duePeriod } from '../../../core/rating/due.ts';
+import { deriveStatusAfterInvoice } from '../../../core/subscriptions/payment-settings.ts';
+import type { Subscription } from '../../../core/subscriptions/record.ts';
+import { computeTrialEnding, parseTrialEnd } from '../../../core/subscriptions/trial.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../../billing/billable-items.ts';
 import { planFromStores } from '../../billing/gather-billing.ts';
 import { invoiceRecord, lineRecords } from '../../billing/invoice-records.ts';
 import { endTrial, TRIAL_END } from '../end-trial.ts';
+import type { ChangedInvoice, ChangedResources } from './changed-resources.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
 export async function planTrialEnd(input: ModifyInput<'trial_end'>): Promise<PlannedModification> {

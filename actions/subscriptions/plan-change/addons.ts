@@ -1,14 +1,14 @@
 /** Add-ons of a subscription in a plan change: those that continue, and those that the change detaches. */
 
-import { checkResets } from '../../../core/addon/attachment.ts';
 import {
   type AddonPolicy,
   checkPolicy,
   deriveAddonBehaviour,
   type EntityBehaviour,
-} from '../../../core/addon/policy.ts';
-import type { Author } from '../../../core/stamp.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../../core/time/instant.ts';
+} from '../../../core/catalog/addon/policy.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { checkResets } from '../../../core/subscriptions/attachment.ts';
 import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
 import { EntitlementModel } from '../../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';

@@ -1,10 +1,11 @@
 /** The target plan of a change, with the prices that the subscription copies, as for a new subscription. */
+
+import type { Plan } from '../../../core/catalog/plan/record.ts';
+import type { Price } from '../../../core/catalog/price/record.ts';
+import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { priceReset } from '../../../core/metering/price-reset.ts';
-import type { Plan } from '../../../core/plan/record.ts';
-import type { Price } from '../../../core/price/record.ts';
-import { planScheduledPrices } from '../../../core/subscription/ahead.ts';
-import { selectPricesToCopy } from '../../../core/subscription/lines.ts';
-import { type Milliseconds, toInstant } from '../../../core/time/instant.ts';
+import { planScheduledPrices } from '../../../core/subscriptions/ahead.ts';
+import { selectPricesToCopy } from '../../../core/subscriptions/lines.ts';
 import { MeterModel } from '../../../storage/models/meter.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
 import { PriceModel } from '../../../storage/models/price.ts';

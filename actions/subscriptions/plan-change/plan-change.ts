@@ -4,22 +4,22 @@
  * that instant: every line ends there, and continuing lines begin again.
  */
 
-import type { AddonPolicy } from '../../../core/addon/policy.ts';
-import { hasOwnPeriods, roundUpToPeriodEnd } from '../../../core/billing/charges.ts';
+import type { AddonPolicy } from '../../../core/catalog/addon/policy.ts';
+import type { Plan } from '../../../core/catalog/plan/record.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { priceReset } from '../../../core/metering/price-reset.ts';
-import type { Plan } from '../../../core/plan/record.ts';
-import type { Author } from '../../../core/stamp.ts';
-import { buildLineItem } from '../../../core/subscription/lines.ts';
+import { hasOwnPeriods, roundUpToPeriodEnd } from '../../../core/rating/charges.ts';
+import { buildLineItem } from '../../../core/subscriptions/lines.ts';
 import {
   type ChangeType,
   checkPlanChange,
   deriveChangeType,
   type PeriodTerms,
   planPeriodsFromChange,
-} from '../../../core/subscription/plan-change.ts';
-import { toBilledItem } from '../../../core/subscription/plan-sync.ts';
-import type { PRORATION_BEHAVIORS } from '../../../core/subscription/record.ts';
-import { formatMs, type Milliseconds, toInstant } from '../../../core/time/instant.ts';
+} from '../../../core/subscriptions/plan-change.ts';
+import { toBilledItem } from '../../../core/subscriptions/plan-sync.ts';
+import type { PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';

@@ -3,8 +3,8 @@
  * change that has become impossible is recorded as failed in the schedule. The subscription then continues unchanged, because no caller can
  * get the refusal. Any other error rolls everything back, and the billing run records the attempt.
  */
-import { FarthingError } from '../../../core/error.ts';
-import { type Milliseconds, toInstant } from '../../../core/time/instant.ts';
+import { FarthingError } from '../../../core/foundation/error.ts';
+import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';

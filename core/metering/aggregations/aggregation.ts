@@ -1,6 +1,6 @@
 /** The properties of an aggregation type, defined once for the processor, the store and usage queries. */
-import type { Decimal } from '../../decimal.ts';
-import type { Microseconds } from '../../time/instant.ts';
+import type { Decimal } from '../../foundation/decimal.ts';
+import type { Microseconds } from '../../foundation/time/instant.ts';
 import type { BucketField, UsageBucket } from '../bucket.ts';
 import type { Contribution, MeteredEvent, Unusable, ValueSource } from '../contribution.ts';
 

@@ -2,7 +2,7 @@
  * AVG: Σ v / n, rounded half away from zero to 24 places; 0 with an event count of 0 if there are no events
  * (docs/rules/metering.md, "Aggregations").
  */
-import { ZERO } from '../../decimal.ts';
+import { ZERO } from '../../foundation/decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';

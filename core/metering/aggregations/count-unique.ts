@@ -1,5 +1,5 @@
 /** COUNT_UNIQUE: the number of distinct values of the field, counted exactly. */
-import { Decimal } from '../../decimal.ts';
+import { Decimal } from '../../foundation/decimal.ts';
 import { contributeIdentity } from '../contribution.ts';
 import type { MeterAggregator } from './aggregation.ts';
 

@@ -1,5 +1,5 @@
 /** COUNT: the number of events. It needs no field. */
-import { Decimal } from '../../decimal.ts';
+import { Decimal } from '../../foundation/decimal.ts';
 import { contributeEvent } from '../contribution.ts';
 import type { MeterAggregator } from './aggregation.ts';
 

@@ -2,7 +2,7 @@
  * LATEST: the value of the newest usable event; if two have one instant, the greater id wins (docs/rules/metering.md,
  * "Aggregations").
  */
-import { ZERO } from '../../decimal.ts';
+import { ZERO } from '../../foundation/decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';

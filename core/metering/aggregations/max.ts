@@ -3,7 +3,7 @@
  * windows. With group_by each group in a window has its own maximum, and these are added (docs/rules/metering.md, "Meters
  * with windows of their own"). usage.ts adds up windows and groups.
  */
-import { ZERO } from '../../decimal.ts';
+import { ZERO } from '../../foundation/decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
 import { scaledToDecimal } from '../quantity.ts';

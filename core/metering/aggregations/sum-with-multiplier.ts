@@ -1,5 +1,5 @@
 /** SUM_WITH_MULTIPLIER: Σ v × multiplier, exact. The sum is multiplied once (docs/rules/metering.md, "Aggregations"). */
-import { Decimal } from '../../decimal.ts';
+import { Decimal } from '../../foundation/decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import { type Exact, exactText, times, toExact } from '../exact.ts';
 import { QUANTITY_PLACES } from '../quantity.ts';

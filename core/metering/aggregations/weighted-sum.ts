@@ -2,8 +2,8 @@
  * WEIGHTED_SUM: Σ v × (end − t) / (end − start). A value counts for the part of the range that remains at its time t. The
  * pair (Σ v, Σ v·t) gives the result for any range: (end × Σ v − Σ v·t) / (end − start).
  */
-import { ZERO } from '../../decimal.ts';
-import type { Microseconds } from '../../time/instant.ts';
+import { ZERO } from '../../foundation/decimal.ts';
+import type { Microseconds } from '../../foundation/time/instant.ts';
 import type { UsageBucket } from '../bucket.ts';
 import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';

@@ -3,7 +3,7 @@
  * quotient, root, logarithm or fractional power has 60 significant digits, rounded half away from zero. A result that is
  * not a finite number (x/0, sqrt(-1), log(0), beyond 10^309) makes the event unusable, as it would with doubles.
  */
-import type { Decimal } from '../../decimal.ts';
+import type { Decimal } from '../../foundation/decimal.ts';
 import {
   compare,
   divideRounded,

@@ -4,7 +4,7 @@
  * Everything outside the operator table (%, lists, maps, fields, macros, methods, …) is rejected by name.
  */
 import type { parse } from '@bufbuild/cel';
-import { Decimal } from '../../decimal.ts';
+import { Decimal } from '../../foundation/decimal.ts';
 import type { PropertySource } from '../event-text.ts';
 import { type Exact, toExact } from '../exact.ts';
 import * as arithmetic from './arithmetic.ts';

@@ -1,7 +1,7 @@
 /** Administrative requests to the Kafka cluster: the topic's existence, the bounds of each partition, and the group's offsets. */
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
-import { type FarthingError, notAllowed, unavailable } from '../../../core/error.ts';
-import { toUs } from '../../../core/time/instant.ts';
+import { type FarthingError, notAllowed, unavailable } from '../../../core/foundation/error.ts';
+import { toUs } from '../../../core/foundation/time/instant.ts';
 import type { PartitionLag } from '../log.ts';
 
 export type TopicWanted = {

@@ -8,7 +8,7 @@
  * Repeated sends create duplicates, which event identity removes.
  */
 import type { IHeaders, Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
-import { FarthingError, unavailable } from '../../../core/error.ts';
+import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import type { LogEntry } from '../log.ts';
 import { toPartitionCountFailure } from './admin.ts';
 

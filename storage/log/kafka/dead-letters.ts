@@ -3,7 +3,7 @@
  * rows, from which they are listed and replayed; the topic is for external consumers.
  */
 import type { Kafka, Message, Producer } from 'kafkajs';
-import { unavailable } from '../../../core/error.ts';
+import { unavailable } from '../../../core/foundation/error.ts';
 import type { LogDeadLetter } from '../log.ts';
 
 export type DeadLetterOptions = {

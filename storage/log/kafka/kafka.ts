@@ -2,7 +2,7 @@
  * The event log on Apache Kafka: one topic, created by Farthing, one message per record, acknowledged by all in-sync replicas. The stores
  * decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
  */
-import { notAllowed, unavailable } from '../../../core/error.ts';
+import { notAllowed, unavailable } from '../../../core/foundation/error.ts';
 import type {
   EventLog,
   LogConsumer,

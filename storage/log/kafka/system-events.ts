@@ -3,8 +3,8 @@
  * is the id of the affected record, so that the events of one record stay in order.
  */
 import type { Kafka, Message, Producer } from 'kafkajs';
-import { unavailable } from '../../../core/error.ts';
-import { groupBy } from '../../../core/group-by.ts';
+import { unavailable } from '../../../core/foundation/error.ts';
+import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { PublishedSystemEvent } from '../log.ts';
 
 export type SystemEventOptions = {

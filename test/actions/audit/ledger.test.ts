@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { CheckName, Finding } from '../../../actions/audit/findings.ts';
 import { auditLogBounds } from '../../../actions/audit/ledger.ts';
 import { compareAllIdentityFiles } from '../../../commands/audit-identity-files.ts';
-import { toShardRange } from '../../../core/event/identity.ts';
+import { toShardRange } from '../../../core/metering/event/identity.ts';
 import { IdentityMemory, type ReadIdentities } from '../../../pipeline/identity/identity-memory.ts';
 import { toHashRange, visitIdentityHashes } from '../../../storage/events/identities.ts';
 import { loadInstallationId } from '../../../storage/installation.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { auditUsage, type UsageDifference } from '../../../actions/audit/usage.ts';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
-import { toPartition } from '../../../core/event/identity.ts';
+import { toPartition } from '../../../core/metering/event/identity.ts';
 import { relayControlMessages } from '../../../pipeline/control/relay.ts';
 import { loadStoredContent, writeCorrections } from '../../../storage/events/corrections.ts';
 import { computeEventShard, requestCorrectionsAgain } from '../../../storage/progress/corrections.ts';

@@ -2,10 +2,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { readRows } from '../../../actions/imports/rows.ts';
-import { formatCsvHead, formatCsvLine } from '../../../core/export/csv.ts';
-import { EVENT_COLUMNS as EXPORTED, type ExportedEvent } from '../../../core/export/events.ts';
-import { EVENT_COLUMNS, parseEventRow } from '../../../core/import/event-row.ts';
-import { formatUs } from '../../../core/time/instant.ts';
+import { formatUs } from '../../../core/foundation/time/instant.ts';
+import { formatCsvHead, formatCsvLine } from '../../../core/platform/export/csv.ts';
+import { EVENT_COLUMNS as EXPORTED, type ExportedEvent } from '../../../core/platform/export/events.ts';
+import { EVENT_COLUMNS, parseEventRow } from '../../../core/platform/import/event-row.ts';
 import { anyText } from '../../support/any-text.ts';
 
 const AT_US = 1_772_323_200_123_456;

@@ -4,7 +4,11 @@
  */
 import { expect } from 'chai';
 import { emitOverdue } from '../../../actions/payments/emit-overdue.ts';
-import { SYSTEM_EVENT_NAMES, SYSTEM_EVENTS, type SystemEventName } from '../../../core/system-event/catalogue.ts';
+import {
+  SYSTEM_EVENT_NAMES,
+  SYSTEM_EVENTS,
+  type SystemEventName,
+} from '../../../core/platform/system-event/catalogue.ts';
 import { expectGolden, withoutIds } from '../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 

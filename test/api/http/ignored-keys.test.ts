@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { describeUnknownKey } from '../../../api/http/ignored-keys.ts';
-import { findIgnoredKeys } from '../../../core/ignored-keys.ts';
-import { withoutEffect } from '../../../core/record.ts';
+import { findIgnoredKeys } from '../../../core/foundation/ignored-keys.ts';
+import { withoutEffect } from '../../../core/foundation/record.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const named = z.object({ name: z.string() });

@@ -6,8 +6,8 @@ import { expect } from 'chai';
 import type { z } from 'zod';
 import { requestExample } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
-import { FarthingError } from '../../../core/error.ts';
-import { parseShape } from '../../../core/shaped.ts';
+import { FarthingError } from '../../../core/foundation/error.ts';
+import { parseShape } from '../../../core/foundation/shaped.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const LONG = 'y'.repeat(300);

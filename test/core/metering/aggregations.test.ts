@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal } from '../../../core/decimal.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import { parseEventTime } from '../../../core/foundation/time/instant.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';
 import { rowStart } from '../../../core/metering/bucket-size.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../../core/metering/compiled-meter.ts';
@@ -8,7 +9,6 @@ import type { MeteredEvent } from '../../../core/metering/contribution.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import type { MeterAggregation, MeterFilterDefinition } from '../../../core/metering/meter-definition.ts';
 import type { PlacedCell, WindowAnswer } from '../../../core/metering/usage.ts';
-import { parseEventTime } from '../../../core/time/instant.ts';
 import { samples } from '../../support/samples.ts';
 import { eventCells, usageOfCells, usageOfEvents } from '../../support/usage-of-events.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { parseJson } from '../../../core/json/parse.ts';
+import { parseJson } from '../../../core/foundation/json/parse.ts';
 import {
   elementSpans,
   elementSpansUnder,

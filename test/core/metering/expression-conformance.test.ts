@@ -12,7 +12,7 @@ import {
   type IncrementalTestSuite,
 } from '@bufbuild/cel-spec/testdata/tests.js';
 import { expect } from 'chai';
-import { Decimal } from '../../../core/decimal.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Property } from '../../../core/metering/event-text.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
 import { toDecimal } from '../../support/exact-decimal.ts';

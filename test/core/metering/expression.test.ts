@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal } from '../../../core/decimal.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
 import { toDecimal } from '../../support/exact-decimal.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal } from '../../../core/decimal.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
 import { canonicalNumber } from '../../../core/metering/canonical-number.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import { compileMeters, explainMismatch, matches } from '../../../core/metering/match.ts';

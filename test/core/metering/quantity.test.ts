@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal } from '../../../core/decimal.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
 import { compare, divideRounded, type Exact, exactText, minus, plus, times } from '../../../core/metering/exact.ts';
 import {
   ExactSum,

@@ -1,8 +1,8 @@
 /** A file behind a URL that somebody has named: where nobody goes, and what it may cost. docs/rules/imports.md, "Files behind a URL". */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type { FarthingError } from '../../../core/error.ts';
-import { checkFileUrl } from '../../../core/import/file-url.ts';
+import type { FarthingError } from '../../../core/foundation/error.ts';
+import { checkFileUrl } from '../../../core/platform/import/file-url.ts';
 import { downloadFile } from '../../../integrations/downloads/https-file.ts';
 import { type FilesServer, startFilesServer } from '../../support/files-server.ts';
 import { type NamesServer, startNamesServer } from '../../support/names-server.ts';

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
-import type { FarthingError } from '../../../core/error.ts';
+import type { FarthingError } from '../../../core/foundation/error.ts';
 import type { WrittenFile } from '../../../integrations/export-destinations/destination.ts';
 import { createS3Destination } from '../../../integrations/export-destinations/s3.ts';
 import { type NamesServer, startNamesServer } from '../../support/names-server.ts';

@@ -1,7 +1,7 @@
 /** Parquet: a row group ends by its rows and by its length, so that what is in memory is bounded. docs/rules/exports.md, "Parquet". */
 import { expect } from 'chai';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
-import type { ColumnHead, ExportCell } from '../../../core/export/column.ts';
+import type { ColumnHead, ExportCell } from '../../../core/platform/export/column.ts';
 import { writeParquetFile } from '../../../integrations/export-files/parquet.ts';
 
 const MEBI = 1_048_576;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { toShardRange } from '../../../core/event/identity.ts';
+import { toShardRange } from '../../../core/metering/event/identity.ts';
 import { compareIdentityFiles, readIdentityFiles } from '../../../pipeline/identity/identity-files.ts';
 import { IdentityMemory } from '../../../pipeline/identity/identity-memory.ts';
 import { toHashRange, visitIdentityHashes } from '../../../storage/events/identities.ts';

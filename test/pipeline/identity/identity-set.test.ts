@@ -1,7 +1,7 @@
 /** The set of seen ids: never takes a seen one for new, at a bounded price in memory. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { IdentityHasher, toShardRange } from '../../../core/event/identity.ts';
+import { IdentityHasher, toShardRange } from '../../../core/metering/event/identity.ts';
 import { IdentitySet } from '../../../pipeline/identity/identity-set.ts';
 
 describe('identity set', () => {

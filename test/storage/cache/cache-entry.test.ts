@@ -1,8 +1,8 @@
 /** How long an answer that is kept holds (docs/decisions/0007-cached-answers.md): to the instant, the look and the row at which it does no more. */
 import { expect } from 'chai';
+import { toUs } from '../../../core/foundation/time/instant.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
-import { toUs } from '../../../core/time/instant.ts';
 import { CacheEntry, type ComputedAnswer } from '../../../storage/cache/cache-entry.ts';
 import type { ChangeSnapshot } from '../../../storage/cache/change-feed.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';

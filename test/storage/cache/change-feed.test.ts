@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import type { Microseconds } from '../../../core/time/instant.ts';
+import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { getCache } from '../../../storage/cache/cached-answers.ts';
 import { type ChangeSnapshot, readChanges, requestChanges } from '../../../storage/cache/change-feed.ts';
 import { trackOwnStatements } from '../../../storage/postgres/own-statements.ts';

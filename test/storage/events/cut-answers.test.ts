@@ -1,6 +1,6 @@
 /** An answer that ends early is an error, and never fewer rows: a known id would be new, and usage too small. */
 import { expect } from 'chai';
-import { IdentityHasher } from '../../../core/event/identity.ts';
+import { IdentityHasher } from '../../../core/metering/event/identity.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { countFoundEvents } from '../../../storage/events/find-events.ts';
 import { findIdentities, visitIdentityHashes } from '../../../storage/events/identities.ts';

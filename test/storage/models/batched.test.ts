@@ -1,6 +1,6 @@
 /** What many do side by side in one transaction goes to the database as one statement, and each has its own answer. */
 import { expect } from 'chai';
-import { createdBy } from '../../../core/stamp.ts';
+import { createdBy } from '../../../core/foundation/stamp.ts';
 import { joinBatch, mapBatched, waitAtBarrier } from '../../../storage/models/batched.ts';
 import { loadColumnTypes } from '../../../storage/models/column-types.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';

@@ -1,6 +1,6 @@
 /** What every table does the same way: a change, many rows, a lookup. */
 import { expect } from 'chai';
-import { createdBy } from '../../../core/stamp.ts';
+import { createdBy } from '../../../core/foundation/stamp.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { EnvironmentModel } from '../../../storage/models/environment.ts';
 import { FeatureModel } from '../../../storage/models/feature.ts';

@@ -1,10 +1,10 @@
 /** The law of running lines: whatever is told, committed, lost or rebuilt in whichever order, a line that is not lost is what was committed. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { US_PER_HOUR } from '../../../core/foundation/time/instant.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
-import { US_PER_HOUR } from '../../../core/time/instant.ts';
 import type { SliceState } from '../../../storage/progress/slice-state.ts';
 import { LiveUsageLine } from '../../../storage/usage/live-usage.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { FarthingError } from '../../../core/error.ts';
+import { FarthingError } from '../../../core/foundation/error.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import { QUESTION_WORK_MAX, QuerySlots, readWithin, runAsLarge, runAsSmall } from '../../../storage/usage/question.ts';
 

@@ -1,6 +1,6 @@
 /** The rows that an audit of a long day reads, some customers at a time. */
 import { expect } from 'chai';
-import { US_PER_DAY } from '../../../core/time/instant.ts';
+import { US_PER_DAY } from '../../../core/foundation/time/instant.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 import { findCountedMeter } from '../../../storage/usage/recount.ts';
 import { toSnapshot } from '../../../storage/usage/snapshot.ts';

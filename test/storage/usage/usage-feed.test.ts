@@ -1,8 +1,8 @@
 /** Answers that an interface keeps without a pipeline in its process (docs/decisions/0006-usage-reads.md). */
 import { expect } from 'chai';
 import { register } from 'prom-client';
+import { toUs } from '../../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
-import { toUs } from '../../../core/time/instant.ts';
 import { readChanges } from '../../../storage/cache/change-feed.ts';
 import { runWithRecorder } from '../../../storage/cache/dependency-recorder.ts';
 import { buildNotification, NO_ROWS, readSliceNotifications } from '../../../storage/progress/slice-notifications.ts';

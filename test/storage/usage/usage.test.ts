@@ -1,8 +1,8 @@
 /** Questions to the one door of usage, compared with the reference model over the events that were sent. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { WindowSize } from '../../../core/foundation/time/window.ts';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
-import type { WindowSize } from '../../../core/time/window.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
 import { instantText, type ModelEvent, type ModelMeter, usageByModel } from '../../support/reference-model.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal } from '../../../../core/decimal.ts';
+import { Decimal } from '../../../../core/foundation/decimal.ts';
 import { Exact, exactText, toExact } from '../../../../core/metering/exact.ts';
 import { divide, naturalLogarithm, power, squareRoot } from '../../../../core/metering/expression/arithmetic.ts';
 import { samples } from '../../../support/samples.ts';

@@ -1,0 +1,385 @@
+/**
+ * A price: the cost of a unit, package or tier, its frequency and its billing. This file has the rules of a single
+ * price (docs/rules/pricing.md, "What a price must state"). The rules of each price model, and the pricing of a
+ * quantity, are in `core/catalog/pricing/`.
+ */
+import { z } from 'zod';
+import { Decimal } from '../../foundation/decimal.ts';
+import { invalid } from '../../foundation/error.ts';
+import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../../foundation/money.ts';
+import {
+  allOrNull,
+  anyCase,
+  baseFields,
+  decimalText,
+  description,
+  int32,
+  keyText,
+  metadata,
+  optionalKey,
+  orDefault,
+  orNull,
+  timestampText,
+  toEnumValues,
+  wholeNumber,
+} from '../../foundation/record.ts';
+import { requireInstant } from '../../foundation/time/instant.ts';
+import { RECURRING_PERIODS } from '../../foundation/time/period.ts';
+import { checkNotNegative } from '../pricing/amount.ts';
+import { checkCharged, checkModel, isChargedBy } from '../pricing/charge.ts';
+import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
+import { priceUnitToFiat } from '../pricing/price-unit.ts';
+import { modelFields, type PriceTier, type PricingModel, tierShape } from '../pricing/terms.ts';
+import { checkTiers, sortTiers } from '../pricing/tiers.ts';
+import { timeBucketsShape } from './time-buckets.ts';
+
+export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
+export const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
+export const BILLING_CADENCES = ['RECURRING'] as const;
+export const INVOICE_CADENCES = ['ARREAR', 'ADVANCE'] as const;
+export const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
+export const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
+
+export const priceType = anyCase(PRICE_TYPES);
+/** The registry of price models defines the accepted values. */
+const billingModel = anyCase(toEnumValues(byWord<BillingModel>((model) => model.billing_model)));
+const billingTier = anyCase(toEnumValues(byWord<TierMode>((model) => model.tier_mode)));
+export const billingPeriod = anyCase(BILLING_PERIODS);
+export const invoiceCadence = anyCase(INVOICE_CADENCES);
+export const priceEntityType = anyCase(PRICE_ENTITY_TYPES);
+export type BillingPeriod = (typeof BILLING_PERIODS)[number];
+
+/** Fields beside the billing model that determine the charge. */
+const chargedShapes = {
+  tier_mode: billingTier.meta({
+    description:
+      'Tier mode of a TIERED price. With VOLUME all units have the price of the last unit’s tier; with SLAB each unit has the price of its own tier.',
+  }),
+  ...modelFields,
+};
+export type ChargedField = keyof typeof chargedShapes;
+export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
+
+const ofCustom = (what: string) => ({ description: `Of a CUSTOM price: ${what}` });
+
+/** Fields of a CUSTOM price for its price unit. A FIAT price has none. */
+const unitFields = allOrNull({
+  price_unit: z.string().meta(ofCustom('the code of its price unit.')),
+  price_unit_id: z.string().meta(ofCustom('the id of its price unit.')),
+  price_unit_amount: decimalText.meta(ofCustom('its amount in the price unit; `amount` is what that is in money.')),
+  display_price_unit_amount: z.string().meta(ofCustom('that amount as people write it.')),
+  price_unit_tiers: z
+    .array(tierShape)
+    .meta(ofCustom('its tiers in the price unit; `tiers` are what they are in money.')),
+  conversion_rate: decimalText.meta(ofCustom('what one of the unit is in money; that of the unit when it was made.')),
+});
+type UnitField = keyof typeof unitFields;
+const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
+
+const timeBuckets = timeBucketsShape.meta({
+  description:
+    'Times of day with their own commitment, for a USAGE price whose meter has a bucket_size. Such a price is refused for a subscription with a commitment of its own.',
+});
+
+/**
+ * A change of one of these fields ends the price and starts a successor. Any other field changes in place
+ * (docs/rules/pricing.md, "Changing a price").
+ */
+export const criticalFields = {
+  ...allOrNull({
+    billing_model: billingModel.meta({
+      description: 'Billing model. A new model requires the fields that it charges by.',
+    }),
+    ...chargedShapes,
+  }),
+  price_unit_amount: unitFields.price_unit_amount,
+  price_unit_tiers: unitFields.price_unit_tiers,
+  commitment_time_buckets: orNull(timeBuckets),
+};
+export type CriticalField = keyof typeof criticalFields;
+export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
+
+/** Fields of a request in their stored form. Create requests, update requests and the record share them. */
+const requestedFields = {
+  currency: z.string().meta({ description: 'Currency code (ISO 4217), case-insensitive.' }),
+  type: priceType.meta({
+    description: 'Type of the price. USAGE is measured by a meter; FIXED has the quantity of the subscription.',
+  }),
+  billing_model: billingModel.meta({
+    description:
+      'Billing model. With FLAT_FEE each unit costs the amount, with PACKAGE each package; TIERED charges by its tiers.',
+  }),
+  ...allOrNull(chargedShapes),
+  billing_period: billingPeriod.meta({
+    description:
+      'Unit of the billing period. Its length is this times `billing_period_count`. ONETIME is charged once.',
+  }),
+  billing_period_count: orDefault(int32, 1).meta({ description: 'Number of units in a billing period. Default: 1.' }),
+  billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING').meta({
+    description: 'Every price is RECURRING. Default: RECURRING.',
+  }),
+  invoice_cadence: invoiceCadence.meta({
+    description:
+      'ARREAR is billed after the period, ADVANCE before it. A USAGE price requires ARREAR, a ONETIME price ADVANCE.',
+  }),
+  meter_id: orNull(z.string()).meta({ description: 'Meter of a USAGE price, which requires one.' }),
+  min_quantity: orNull(decimalText).meta({
+    description: 'Default and smallest quantity of a FIXED price on a subscription. It is refused for a USAGE price.',
+  }),
+  price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT').meta({
+    description:
+      'Unit of the amounts. FIAT is money; CUSTOM is a price unit, with amounts in `price_unit_config`. Default: FIAT.',
+  }),
+  display_name: orNull(keyText).meta({ description: 'Description of invoice lines.' }),
+  description,
+  lookup_key: optionalKey
+    .default(null)
+    .meta({ description: 'Your own name, unique among prices that have not ended.' }),
+  group_id: orNull(z.string()).meta({ description: 'Group of prices that it belongs to.' }),
+  start_date: orNull(timestampText).meta({ description: 'Instant from which it is sold. Default: now.' }),
+  end_date: orNull(timestampText).meta({ description: 'Exclusive end. Default: open.' }),
+  commitment_time_buckets: orNull(timeBuckets),
+  metadata,
+};
+
+export const priceShape = z.object({
+  id: z.string(),
+  ...requestedFields,
+  amount: decimalText.meta({
+    description: 'Price of a unit or package in currency units, as decimal text. TIERED does not use it.',
+  }),
+  display_amount: z.string().meta({ description: 'Amount in display form, such as $20.' }),
+  trial_period_days: orDefault(int32, 0).meta({
+    description:
+      'Trial days of a subscription whose request has none. Only recurring FIXED prices may have them. Default: 0.',
+  }),
+  ...unitFields,
+  entity_type: orNull(priceEntityType).meta({
+    description: 'Kind of owner: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+  }),
+  entity_id: orNull(z.string()).meta({
+    description: 'Id of the plan, add-on, subscription or cost sheet that owns the price.',
+  }),
+  parent_price_id: z.string().default('').meta({
+    description:
+      'First price of the lineage that this price succeeds, or the plan’s price that it overrides; else empty.',
+  }),
+  sequence: wholeNumber.meta({
+    description: 'Sequence number among the prices of its owner, in order of creation: 1, 2, 3 ….',
+  }),
+  ...baseFields,
+});
+export type Price = z.output<typeof priceShape>;
+
+export const priceUnitConfigShape = z.object({
+  price_unit: z.string().meta({ description: 'Code of a published price unit.' }),
+  amount: orNull(decimalText).meta({
+    description: 'Price of a unit or package, in the price unit. TIERED does not use it.',
+  }),
+  price_unit_tiers: orNull(z.array(tierShape)).meta({ description: 'Tiers of a TIERED price, in the price unit.' }),
+});
+
+export const createPriceShape = z.object({
+  ...requestedFields,
+  entity_type: priceEntityType.meta({
+    description: 'Kind of owner: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+  }),
+  entity_id: z
+    .string()
+    .meta({ description: 'Id of the plan, add-on, subscription or cost sheet that owns the price.' }),
+  trial_period_days: orNull(int32).meta({
+    description:
+      'Trial days of a subscription whose request has none. Only recurring FIXED prices may have them. Default: 0.',
+  }),
+  // Name of trial_period_days in the published client.
+  trial_period: orNull(int32).meta({ description: 'Alternative name of `trial_period_days`.' }),
+  price_unit_config: orNull(priceUnitConfigShape).meta({
+    description: 'Amounts of a CUSTOM price in its price unit. Required for CUSTOM, refused for FIAT.',
+  }),
+  filter_values: orNull(z.record(z.string(), z.array(z.string()))).meta({
+    description: 'A value with content is refused, because filters belong to the meter.',
+  }),
+});
+export type CreatePrice = z.output<typeof createPriceShape>;
+
+/** A complete and validated price, before it has an id, a sequence and an owner. */
+export type PriceDefinition = Omit<Price, 'id' | 'sequence' | keyof typeof baseFields>;
+
+/** Terms that a CUSTOM price copies from its price unit. Its rate does not change afterwards. */
+export type PriceUnitTerms = {
+  readonly id: string;
+  readonly code: string;
+  readonly symbol: string;
+  readonly base_currency: string;
+  readonly conversion_rate: string;
+};
+
+/**
+ * Builds the requested price: fills the defaults, sorts the tiers, converts amounts of a custom unit to money, and
+ * validates the result.
+ */
+export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceDefinition {
+  const { price_unit_config: _config, filter_values, trial_period, ...requested } = request;
+  if (filter_values !== null && Object.keys(filter_values).length > 0)
+    throw invalid('filter_values', 'is not supported on a price: put the filters on its meter');
+  if (request.tiers?.length) checkCharged(request.billing_model, 'tiers');
+  if (request.transform_quantity) checkCharged(request.billing_model, 'transform_quantity');
+  const currency = checkCurrency(request.currency);
+  const money = { ...fiatMoney(request), ...customMoney(request, unit) };
+  const price: PriceDefinition = {
+    ...requested,
+    ...money,
+    currency,
+    display_amount: displayAmount(money.amount ?? '0', currency),
+    amount: money.amount ?? '0',
+    trial_period_days: request.trial_period_days ?? trial_period ?? 0,
+    parent_price_id: '',
+  };
+  if (money.amount === null && isChargedBy(price.billing_model, 'amount'))
+    throw invalid(
+      price.price_unit === null ? 'amount' : 'price_unit_config.amount',
+      `is required for ${price.billing_model}`,
+    );
+  checkPrice(price);
+  return price;
+}
+
+export type RequestedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
+
+/** Replaces the charge fields that the request sets. A null field stays unchanged. */
+export function replaceCharge<Priced extends PriceDefinition>(price: Priced, requested: RequestedCharge): Priced {
+  const fields = ['billing_model', ...CHARGED_FIELDS] as const;
+  const charge = Object.fromEntries(fields.map((field) => [field, requested[field] ?? price[field]]));
+  const changed = { ...price, ...charge };
+  const tiers = changed.tiers === null ? null : sortTiers(changed.tiers);
+  return { ...changed, tiers, display_amount: displayAmount(changed.amount, price.currency) };
+}
+
+/** Rules of a single price, also after an override or an update. */
+export function checkPrice(price: PriceDefinition): void {
+  checkCurrency(price.currency);
+  checkCharge(price);
+  if (price.billing_period === 'ONETIME') checkOnetime(price);
+  else if (price.billing_period_count < 1) throw invalid('billing_period_count', 'must be at least 1');
+  checkTrial(price);
+  checkMinQuantity(price);
+  checkNotNegative('amount', price.amount);
+  checkUnitTiers(price);
+  checkModel(price);
+  checkUnitFields(price);
+  checkDates(price);
+}
+
+/** Usage is billed in arrears, because it is not known before. An override never changes that. */
+function checkCharge(price: PriceDefinition): void {
+  if (price.type !== 'USAGE') {
+    if (price.commitment_time_buckets?.length) throw invalid('commitment_time_buckets', 'is for USAGE prices only');
+    return;
+  }
+  if (price.invoice_cadence !== 'ARREAR') throw invalid('invoice_cadence', 'must be ARREAR for a USAGE price');
+  if (!price.meter_id) throw invalid('meter_id', 'is required for a USAGE price');
+  if (price.min_quantity !== null) throw invalid('min_quantity', 'is not allowed for a USAGE price');
+}
+
+function checkOnetime(price: PriceDefinition): void {
+  if (price.type !== 'FIXED') throw invalid('type', 'must be FIXED for a ONETIME price');
+  if (price.invoice_cadence !== 'ADVANCE') throw invalid('invoice_cadence', 'must be ADVANCE for a ONETIME price');
+}
+
+/** Only recurring FIXED prices may have a trial (docs/rules/pricing.md, "What a price must state"). */
+function checkTrial(price: PriceDefinition): void {
+  if (price.trial_period_days < 0) throw invalid('trial_period_days', 'must not be negative');
+  if (price.trial_period_days === 0) return;
+  if (price.type !== 'FIXED' || price.billing_period === 'ONETIME')
+    throw invalid('trial_period_days', 'is allowed for recurring FIXED prices only');
+}
+
+function checkMinQuantity(price: PriceDefinition): void {
+  if (price.min_quantity !== null) checkNotNegative('min_quantity', price.min_quantity);
+}
+
+function checkUnitTiers(price: PriceDefinition): void {
+  if (price.price_unit_type === 'CUSTOM' && isChargedBy(price.billing_model, 'tiers'))
+    checkTiers('price_unit_config.price_unit_tiers', price.price_unit_tiers);
+}
+
+function checkUnitFields(price: PriceDefinition): void {
+  if (price.price_unit_type === 'FIAT') {
+    if (UNIT_FIELDS.some((field) => price[field] !== null))
+      throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
+    return;
+  }
+  if (price.price_unit_id === null || price.conversion_rate === null)
+    throw invalid('price_unit_config', 'is required for a CUSTOM price');
+  if (!new Decimal(price.conversion_rate).gt(0)) throw invalid('conversion_rate', 'must be greater than 0');
+}
+
+function checkDates({ start_date, end_date }: PriceDefinition): void {
+  if (start_date === null || end_date === null) return;
+  if (requireInstant('start_date', start_date) > requireInstant('end_date', end_date))
+    throw invalid('end_date', 'must not lie before start_date');
+}
+
+type PriceMoney = Pick<PriceDefinition, 'tiers' | UnitField> & { amount: string | null };
+
+function fiatMoney(request: CreatePrice): PriceMoney {
+  return {
+    amount: request.amount,
+    tiers: request.tiers === null ? null : sortTiers(request.tiers),
+    ...(Object.fromEntries(UNIT_FIELDS.map((field) => [field, null])) as Record<UnitField, null>),
+  };
+}
+
+/** A CUSTOM price stores its amounts in the unit and their conversion to money: amount × rate, not rounded until billing. */
+function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): PriceMoney | undefined {
+  const config = request.price_unit_config;
+  if (request.price_unit_type === 'FIAT') {
+    if (config !== null) throw invalid('price_unit_config', 'is allowed with price_unit_type CUSTOM only');
+    return undefined;
+  }
+  if (config === null) throw invalid('price_unit_config', 'is required for a CUSTOM price');
+  if (request.tiers !== null && request.tiers.length > 0)
+    throw invalid('tiers', 'belong into price_unit_config.price_unit_tiers for a CUSTOM price');
+  if (request.amount !== null && !new Decimal(request.amount).isZero())
+    throw invalid('amount', 'belongs into price_unit_config.amount for a CUSTOM price');
+  if (unit === undefined) throw invalid('price_unit_config.price_unit', `${config.price_unit} is not a price unit`);
+  if (unit.base_currency.toLowerCase() !== request.currency.toLowerCase())
+    throw invalid('currency', `must be ${unit.base_currency}, the base currency of price unit ${unit.code}`);
+
+  if (config.price_unit_tiers?.length)
+    checkCharged(request.billing_model, 'tiers', 'price_unit_config.price_unit_tiers');
+  const rate = unit.conversion_rate;
+  const tiers = config.price_unit_tiers === null ? null : sortTiers(config.price_unit_tiers);
+  return {
+    amount: config.amount === null ? null : toFiat('price_unit_config.amount', config.amount, rate),
+    tiers: tiers === null ? null : tiers.map((tier) => tierToFiat(tier, rate)),
+    price_unit: unit.code,
+    price_unit_id: unit.id,
+    price_unit_amount: config.amount,
+    display_price_unit_amount: config.amount === null ? null : withSymbol(config.amount, unit.symbol),
+    price_unit_tiers: tiers,
+    conversion_rate: rate,
+  };
+}
+
+function tierToFiat(tier: PriceTier, rate: string): PriceTier {
+  return {
+    up_to: tier.up_to,
+    unit_amount: toFiat('price_unit_config.price_unit_tiers', tier.unit_amount, rate),
+    flat_amount:
+      tier.flat_amount === null ? null : toFiat('price_unit_config.price_unit_tiers', tier.flat_amount, rate),
+  };
+}
+
+/** The converted amount is stored unrounded. A conversion that needs more digits than an amount has is refused. */
+function toFiat(field: string, amount: string, rate: string): string {
+  const text = priceUnitToFiat(amount, rate).toFixed();
+  if (parseDecimal(text) === undefined)
+    throw invalid(field, `${amount} × ${rate} needs more digits than an amount has`);
+  return text;
+}
+
+function byWord<Word extends string>(toWord: (model: PricingModel) => string | null): Record<Word, PricingModel> {
+  const entries = PRICE_MODELS.map((model) => [toWord(model), model] as const);
+  return Object.fromEntries(entries.filter(([word]) => word !== null)) as Record<Word, PricingModel>;
+}

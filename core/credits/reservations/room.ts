@@ -1,0 +1,143 @@
+/**
+ * Decides whether a customer may use a number of units of a feature now (docs/rules/reservations.md, "What is answered"). Used, held and
+ * requested units must fit into every hard limit. A soft limit may be exceeded, and the reason says so. A feature that the customer does
+ * not have is refused. If usage cannot be read, the setting decides.
+ */
+import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../../foundation/decimal.ts';
+import type { GrantMeasure } from '../../rating/allowances/grants.ts';
+
+export const REASONS = [
+  'entitled',
+  'within_limit',
+  'over_soft_limit',
+  'limit_reached',
+  'not_entitled',
+  'not_enabled',
+  'no_wallet',
+  'insufficient_credits',
+  'in_doubt',
+] as const;
+export type ReservationReason = (typeof REASONS)[number];
+
+/** One limit of the feature in the current window. */
+export type FeatureLimit = {
+  /** Null means unlimited. */
+  readonly limit: Decimal | null;
+  readonly is_soft_limit: boolean;
+  readonly usage_reset_period: string | null;
+  /** Measure of a limit from usage-ordered grants; null for other limits. */
+  readonly grant_measure: GrantMeasure | null;
+  readonly window_start: string;
+  readonly window_end: string | null;
+  /** Usage counted by the usage reader. */
+  readonly counted: Decimal;
+  /** Committed units that are not in `counted`. */
+  readonly committed: Decimal;
+  /** Part of `committed` that may already be in `counted`: the response of the reader is not from one instant. */
+  readonly doubtful: Decimal;
+  /** Units held for other customers that share the limit. */
+  readonly held_by_others: Decimal;
+  /** Converts units to the unit of the limit, if that is money: `limit` and `counted` are amounts then. */
+  readonly worth?: (units: Decimal) => Decimal;
+};
+
+export type FeatureRoom =
+  | { readonly kind: 'none'; readonly reason: 'not_entitled' | 'not_enabled' }
+  /** The customer has the feature and nothing limits it. */
+  | { readonly kind: 'open' }
+  | { readonly kind: 'limited'; readonly limits: readonly FeatureLimit[]; readonly as_of: string }
+  /** Usage could not be read. */
+  | { readonly kind: 'unknown' };
+
+export type ReservationVerdict = {
+  readonly allowed: boolean;
+  readonly reason: ReservationReason;
+  /**
+   * If rejected: true if it would be allowed without the doubtful units. If allowed: true if its numbers are doubtful. Retrying may help.
+   */
+  readonly is_doubtful: boolean;
+  /** For a rejection that does not depend on doubtful units: true if its numbers are doubtful. */
+  readonly is_unclear?: boolean;
+};
+
+type RoomQuery = { readonly quantity: Decimal; readonly held: Decimal; readonly when_in_doubt: 'deny' | 'allow' };
+
+export function deriveFeatureVerdict(
+  room: FeatureRoom,
+  { quantity, held, when_in_doubt }: RoomQuery,
+): ReservationVerdict {
+  if (room.kind === 'none') return toVerdict(false, room.reason);
+  if (room.kind === 'open') return toVerdict(true, 'entitled');
+  if (room.kind === 'unknown') return toVerdict(when_in_doubt === 'allow', 'in_doubt');
+  const over = room.limits.filter((limit) => isOverLimit(limit, held.plus(quantity), ZERO));
+  const isUnclear = room.limits.some(({ doubtful }) => !doubtful.isZero());
+  if (over.length === 0) return { ...toVerdict(true, 'within_limit'), is_doubtful: isUnclear };
+  const hard = over.filter(({ is_soft_limit }) => !is_soft_limit);
+  if (hard.length === 0) return { ...toVerdict(true, 'over_soft_limit'), is_doubtful: isUnclear };
+  const certain = hard.filter((limit) => isOverLimit(limit, held.plus(quantity), limit.doubtful));
+  return { ...toVerdict(false, 'limit_reached'), is_doubtful: certain.length === 0, is_unclear: isUnclear };
+}
+
+function toVerdict(allowed: boolean, reason: ReservationReason): ReservationVerdict {
+  return { allowed, reason, is_doubtful: false };
+}
+
+function isOverLimit(of: FeatureLimit, more: Decimal, less: Decimal): boolean {
+  const { limit, counted, committed, held_by_others, worth = identityWorth } = of;
+  return limit !== null && counted.plus(worth(committed.minus(less).plus(held_by_others).plus(more))).gt(limit);
+}
+
+function identityWorth(units: Decimal): Decimal {
+  return units;
+}
+
+/** Limit as it is returned. Committed units are used, whether counted yet or not. `held` is the quantity held for the customer. */
+export function showLimit(of: FeatureLimit, held: Decimal) {
+  const { counted, committed, doubtful: _, held_by_others, limit, worth = identityWorth, ...fields } = of;
+  const used = counted.plus(worth(committed));
+  const taken = counted.plus(worth(committed.plus(held_by_others).plus(held)));
+  return {
+    ...fields,
+    limit: limit?.toFixed() ?? null,
+    used: used.toFixed(),
+    held: taken.minus(used).toFixed(),
+    remaining: limit === null ? null : Decimal.max(ZERO, limit.minus(taken)).toFixed(),
+  };
+}
+
+/** Limit with the least left, which the response describes. Hard limits come before soft ones; unlimited ones come last. */
+export function findTightestLimit(limits: readonly FeatureLimit[]): FeatureLimit | undefined {
+  const left = ({ limit, counted, committed, held_by_others, worth = identityWorth }: FeatureLimit) =>
+    limit?.minus(counted).minus(worth(committed.plus(held_by_others))) ?? null;
+  return [...limits].sort((a, b) => {
+    const [of, other] = [left(a), left(b)];
+    if (of === null || other === null) return Number(of === null) - Number(other === null);
+    return Number(a.is_soft_limit) - Number(b.is_soft_limit) || of.comparedTo(other);
+  })[0];
+}
+
+/** Spendable credits of a wallet: usable credits less its debt, unpaid usage and holds. */
+export function computeSpendable(of: {
+  readonly usable: Decimal;
+  readonly owed: DecimalInput;
+  readonly unpaid: Decimal;
+  readonly held: Decimal;
+}): Decimal {
+  return of.usable.minus(sumDecimals([new Decimal(of.owed), of.unpaid, of.held]));
+}
+
+/** `left` is null if the spendable credits are unknown. */
+export function deriveCreditsVerdict(of: {
+  readonly is_active: boolean;
+  readonly left: Decimal | null;
+  /** True if enough remains for other holds. */
+  readonly keepsPromises: boolean;
+  readonly quantity: Decimal;
+  readonly when_in_doubt: 'deny' | 'allow';
+}): ReservationVerdict {
+  if (!of.is_active) return toVerdict(false, 'no_wallet');
+  if (of.left === null) return toVerdict(of.when_in_doubt === 'allow', 'in_doubt');
+  return of.keepsPromises && of.quantity.lte(of.left)
+    ? toVerdict(true, 'within_limit')
+    : toVerdict(false, 'insufficient_credits');
+}

@@ -1,0 +1,71 @@
+/**
+ * Idempotency keys of credit movements (docs/rules/wallets.md, "The ledger"). Automatic movements and requests share one namespace. A
+ * caller that took an automatic key first would replace a commit, a final invoice or a refund by another movement. So automatic keys are
+ * built only here and have a prefix that is refused in requests.
+ */
+import type { z } from 'zod';
+import { keyText } from '../../foundation/record.ts';
+
+/** Built by `toOwnKey`, or parsed from a request by `callersKey`. */
+export type MovementKey = string & z.core.$brand<'MovementKey'>;
+
+const OWN_KEY_PREFIX = 'farthing/';
+
+export type KeyKind =
+  /** An automatic top-up. */
+  | 'auto_topup'
+  /** Bonus credits; the key contains the key of the purchase. */
+  | 'bonus'
+  /** Credit of a subscription change; the key contains the id of its invoice. */
+  | 'change'
+  | 'convert'
+  | 'credit_note'
+  | 'expired'
+  /** A credit grant; the key contains the key of the grant's application. */
+  | 'grant'
+  | 'initial'
+  /** A void returns credits of other invoices that had paid part of the voided invoice. */
+  | 'offset'
+  /** An invoice uses credits of a wallet before taxes; the key contains the ids of both. */
+  | 'invoice'
+  /** An invoice uses credits of a wallet after taxes; the key contains the ids of both. */
+  | 'invoice_after_tax'
+  | 'payment'
+  | 'refund'
+  /** A request without a key of its own. */
+  | 'request'
+  | 'reservation'
+  /** Prepaid credits that credited lines of an invoice return. */
+  | 'returned'
+  /** The negative amount of an invoice. */
+  | 'rest'
+  | 'terminate'
+  | 'void';
+
+/** Parts with free text come last, so that no two keys collide. */
+export function toOwnKey(kind: KeyKind, ...parts: readonly [string, ...string[]]): MovementKey {
+  return `${OWN_KEY_PREFIX}${[kind, ...parts].join('/')}` as MovementKey;
+}
+
+/** Key of one part of a movement that has several parts. */
+export function toPartKey(key: MovementKey, part: string): MovementKey {
+  return `${key}/${part}` as MovementKey;
+}
+
+/** Keys under which an automatic movement may be stored. Keys of older movements have no prefix. */
+export function listOwnKeys(kind: KeyKind, ...parts: readonly [string, ...string[]]): readonly string[] {
+  const key = toOwnKey(kind, ...parts);
+  return [key, key.slice(OWN_KEY_PREFIX.length)];
+}
+
+/** True for an automatic top-up and for its bonus. */
+export function isAutomatic(key: string): boolean {
+  const automatic = toOwnKey('auto_topup', '');
+  return key.startsWith(automatic) || key.startsWith(toOwnKey('bonus', automatic));
+}
+
+export const callersKey = keyText
+  .refine((text) => !text.startsWith(OWN_KEY_PREFIX), {
+    error: `must not begin with ${OWN_KEY_PREFIX}, as keys of movements that are made by themselves do`,
+  })
+  .brand<'MovementKey'>();

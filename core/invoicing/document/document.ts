@@ -1,0 +1,226 @@
+/**
+ * Content of an invoice document: its texts and numbers in order, without layout, which integrations/pdf adds. It shows
+ * stored data and computes no amount (docs/rules/documents.md, "What it says").
+ */
+import type { Customer } from '../../catalog/customer/record.ts';
+import { Decimal, sumDecimals } from '../../foundation/decimal.ts';
+import { toInstant } from '../../foundation/time/instant.ts';
+import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
+import { explainAmount } from './explained.ts';
+import {
+  type Language,
+  selectTranslations,
+  showAmount,
+  showDay,
+  showMoney,
+  showNumber,
+  showPeriod,
+} from './language.ts';
+import type { InvoicePdfConfig } from './setting.ts';
+import type { Translations } from './translations.ts';
+
+export type DocumentRow = {
+  readonly text: string;
+  /** Smaller text below the row: the charged period, the steps of the amount and the discounts. */
+  readonly details: readonly string[];
+  readonly quantity: string;
+  readonly unit_price: string;
+  readonly amount: string;
+};
+export type DocumentSum = { readonly label: string; readonly value: string; readonly strong: boolean };
+export type DocumentParty = { readonly label: string; readonly name: string; readonly lines: readonly string[] };
+
+export type InvoiceDocument = {
+  readonly title: string;
+  /** Watermark of a draft, skipped or void invoice; null for any other. */
+  readonly mark: string | null;
+  readonly facts: readonly { readonly label: string; readonly value: string }[];
+  readonly from: DocumentParty;
+  readonly to: DocumentParty;
+  /** Column headings: description, quantity, unit price, amount. */
+  readonly columns: readonly [string, string, string, string];
+  readonly rows: readonly DocumentRow[];
+  readonly sums: readonly DocumentSum[];
+  readonly notes: readonly string[];
+  /** Footer of each page, before the page number. */
+  readonly foot: string;
+  readonly page: { readonly word: string; readonly of: string };
+  /** Note for characters that no font has. */
+  readonly not_shown: string;
+  readonly language: Language;
+  readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };
+  /**
+   * Milliseconds since 1970, for the file properties. It is derived from the invoice, so a repeated rendering has equal
+   * bytes.
+   */
+  readonly dated_ms: number;
+};
+
+/** A tax of the invoice with its label, such as "VAT 19%". An included tax is part of the amounts already. */
+export type DocumentTax = { readonly label: string; readonly amount: string; readonly is_included?: boolean };
+
+/** Usage of one group of a line, and its share of the amount. */
+export type DocumentGroup = { readonly label: string; readonly usage: string; readonly cost: string };
+
+export type InvoiceDocumentInput = {
+  readonly invoice: Invoice;
+  readonly lines: readonly InvoiceLineItem[];
+  readonly taxes: readonly DocumentTax[];
+  /** Groups by line id, the largest first. Absent if the settings name no groups. */
+  readonly groups?: ReadonlyMap<string, readonly DocumentGroup[]>;
+  readonly customer: Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
+    readonly tax_ids?: readonly string[];
+    readonly tax_exempt?: Customer['tax_exempt'];
+  };
+  readonly seller: { readonly name: string; readonly lines: readonly string[] };
+  readonly settings: InvoicePdfConfig;
+  readonly timezone: string;
+};
+type AddressPart = 'line1' | 'line2' | 'city' | 'state' | 'postal_code' | 'country';
+type DocumentContext = InvoiceDocumentInput & { readonly words: Translations; readonly language: Language };
+
+export function buildInvoiceDocument(input: InvoiceDocumentInput): InvoiceDocument {
+  const { invoice, settings } = input;
+  const { language } = settings;
+  const words = selectTranslations(language);
+  const context = { ...input, words, language };
+  return {
+    title: invoice.invoice_type === 'CREDIT' ? words.credit_invoice : words.invoice,
+    mark: deriveMark(invoice, words),
+    facts: buildFacts(context),
+    from: { label: words.from, ...input.seller },
+    to: buildReceiver(context),
+    columns: [
+      words.description,
+      words.quantity,
+      words.unit_price,
+      `${words.amount} (${invoice.currency.toUpperCase()})`,
+    ],
+    rows: input.lines.map((line) => buildRow(line, context)),
+    sums: buildSums(context),
+    notes: [findReverseChargeNote(context), invoice.description, settings.payment_instructions, settings.notes].flatMap(
+      (note) => note || [],
+    ),
+    foot: [input.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
+    page: { word: words.page, of: words.of },
+    not_shown: words.not_shown,
+    language,
+    look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
+    dated_ms: toInstant(deriveIssueDate(invoice)),
+  };
+}
+
+/** A void invoice shows no amount due and no due date. */
+function isVoid({ invoice_status }: Invoice): boolean {
+  return invoice_status === 'VOIDED';
+}
+
+function deriveMark(invoice: Invoice, words: Translations): string | null {
+  const { invoice_status } = invoice;
+  if (isVoid(invoice)) return words.voided;
+  return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
+}
+
+/** `issue_date` replaces the date of finalization (docs/rules/documents.md, "The date of issue"). */
+function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): string {
+  return issue_date ?? finalized_at ?? created_at;
+}
+
+function buildFacts({ invoice, words, language, timezone }: DocumentContext): InvoiceDocument['facts'] {
+  const day = (instant: string) => showDay(toInstant(instant), timezone, language);
+  const { period_start, period_end, due_date, invoice_number } = invoice;
+  const facts = [{ label: words.date, value: day(deriveIssueDate(invoice)) }];
+  if (invoice_number) facts.unshift({ label: words.number, value: invoice_number });
+  if (due_date && !isVoid(invoice)) facts.push({ label: words.due, value: day(due_date) });
+  if (period_start && period_end) {
+    const period = { start: toInstant(period_start), end: toInstant(period_end) };
+    facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
+  }
+  return facts;
+}
+
+function buildReceiver({ customer, words }: DocumentContext): DocumentParty {
+  const { address_line1, address_line2, address_postal_code, address_city, address_state, address_country } = customer;
+  const city = [address_postal_code, address_city].filter(Boolean).join(' ');
+  const place = [city, address_state, address_country].filter(Boolean).join(', ');
+  const tax_ids = (customer.tax_ids ?? []).map((id) => `${words.tax_id}: ${id}`);
+  const lines = [address_line1, address_line2, place, customer.email, ...tax_ids].filter(Boolean);
+  return { label: words.bill_to, name: customer.name || customer.external_id, lines };
+}
+
+function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: DocumentContext): DocumentRow {
+  const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
+  const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
+  const { unit_price, steps } = explainAmount(line, { words, language });
+  const taken = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
+  const period =
+    period_start && period_end
+      ? [showPeriod({ start: toInstant(period_start), end: toInstant(period_end) }, timezone, language)]
+      : [];
+  return {
+    text: from?.reason ? `${words.correction}: ${text}` : text,
+    details: [
+      ...(plan && plan !== text ? [plan] : []),
+      ...period,
+      ...steps,
+      ...showGroups(groups?.get(line.id) ?? [], line, { words, language }),
+      ...(taken.isZero() ? [] : [`${words.discount}: ${showAmount(taken.negated(), line.currency, language)}`]),
+    ],
+    quantity: showNumber(line.quantity, language),
+    unit_price,
+    amount: showAmount(line.amount, line.currency, language),
+  };
+}
+
+/** Number of groups that are listed individually. A property may have as many values as there are events. */
+const GROUPS_SHOWN = 20;
+
+function showGroups(
+  groups: readonly DocumentGroup[],
+  { currency }: InvoiceLineItem,
+  { words, language }: { words: Translations; language: Language },
+): string[] {
+  const shown = groups.slice(0, GROUPS_SHOWN);
+  const others = groups.slice(GROUPS_SHOWN);
+  const texts = shown.map(
+    ({ label, usage, cost }) =>
+      `${label || '–'}: ${showNumber(usage, language)} ${words.units}, ${showAmount(cost, currency, language)}`,
+  );
+  if (others.length === 0) return texts;
+  const rest = sumDecimals(others.map(({ cost }) => new Decimal(cost)));
+  return [...texts, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
+}
+
+/** If the customer owes the tax to the state, the invoice must state it (docs/rules/taxes.md, "Which rates"). */
+function findReverseChargeNote({ customer, invoice, taxes, words }: DocumentContext): string | null {
+  const isTaxed = taxes.length > 0 || !new Decimal(invoice.total_tax).isZero();
+  return customer.tax_exempt === 'reverse' && !isTaxed ? words.reverse_charge : null;
+}
+
+function buildSums({ invoice, taxes, words, language }: DocumentContext): DocumentSum[] {
+  const { currency } = invoice;
+  const money = (amount: Decimal | string) => showMoney(amount, currency, language);
+  const sum = (label: string, amount: Decimal | string, strong = false) => ({ label, value: money(amount), strong });
+  const credited = invoice.total_credits_applied_after_tax;
+  const buildDeduction = (label: string, amount: Decimal | string) => {
+    const taken = new Decimal(amount);
+    return taken.isZero() ? [] : [sum(label, taken.negated())];
+  };
+  const named = taxes.filter(({ is_included }) => !is_included).map(({ label, amount }) => sum(label, amount));
+  const included = taxes.filter(({ is_included }) => is_included);
+  const taxed =
+    named.length > 0 || new Decimal(invoice.total_tax).isZero() ? named : [sum(words.tax, invoice.total_tax)];
+  return [
+    sum(words.subtotal, invoice.subtotal),
+    ...buildDeduction(words.discount, invoice.total_discount),
+    ...buildDeduction(words.credits, invoice.total_prepaid_credits_applied),
+    ...taxed,
+    sum(words.total, invoice.total, true),
+    ...included.map(({ label, amount }) => sum(`${words.included} ${label}`, amount)),
+    ...buildDeduction(words.adjusted, invoice.adjustment_amount),
+    ...buildDeduction(words.credits_after_tax, credited),
+    ...buildDeduction(words.paid, new Decimal(invoice.amount_paid).minus(credited)),
+    ...(new Decimal(invoice.refunded_amount).isZero() ? [] : [sum(words.refunded, invoice.refunded_amount)]),
+    ...(isVoid(invoice) ? [] : [sum(words.to_pay, invoice.amount_remaining, true)]),
+  ];
+}

@@ -1,0 +1,71 @@
+/**
+ * Compares a recomputed invoice with the stored one (docs/rules/invoices.md, "From draft to final"). The instant of the
+ * computation and the position in the log are ignored.
+ */
+import { parseInstant } from '../../foundation/time/instant.ts';
+import type { Invoice, InvoiceLineItem } from './record.ts';
+
+/** Fields of the records and of `computed_from` that are ignored. */
+const VOLATILE_FIELDS = new Set([
+  'id',
+  'created_at',
+  'updated_at',
+  'created_by',
+  'updated_by',
+  'last_computed_at',
+  'as_of',
+  'high_water',
+]);
+
+type StoredInvoice = { readonly invoice: Invoice; readonly line_items: readonly InvoiceLineItem[] };
+type ComputedInvoice = { readonly fields: Partial<Invoice>; readonly lines: readonly InvoiceLineItem[] };
+
+/** `fields` and `lines` have a value or null for every field that a computation writes. */
+export function isSameInvoice({ invoice, line_items }: StoredInvoice, { fields, lines }: ComputedInvoice): boolean {
+  const isSameLine = (line: InvoiceLineItem, index: number) => hasSameFields(line_items[index]!, line);
+  return line_items.length === lines.length && hasSameFields(invoice, fields) && lines.every(isSameLine);
+}
+
+type InvoiceFields = Readonly<Record<string, unknown>>;
+
+/** Compares only the fields that `computed` has. */
+function hasSameFields(stored: InvoiceFields, computed: InvoiceFields): boolean {
+  return Object.keys(computed).every(
+    (field) => VOLATILE_FIELDS.has(field) || isSameValue(stored[field], computed[field]),
+  );
+}
+
+function isSameValue(a: unknown, b: unknown): boolean {
+  const [one, other] = [a ?? null, b ?? null];
+  if (one === other) return true;
+  if (typeof one === 'string' && typeof other === 'string') return isSameInstant(one, other);
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  return (
+    hasSameFields(one as InvoiceFields, other as InvoiceFields) &&
+    hasNoOtherFields(one as InvoiceFields, other as InvoiceFields)
+  );
+}
+
+/**
+ * Fields that only `one` has must be null or undefined. Each field is compared once, because a comparison in both
+ * directions would repeat at every level.
+ */
+function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
+  const isNothing = (field: string) => one[field] === null || one[field] === undefined;
+  return Object.keys(one).every(
+    (field) => Object.hasOwn(other, field) || VOLATILE_FIELDS.has(field) || isNothing(field),
+  );
+}
+
+const WHOLE_SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/;
+
+/** The database omits a fraction that is zero. */
+function isSameInstant(one: string, other: string): boolean {
+  if (!one.endsWith('Z') || !other.endsWith('Z')) return false;
+  // Most texts differ at most in a zero fraction. This check avoids parsing them.
+  if (WHOLE_SECOND.test(one) && one.replace('.000Z', 'Z') === other) return true;
+  if (WHOLE_SECOND.test(other) && other.replace('.000Z', 'Z') === one) return true;
+  const instant = parseInstant(one);
+  return instant !== undefined && instant === parseInstant(other);
+}

@@ -1,0 +1,42 @@
+/**
+ * Decides the amount and the method of an automatic collection (docs/rules/payments.md, "Collected by itself"). The part that a postpaid
+ * wallet can pay is left to it, and the rest is charged first. If the card fails, the customer retains the credits, unless the invoice may
+ * be paid in part.
+ */
+import { Decimal } from '../foundation/decimal.ts';
+import type { BillingReason, Invoice } from '../invoicing/invoice/record.ts';
+import type { Subscription } from '../subscriptions/record.ts';
+
+export type PlannedCollection = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
+
+type CollectionInput = {
+  readonly remaining: Decimal;
+  /** Part of `remaining` that the wallet can pay. */
+  readonly covered: Decimal;
+  /** Whether the customer has a card or a bank account. */
+  readonly hasPaymentMethod: boolean;
+  readonly allowsPartial: boolean;
+};
+
+/** Null if nothing is collected. */
+export function computeCollection({
+  remaining,
+  covered,
+  hasPaymentMethod: hasWay,
+  allowsPartial: inPart,
+}: CollectionInput): PlannedCollection | null {
+  if (remaining.lte(0)) return null;
+  if (covered.gte(remaining)) return { by: 'credits', amount: remaining };
+  if (hasWay) return { by: 'charge', amount: remaining.minus(covered) };
+  return covered.gt(0) && inPart ? { by: 'credits', amount: covered } : null;
+}
+
+const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
+
+/** An opening invoice with `error_if_incomplete` is paid as a whole, or not at all. */
+export function canBePaidInPart(
+  { billing_reason }: Pick<Invoice, 'billing_reason'>,
+  subscription: Pick<Subscription, 'payment_behavior'> | null,
+): boolean {
+  return !(OPENINGS.includes(billing_reason) && subscription?.payment_behavior === 'error_if_incomplete');
+}

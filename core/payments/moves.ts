@@ -1,0 +1,34 @@
+/** State transitions of a payment, and its first state (docs/rules/payments.md, "States"). */
+import { invalid } from '../foundation/error.ts';
+import type { PaymentStatus } from '../invoicing/invoice/record.ts';
+import type { PaymentMethodType } from './record.ts';
+
+const MOVES: Partial<Record<PaymentStatus, readonly PaymentStatus[]>> = {
+  INITIATED: ['PENDING', 'PROCESSING', 'SUCCEEDED', 'FAILED', 'VOIDED'],
+  PENDING: ['PROCESSING', 'SUCCEEDED', 'FAILED', 'VOIDED'],
+  // A declined payment returns to PENDING: it is retried on another day.
+  PROCESSING: ['PENDING', 'SUCCEEDED', 'FAILED'],
+  SUCCEEDED: ['PARTIALLY_REFUNDED', 'REFUNDED', 'VOIDED'],
+  PARTIALLY_REFUNDED: ['PARTIALLY_REFUNDED', 'REFUNDED'],
+};
+
+export function canMove(from: PaymentStatus, to: PaymentStatus): boolean {
+  return MOVES[from]?.includes(to) ?? false;
+}
+
+/** Rejects a transition that is not allowed, with the name of the field. */
+export function checkMove(from: PaymentStatus, to: PaymentStatus): void {
+  if (!canMove(from, to))
+    throw invalid('payment_status', `cannot change from ${from} to ${to}`, { allowed: MOVES[from] ?? [] });
+}
+
+/** Payments that wait to be processed and have brought no money yet. */
+export const OPEN: readonly PaymentStatus[] = ['INITIATED', 'PENDING'];
+/** Payments that brought money in, including those refunded later. */
+export const RECEIVED: readonly PaymentStatus[] = ['SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED'];
+
+/** A link waits for the customer, and an unprocessed payment for the `process` request. */
+export function deriveFirstStatus(method: PaymentMethodType, process_payment: boolean): PaymentStatus {
+  if (method === 'PAYMENT_LINK') return 'INITIATED';
+  return method === 'OFFLINE' || process_payment ? 'PENDING' : 'INITIATED';
+}

@@ -1,0 +1,66 @@
+/**
+ * The columns of a CSV file: names of fields, or `metadata.tier` for a key inside a field (docs/rules/imports.md, "CSV").
+ * A row becomes the value of the corresponding request; an empty cell is an absent value.
+ */
+import { invalid } from '../../foundation/error.ts';
+
+/** Name of a field, followed by the key inside it if the column has one. */
+export type ImportColumn = readonly string[];
+
+export const COLUMNS_MAX = 1_000;
+
+/** Parses the header. A name that is missing, repeated or unknown is rejected, because its values would be lost. */
+export function parseColumns(header: readonly string[], known: readonly string[]): ImportColumn[] {
+  if (header.length > COLUMNS_MAX) throw invalid('header', `must not have more than ${COLUMNS_MAX} columns`);
+  const names = header.map((name) => name.trim());
+  for (const [index, name] of names.entries()) {
+    if (name === '') throw invalid('header', `column ${index + 1} has no name`);
+    if (names.indexOf(name) < index) throw invalid(name, 'stands twice in the header');
+    const [field] = parseColumnPath(name);
+    if (!known.includes(field!)) checkSeparator(name, known);
+    if (!known.includes(field!)) throw invalid(name, `is no column of such a file: ${known.join(', ')}`);
+  }
+  checkNesting(names);
+  return names.map(parseColumnPath);
+}
+
+/** Spreadsheets of many countries use another separator. */
+function checkSeparator(name: string, known: readonly string[]): void {
+  for (const [character, signs] of [
+    [';', 'semicolons'],
+    ['\t', 'tabs'],
+  ] as const) {
+    const [first, ...others] = name.split(character);
+    if (others.length > 0 && known.includes(parseColumnPath(first!.trim())[0]!))
+      throw invalid('header', `separates columns by ${signs}: they must be separated by commas`);
+  }
+}
+
+/** Only the first dot separates, because a key of a free map may contain dots; deeper values are written as JSON. */
+function parseColumnPath(name: string): string[] {
+  const dot = name.indexOf('.');
+  return dot <= 0 || dot === name.length - 1 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];
+}
+
+/** `metadata` and `metadata.tier` would set one value in two ways. */
+function checkNesting(names: readonly string[]): void {
+  for (const name of names) {
+    const [field, inner] = parseColumnPath(name);
+    if (inner !== undefined && names.includes(field!)) throw invalid(name, `stands beside ${field}: use one of them`);
+  }
+}
+
+/** Texts by field, with the columns of one map combined; empty cells are omitted. */
+export function toCellValues(columns: readonly ImportColumn[], cells: readonly string[]): Record<string, unknown> {
+  const value: Record<string, unknown> = {};
+  for (const [index, [field, inner]] of columns.entries()) {
+    const cell = cells[index] ?? '';
+    if (cell === '') continue;
+    if (inner === undefined) value[field!] = cell;
+    else {
+      const map = (value[field!] ??= Object.create(null)) as Record<string, string>;
+      map[inner] = cell;
+    }
+  }
+  return value;
+}

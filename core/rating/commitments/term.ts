@@ -1,0 +1,36 @@
+/**
+ * Commitments over several billing periods (docs/rules/commitments.md, "Over several periods"): a term begins with the commitment and ends
+ * with the billing period in which its duration ends. Another term follows.
+ */
+import type { Milliseconds } from '../../foundation/time/instant.ts';
+import { type Period, periodContaining, type RecurringPeriod } from '../../foundation/time/period.ts';
+
+export type TermRule = {
+  readonly since: Milliseconds;
+  readonly duration: RecurringPeriod;
+  readonly timezone: string;
+};
+
+/** The term, by its nominal dates, of a service that begins at this instant. */
+export function computeTerm(at: Milliseconds, { since, duration, timezone }: TermRule): Period {
+  const rule = { billing_anchor: since, billing_period: duration, billing_period_count: 1, timezone };
+  return periodContaining(Math.max(at, since), since, rule)!;
+}
+
+/** Length in months, with days as fractions; only for comparison. */
+const LENGTHS: Record<RecurringPeriod, number> = {
+  DAILY: 1 / 31,
+  WEEKLY: 7 / 31,
+  MONTHLY: 1,
+  QUARTERLY: 3,
+  HALF_YEARLY: 6,
+  ANNUAL: 12,
+};
+
+type Length = { readonly billing_period: RecurringPeriod; readonly billing_period_count: number };
+
+/** Negative if the duration is shorter than the billing period, 0 if it is the same. */
+export function compareDuration(duration: RecurringPeriod, { billing_period, billing_period_count }: Length): number {
+  const isSame = duration === billing_period && billing_period_count === 1;
+  return isSame ? 0 : LENGTHS[duration] - LENGTHS[billing_period] * billing_period_count;
+}

@@ -1,0 +1,138 @@
+/**
+ * Exact cost of a usage line up to the end of each window of a range (docs/rules/usage.md, "Analytics"). A window costs the amount that it
+ * adds, so windows add up to the range with every price and every meter. Free units and a commitment are used up in order of time. A
+ * true-up is due at the end of the range, that of a windowed commitment with each window.
+ */
+
+import { type Decimal, ZERO } from '../foundation/decimal.ts';
+import type { Milliseconds } from '../foundation/time/instant.ts';
+import type { Period } from '../foundation/time/period.ts';
+import type { MeasuredAllowance } from './allowances/allowance.ts';
+import type { UsageInterval } from './allowances/independent-limits.ts';
+import { type CommitmentInfo, computedText } from './commitments/info.ts';
+import { type CommitmentPart, committedCharge } from './commitments/line.ts';
+import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.ts';
+
+/** Free units of the range: the usage before it, and its intervals in which several independent limits apply. */
+export type RangeAllowances = {
+  readonly allowances: readonly MeasuredAllowance[];
+  readonly parts: readonly UsageInterval[];
+};
+
+type RunningCostRange = {
+  readonly window: Period;
+  readonly met: RangeAllowances;
+  readonly part: CommitmentPart | undefined;
+  /** Allowance that grants make free in an interval; null for other allowances. */
+  granted(allowance: MeasuredAllowance, time: Period): MeasuredAllowance | null;
+};
+
+export type WindowUsage = {
+  readonly window: Period;
+  /** Usage of this window only. */
+  readonly measured: MeasuredUsage;
+  /** Value of the range up to the end of the window, for a meter without windows of its own. */
+  readonly running: Decimal | undefined;
+};
+
+export type AddedCost = {
+  readonly cost: Decimal;
+  /** Set for a windowed commitment only. */
+  readonly commitment_info: CommitmentInfo | null;
+  /** Usage of the window with its free units. */
+  readonly measured: MeasuredUsage;
+};
+
+export class RunningCost {
+  readonly #item: PricedItem;
+  readonly #range: RunningCostRange;
+  #allowances: readonly MeasuredAllowance[];
+  #parts: readonly UsageInterval[];
+  #quantity = ZERO;
+  /** Cost before the commitment. */
+  #base = ZERO;
+  #cost = ZERO;
+
+  constructor(item: PricedItem, range: RunningCostRange) {
+    this.#item = item;
+    this.#range = range;
+    this.#allowances = range.met.allowances.map((allowance) => ({
+      ...allowance,
+      windows: allowance.windows.map((one) => ({ ...one, after: one.before })),
+    }));
+    this.#parts = range.met.parts.map((one) => ({ ...one, used: ZERO }));
+  }
+
+  /** Add windows in order of time. */
+  add({ window, measured, running }: WindowUsage): AddedCost {
+    const added = running === undefined ? this.#addOwn(window, measured) : this.#addUntil(window, measured, running);
+    const cost = this.#committed(added.base);
+    const before = this.#cost;
+    this.#cost = cost;
+    return { cost: cost.minus(before), commitment_info: added.commitment_info, measured: added.measured };
+  }
+
+  /** A meter with its own windows prices each one separately, so the costs of windows add up. */
+  #addOwn(window: Period, measured: MeasuredUsage) {
+    const { commitment = null } = this.#item;
+    const allowances = this.#allowances.map((allowance) => {
+      const granted = this.#range.granted(allowance, window);
+      return granted ?? drawUnits({ ...allowance, windows: resetWindows(allowance) }, window.start, measured.quantity);
+    });
+    this.#allowances = allowances;
+    const own = { ...measured, allowances };
+    const item = { ...this.#item, commitment: commitment?.windows ? commitment : null };
+    const { exact, commitment_info, exact_parts } = usageCharge(item, window, {
+      measured: own,
+      currency: item.price.currency,
+    });
+    const info = commitment_info && exact_parts ? { ...commitment_info, ...computedText(exact_parts) } : null;
+    return { base: this.#base.plus(exact!), commitment_info: info, measured: own };
+  }
+
+  #addUntil({ start, end }: Period, measured: MeasuredUsage, running: Decimal) {
+    const units = running.minus(this.#quantity);
+    this.#quantity = running;
+    const until = { start: this.#range.window.start, end };
+    this.#allowances = this.#allowances.map(
+      (allowance) => this.#range.granted(allowance, until) ?? drawUnits(allowance, start, units),
+    );
+    this.#parts = addUsedUnits(this.#parts, start, units);
+    const all = { ...measured, quantity: running, allowances: this.#allowances, parts: this.#parts };
+    const item = { ...this.#item, commitment: null };
+    const { exact } = usageCharge(item, until, { measured: all, currency: item.price.currency });
+    return { base: exact!, commitment_info: null, measured: all };
+  }
+
+  /** A true-up is due only when the range is over. */
+  #committed(base: Decimal): Decimal {
+    this.#base = base;
+    const { commitment, price } = this.#item;
+    const { part } = this.#range;
+    if (!commitment || commitment.windows || !part) return base;
+    return committedCharge(base, { commitment, price, part: { ...part, is_last: false } }).charged.charge;
+  }
+}
+
+function resetWindows({ windows }: MeasuredAllowance): MeasuredAllowance['windows'] {
+  return windows.map((one) => ({ ...one, before: one.after }));
+}
+
+/** Units count for the reset period in which their window begins. */
+function drawUnits(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
+  const { windows } = allowance;
+  const place = Math.max(
+    0,
+    windows.findLastIndex(({ start }) => start <= at),
+  );
+  const used = windows.map((one, index) => (index === place ? { ...one, after: one.after.plus(units) } : one));
+  return { ...allowance, windows: used };
+}
+
+function addUsedUnits(parts: readonly UsageInterval[], at: Milliseconds, units: Decimal): UsageInterval[] {
+  const place = Math.max(
+    0,
+    parts.findLastIndex(({ start }) => start <= at),
+  );
+  return parts.map((one, index) => (index === place ? { ...one, used: one.used.plus(units) } : one));
+}

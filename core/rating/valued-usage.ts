@@ -1,0 +1,47 @@
+/** Values usage in money (docs/rules/entitlements.md, "Grants"): each portion has the amount that it adds to its charge. */
+
+import { billedQuantity, chargeParts, type PriceTerms } from '../catalog/pricing/charge.ts';
+import { type Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
+import type { Milliseconds } from '../foundation/time/instant.ts';
+import { OrderedUsage, type UsagePortion } from './allowances/ordered-usage.ts';
+
+/** A price and the start of its validity: its tiers begin there. */
+export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
+
+/**
+ * Yields after each portion. `before`: units that the charge used before the first portion. Usage before the first tariff is valued
+ * separately: its tiers are those of an earlier charge.
+ */
+export function* valueUsage(
+  usage: OrderedUsage,
+  tariffs: readonly [Tariff, ...Tariff[]],
+  before: Decimal | null = null,
+): Generator<undefined, OrderedUsage, undefined> {
+  const beginning = new Map(tariffs.map(({ from, price }) => [usage.findIndex(from), price]));
+  const portions: UsagePortion[] = [];
+  let [{ price }] = tariffs;
+  let quantity = before ?? ZERO;
+  let cost = before ? computeCost(before, price) : ZERO;
+  for (const [place, { at, used }] of usage.portions.entries()) {
+    const begins = place > 0 || before === null ? beginning.get(place) : undefined;
+    if (begins) {
+      price = begins;
+      [quantity, cost] = [ZERO, ZERO];
+    }
+    quantity = quantity.plus(used);
+    const next = computeCost(quantity, price);
+    portions.push({ at, used: next.minus(cost) });
+    cost = next;
+    yield;
+  }
+  return new OrderedUsage(portions);
+}
+
+/** Amount that additional units would add. */
+export function computeAddedValue(units: Decimal, { used, price }: { used: Decimal; price: PriceTerms }): Decimal {
+  return computeCost(used.plus(units), price).minus(computeCost(used, price));
+}
+
+function computeCost(quantity: Decimal, price: PriceTerms): Decimal {
+  return sumDecimals(chargeParts(price, billedQuantity(quantity)).map(({ amount }) => amount));
+}

@@ -1,0 +1,13 @@
+/** Yearly amount of fixed charges, so that charges with different periods can be compared and added up. */
+
+import { chargeParts } from '../catalog/pricing/charge.ts';
+import { type Decimal, sumDecimals } from '../foundation/decimal.ts';
+import type { PricedItem } from './line-amount.ts';
+
+/** Periods per year. */
+const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
+
+export function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {
+  const amount = sumDecimals(chargeParts(price, quantity).map((part) => part.amount));
+  return amount.times(PER_YEAR[billing_period]).dividedBy(billing_period_count);
+}
