@@ -102,7 +102,7 @@ function billedRange({ rows, name }: UsageFile, now: Date): DemoRange {
   return { start, end };
 }
 
-async function reachService(): Promise<{ said: string; result: DemoService }> {
+async function reachService(): Promise<{ message: string; result: DemoService }> {
   const { FARTHING_URL: url, FARTHING_API_KEY: key } = process.env;
   if (!url) return startOwn();
   if (!key) throw new DemoFailure('FARTHING_URL is set, but FARTHING_API_KEY is not: set it to a key of that service');
@@ -111,7 +111,7 @@ async function reachService(): Promise<{ said: string; result: DemoService }> {
     throw new DemoFailure(`${client.url} cannot be used: ${describeError(error)}. ${adviceFor(error)}`);
   });
   endOnSignals(async () => {});
-  return { said: `using ${client.url}`, result: { client, isOurs: false, stop: async () => {} } };
+  return { message: `using ${client.url}`, result: { client, isOurs: false, stop: async () => {} } };
 }
 
 function adviceFor(error: unknown): string {
@@ -133,7 +133,7 @@ function endOnSignals(stop: () => Promise<void>): void {
 }
 
 /** A whole service in a temporary directory, removed at the end unless the process is killed with -9. */
-async function startOwn(): Promise<{ said: string; result: DemoService }> {
+async function startOwn(): Promise<{ message: string; result: DemoService }> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-demo-'));
   const config = readConfig({
     DATA_DIR: dir,
@@ -152,7 +152,7 @@ async function startOwn(): Promise<{ said: string; result: DemoService }> {
   try {
     const { url, api_key } = await starting;
     return {
-      said: `started a temporary one at ${url}`,
+      message: `started a temporary one at ${url}`,
       result: { client: new Client(url, api_key!), isOurs: true, stop },
     };
   } catch (error) {
@@ -170,7 +170,7 @@ async function stopAndRemove(starting: ReturnType<typeof startService>, dir: str
 async function prepare({ client, customer }: DemoJob) {
   const catalogue = await makeCatalogue(client);
   await makeCustomer(client, customer);
-  return { said: `3 meters, 3 features, a plan of 4 prices, customer ${customer}`, result: catalogue };
+  return { message: `3 meters, 3 features, a plan of 4 prices, customer ${customer}`, result: catalogue };
 }
 
 /** The id is derived from the file and the line, so a re-sent row is a duplicate. */
@@ -201,7 +201,7 @@ async function send(client: Client, events: readonly DemoFields[], word: string)
   const batches = Math.ceil(events.length / BATCH);
   const inBatches = batches === 1 ? 'one batch' : `${batches} batches`;
   return {
-    said: `${formatGrouped(events.length)} ${word} in ${inBatches}, ${formatGrouped(rate)} a second`,
+    message: `${formatGrouped(events.length)} ${word} in ${inBatches}, ${formatGrouped(rate)} a second`,
     result: undefined,
   };
 }
@@ -212,7 +212,7 @@ async function waitForPipeline(client: Client) {
   for (;;) {
     const lag = await client.get<{ consumption_lag: number; post_processing_lag: number }>('/events/monitoring');
     if (lag.consumption_lag === 0 && lag.post_processing_lag === 0)
-      return { said: 'every event has been processed', result: undefined };
+      return { message: 'every event has been processed', result: undefined };
     if (performance.now() > until)
       throw new DemoFailure(`${lag.consumption_lag} events are still waiting to be processed`);
     await pause(50);
@@ -250,22 +250,22 @@ async function showUsage(job: DemoJob, catalogue: Catalogue) {
         .join('\n'),
     );
   const hours = await checkHours(job, catalogue);
-  const said = MEASURES.map((measure) => `${formatGrouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(
+  const message = MEASURES.map((measure) => `${formatGrouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(
     ', ',
   );
-  return { said: `${said}, as in the file`, result: hours };
+  return { message: `${message}, as in the file`, result: hours };
 }
 
 async function checkHours(job: DemoJob, catalogue: Catalogue): Promise<Hour[]> {
   const { results } = await loadUsage(job, catalogue, 'context_tokens', 'HOUR');
-  const said = new Map((results ?? []).map(({ window_size, value }) => [Date.parse(window_size), value]));
+  const message = new Map((results ?? []).map(({ window_size, value }) => [Date.parse(window_size), value]));
   const hours = new Map<string, bigint>();
   for (const { timestamp, context_tokens } of job.usage.rows) {
     const start = `${timestamp.slice(0, 13)}:00:00Z`;
     hours.set(start, (hours.get(start) ?? 0n) + context_tokens);
   }
   for (const [start, value] of hours) {
-    const answer = said.get(Date.parse(start)) ?? 'nothing';
+    const answer = message.get(Date.parse(start)) ?? 'nothing';
     if (answer !== String(value))
       throw new DemoFailure(`the hour from ${start}: the service says ${answer}, the file says ${value}`);
   }
@@ -273,10 +273,10 @@ async function checkHours(job: DemoJob, catalogue: Catalogue): Promise<Hour[]> {
 }
 
 async function resendEvents(job: DemoJob, catalogue: Catalogue, events: readonly DemoFields[]) {
-  const { said } = await send(job.client, events, 'sent a second time');
+  const { message } = await send(job.client, events, 'sent a second time');
   await waitForPipeline(job.client);
   await showUsage(job, catalogue);
-  return { said: `${said}; nothing changed`, result: undefined };
+  return { message: `${message}; nothing changed`, result: undefined };
 }
 
 /** The subscription comes last, because its months are over: the scheduler bills them as soon as it sees it. */
@@ -300,7 +300,7 @@ async function billAndCheck({ client, usage, range, customer }: DemoJob, catalog
   if (found.length > 0) throw new DemoFailure(found.join('\n'));
   const lines = expected.reduce((count, invoice) => count + invoice.lines.length, 0);
   return {
-    said: `${invoices.length} invoices, ${lines} lines and every total equal the recomputation`,
+    message: `${invoices.length} invoices, ${lines} lines and every total equal the recomputation`,
     result: undefined,
   };
 }

@@ -40,10 +40,10 @@ function formatUsageDifference(difference: UsageDifference): string {
   return `${place} customer ${JSON.stringify(external_customer_id)}${group}: ${field} is ${difference.stored ?? 'missing'}, should be ${difference.expected ?? 'absent'}`;
 }
 
-function formatCheck({ check, looked_at, differences, skipped }: CheckReport): string {
+function formatCheck({ check, counts, differences, skipped }: CheckReport): string {
   if (skipped !== undefined) return `${check}: not looked at, ${skipped}`;
-  const counts = Object.entries(looked_at).map(([what, count]) => `${count} ${what.replaceAll('_', ' ')}`);
-  return `${check}: ${counts.join(', ')}: ${differences} differences`;
+  const listed = Object.entries(counts).map(([what, count]) => `${count} ${what.replaceAll('_', ' ')}`);
+  return `${check}: ${listed.join(', ')}: ${differences} differences`;
 }
 
 function printLine(line: string): void {

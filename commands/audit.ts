@@ -133,11 +133,11 @@ async function repairRevenue(
   await rebuildRevenue(stores);
   await streamRevenue(stores);
   const left: Finding[] = [];
-  const looked_at = await auditRevenue(stores, (finding) => {
+  const counts = await auditRevenue(stores, (finding) => {
     left.push(finding);
     speaker.finding(finding);
   });
-  speaker.check({ check: 'revenue', looked_at, differences: left.length });
+  speaker.check({ check: 'revenue', counts, differences: left.length });
   return [...others, ...left];
 }
 
@@ -145,12 +145,12 @@ type UsageAuditResult = { readonly found: readonly UsageDifference[]; readonly m
 
 async function checkUsage(stores: OpenedStores['stores'], options: AuditArguments): Promise<UsageAuditResult> {
   const found: UsageDifference[] = [];
-  const { differences, ...looked_at } = await auditUsage(stores, options, (difference) => {
+  const { differences, ...counts } = await auditUsage(stores, options, (difference) => {
     found.push(difference);
     options.speaker.difference(difference);
   });
-  options.speaker.check({ check: 'usage', looked_at, differences });
-  return { found, meters: looked_at.meters };
+  options.speaker.check({ check: 'usage', counts, differences });
+  return { found, meters: counts.meters };
 }
 
 type RepairInput = { readonly findings: readonly Finding[]; readonly found: readonly UsageDifference[] };

@@ -4,11 +4,11 @@ import { Presets, SingleBar } from 'cli-progress';
 /** Runs a step and prints one line: its result and its duration. */
 export async function runStep<Result>(
   name: string,
-  work: () => Promise<{ said: string; result: Result }>,
+  work: () => Promise<{ message: string; result: Result }>,
 ): Promise<Result> {
   const began = performance.now();
-  const { said, result } = await work();
-  console.log(`${name.padEnd(12)} ${said} (${formatSeconds(performance.now() - began)})`);
+  const { message, result } = await work();
+  console.log(`${name.padEnd(12)} ${message} (${formatSeconds(performance.now() - began)})`);
   return result;
 }
 

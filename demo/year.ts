@@ -60,7 +60,7 @@ export async function runYear(client: Client) {
   await until(END);
   const { shown, invoices } = await showMonths(year);
   return {
-    said: `${invoices} invoices of three customers by a clock of their own: ${sums.billed} periods at ${sums.instants} instants, as computed`,
+    message: `${invoices} invoices of three customers by a clock of their own: ${sums.billed} periods at ${sums.instants} instants, as computed`,
     result: shown,
   };
 }

@@ -30,7 +30,7 @@ const identities = new Gauge({
 });
 const partitionStopped = new Gauge({
   name: 'farthing_pipeline_partition_stopped',
-  help: '1 while a partition of the log stands still because a record of it is missing, or is not the one it was: the log of the worker has the reason',
+  help: '1 while a partition of the log is halted, because one of its records is missing or differs; the log of the worker has the reason',
   labelNames: ['partition'] as const,
   registers: [register],
 });

@@ -73,7 +73,7 @@ class Processor implements PartitionHandler {
     if (this.#stopped.get(partition) === error.message) return;
     this.#stopped.set(partition, error.message);
     pipelineMetrics.stopped(partition, true);
-    logger.error({ err: error, partition }, 'a partition of the event log stands still');
+    logger.error({ err: error, partition }, 'a partition of the event log is halted');
   }
 
   noticed(partition: number, error: unknown): void {
@@ -83,7 +83,7 @@ class Processor implements PartitionHandler {
   caughtUp(partition: number): void {
     if (!this.#stopped.delete(partition)) return;
     pipelineMetrics.stopped(partition, false);
-    this.#options.logger.info({ partition }, 'a partition of the event log goes on');
+    this.#options.logger.info({ partition }, 'a partition of the event log is resumed');
   }
 
   #drop(partition: number): void {

@@ -3,14 +3,14 @@
  * `sql/clickhouse/NNNN-name.sql`, applied once, in the order of their names. A file that was applied is never edited.
  *
  * Postgres: all new files are one transaction; a failure leaves the schema as it was. Each is recorded with its checksum. The
- * tables of the job queue are graphile-worker's own affair, in a schema of their own.
+ * tables of the job queue belong to graphile-worker and have their own schema.
  *
- * ClickHouse has no transactions: each statement is recorded with its checksum, and a run that failed half-way goes on with
- * the statement that failed. Statements end with a semicolon. The same files serve one server and a replicated cluster by
+ * ClickHouse has no transactions: each statement is recorded with its checksum, and a run that failed continues with
+ * the failed statement. Statements end with a semicolon. The same files serve one server and a replicated cluster by
  * three placeholders; everything else in braces ({shard}, {name:String}) is left alone:
  *
  *   {on_cluster}               nothing            or  ON CLUSTER 'name'
- *                              Belongs behind the name of the table in CREATE, ALTER, DROP and the like.
+ *                              Follows the name of the table in CREATE, ALTER, DROP and the like.
  *   {engine:MergeTree}         MergeTree()        or  ReplicatedMergeTree()
  *   {engine:ReplacingMergeTree(version)}          or  ReplicatedReplacingMergeTree(version)
  *                              Path and replica are the server's default_replica_path and default_replica_name, so the

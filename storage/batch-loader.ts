@@ -8,10 +8,10 @@
 import { runUnrecorded } from './cache/dependency-recorder.ts';
 import { runAsSystem } from './request-context.ts';
 
-export type LoadBatch<Asked, Answer> = (queries: readonly Asked[]) => Promise<readonly Answer[]>;
+export type LoadBatch<Query, Answer> = (queries: readonly Query[]) => Promise<readonly Answer[]>;
 
-type QueuedQuery<Asked, Answer> = {
-  readonly query: Asked;
+type QueuedQuery<Query, Answer> = {
+  readonly query: Query;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 };
@@ -22,29 +22,29 @@ const REST_MAX_MS = 60;
  * Limits of a batch: number of queries; total length sent to the store (`measureLength` of each; a single query may exceed it); and
  * the rest after a batch while other queries wait.
  */
-export type BatchLimits<Asked> = {
+export type BatchLimits<Query> = {
   readonly batchMax?: number;
   readonly lengthMax?: number;
-  readonly measureLength?: (queries: Asked) => number;
+  readonly measureLength?: (queries: Query) => number;
   readonly restMax_ms?: number;
 };
-type BatchLoaderOptions<Asked> = BatchLimits<Asked> & {
+type BatchLoaderOptions<Query> = BatchLimits<Query> & {
   /** Called when the queue is empty. */
   readonly onIdle?: () => void;
 };
 
-export class BatchLoader<Asked, Answer> {
-  readonly #answerAll: LoadBatch<Asked, Answer>;
+export class BatchLoader<Query, Answer> {
+  readonly #answerAll: LoadBatch<Query, Answer>;
   readonly #batchMax: number;
   readonly #lengthMax: number;
-  readonly #measureLength: (queries: Asked) => number;
+  readonly #measureLength: (queries: Query) => number;
   readonly #restMax_ms: number;
   readonly #onIdle: (() => void) | undefined;
-  #waiting: QueuedQuery<Asked, Answer>[] = [];
+  #waiting: QueuedQuery<Query, Answer>[] = [];
   #isOut = false;
 
   /** `answerAll` returns the answers in the order of the queries. */
-  constructor(answerAll: LoadBatch<Asked, Answer>, options: BatchLoaderOptions<Asked> = {}) {
+  constructor(answerAll: LoadBatch<Query, Answer>, options: BatchLoaderOptions<Query> = {}) {
     const { batchMax: atOnceMax, lengthMax, measureLength: lengthOf, restMax_ms, onIdle } = options;
     this.#answerAll = answerAll;
     this.#batchMax = atOnceMax ?? Number.POSITIVE_INFINITY;
@@ -58,7 +58,7 @@ export class BatchLoader<Asked, Answer> {
     return !this.#isOut;
   }
 
-  load(queries: Asked): Promise<Answer> {
+  load(queries: Query): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query: queries, resolve, reject });
       // The first query starts the loop, which also answers the others.
@@ -93,7 +93,7 @@ export class BatchLoader<Asked, Answer> {
     return most;
   }
 
-  async #answerSome(some: readonly QueuedQuery<Asked, Answer>[]): Promise<void> {
+  async #answerSome(some: readonly QueuedQuery<Query, Answer>[]): Promise<void> {
     try {
       const answers = await this.#answerAll(some.map(({ query: queries }) => queries));
       for (const [index, { resolve }] of some.entries()) resolve(answers[index]!);
@@ -104,20 +104,20 @@ export class BatchLoader<Asked, Answer> {
 }
 
 /** One loader per store and key; queries of one batch have the same key. */
-export class KeyedBatchLoader<Store extends object, Asked, Answer> {
-  readonly #answerAll: (store: Store, queries: readonly Asked[]) => Promise<readonly Answer[]>;
-  readonly #limits: BatchLimits<Asked>;
-  readonly #open = new WeakMap<Store, Map<string, BatchLoader<Asked, Answer>>>();
+export class KeyedBatchLoader<Store extends object, Query, Answer> {
+  readonly #answerAll: (store: Store, queries: readonly Query[]) => Promise<readonly Answer[]>;
+  readonly #limits: BatchLimits<Query>;
+  readonly #open = new WeakMap<Store, Map<string, BatchLoader<Query, Answer>>>();
 
   constructor(
-    answerAll: (store: Store, queries: readonly Asked[]) => Promise<readonly Answer[]>,
-    limits: BatchLimits<Asked> = {},
+    answerAll: (store: Store, queries: readonly Query[]) => Promise<readonly Answer[]>,
+    limits: BatchLimits<Query> = {},
   ) {
     this.#answerAll = answerAll;
     this.#limits = limits;
   }
 
-  load(store: Store, queries: Asked, key = ''): Promise<Answer> {
+  load(store: Store, queries: Query, key = ''): Promise<Answer> {
     const open = this.#getOpen(store);
     let loader = open.get(key);
     if (!loader) {
@@ -129,7 +129,7 @@ export class KeyedBatchLoader<Store extends object, Asked, Answer> {
     return loader.load(queries);
   }
 
-  #getOpen(store: Store): Map<string, BatchLoader<Asked, Answer>> {
+  #getOpen(store: Store): Map<string, BatchLoader<Query, Answer>> {
     let open = this.#open.get(store);
     if (!open) this.#open.set(store, (open = new Map()));
     return open;

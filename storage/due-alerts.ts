@@ -1,4 +1,4 @@
-/** Customers whose alerts the clock checks: those with anything watched (docs/rules/alerts.md, "When it is looked"). */
+/** Customers whose alerts the clock checks: those with anything watched (docs/rules/alerts.md, "When alerts are checked"). */
 import type { Scope } from '../core/foundation/scope.ts';
 import { type DueQuery, type DueRecord, type Instant, listRoundRobin, narrowToEnvironments } from './due-billing.ts';
 import { isSelfFilling } from './due-wallets.ts';

@@ -1,6 +1,6 @@
 /**
  * Checks all alerts of a customer: the spend and the usage-ordered grants of its subscriptions, and the balances of its wallets
- * (docs/rules/alerts.md, "When it is looked").
+ * (docs/rules/alerts.md, "When alerts are checked").
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { listCustomersToAlert } from '../../storage/due-alerts.ts';

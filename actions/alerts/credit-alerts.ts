@@ -100,7 +100,7 @@ export type WalletAlertComparison = {
 export async function recordWalletAlert(
   transaction: Transaction,
   { wallet, settings, alert_type, value, current_balance, credit_balance, by }: WalletAlertComparison,
-): Promise<{ readonly wallet: WalletModel; readonly isTold: boolean }> {
+): Promise<{ readonly wallet: WalletModel; readonly isEmitted: boolean }> {
   const compared = {
     alert_type,
     entity_type: 'wallet' as const,
@@ -113,7 +113,7 @@ export async function recordWalletAlert(
     value,
   };
   const change = await recordAlertState(transaction, wallet, { compared, by });
-  if (change === null) return { wallet, isTold: false };
+  if (change === null) return { wallet, isEmitted: false };
   const states = await listAlertStates(transaction, wallet, wallet.id);
   const alert_state = states.reduce((worst, state) => selectWorseState(worst, state), change.state);
   const changed = await WalletModel.change(wallet, { alert_state }, { by, database: transaction });
@@ -126,5 +126,5 @@ export async function recordWalletAlert(
     alert_settings: change.settings,
   };
   await emit(transaction, change.state === 'ok' ? recovered : dropped, { record: changed, by, also: { alert } });
-  return { wallet: changed, isTold: true };
+  return { wallet: changed, isEmitted: true };
 }

@@ -78,12 +78,12 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
       const compared = { settings, by: { now } };
       // The environment's default may have changed; the wallet's own settings were compared by their change.
       const credits = wallet.alert_settings
-        ? { wallet, isTold: false }
+        ? { wallet, isEmitted: false }
         : await recordCreditBalanceAlert(transaction, { ...compared, wallet });
       const balances = { current_balance: new Decimal(left.real_time_balance), credit_balance: value };
       const alert_type = 'low_ongoing_balance';
       const ongoing = { ...compared, ...balances, wallet: credits.wallet, alert_type, value } as const;
-      for (const { isTold } of [credits, await recordWalletAlert(transaction, ongoing)]) if (isTold) changed += 1;
+      for (const { isEmitted } of [credits, await recordWalletAlert(transaction, ongoing)]) if (isEmitted) changed += 1;
     } else await clearWalletAlertState(transaction, wallet, { now });
     for (const feature of features)
       if (await recordFeatureAlert(transaction, { feature, wallet, left, now })) changed += 1;

@@ -24,6 +24,6 @@ export async function sampleCredits({ postgres }: Pick<Stores, 'postgres'>, foun
   for (const fault of await findCreditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(toCreditFinding(fault));
 }
 
-function toCreditFinding({ kind, id, stated, found }: CreditFault) {
-  return { kind, count: 1, what: `${id} says ${stated}, and ${found} was posted` };
+function toCreditFinding({ kind, id, stored, found }: CreditFault) {
+  return { kind, count: 1, what: `${id} says ${stored}, and ${found} was posted` };
 }

@@ -101,7 +101,7 @@ export type OnFinding = (finding: Finding) => void;
 /** Numbers of checked records, and of findings. */
 export type CheckReport = {
   readonly check: CheckName;
-  readonly looked_at: Readonly<Record<string, number>>;
+  readonly counts: Readonly<Record<string, number>>;
   readonly differences: number;
   /** Reason why the check was not made, if so. */
   readonly skipped?: string;

@@ -31,6 +31,6 @@ export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, fou
     found(toInvoiceFinding(fault));
 }
 
-function toInvoiceFinding({ kind, id, stated, found }: InvoiceFault) {
-  return { kind, count: 1, what: `${id} says ${stated}, and ${found}` };
+function toInvoiceFinding({ kind, id, stored, found }: InvoiceFault) {
+  return { kind, count: 1, what: `${id} says ${stored}, and ${found}` };
 }

@@ -118,7 +118,7 @@ type RangeAudit = {
 
 async function reportRawRows({ stores, range, report }: RangeAudit, { rows, places }: PlacedRows): Promise<void> {
   if (rows > places) {
-    const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'events', { stretch: range });
+    const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'events', { range });
     const what = `rows of events too many: ${total} places have more than one`;
     if (total > 0) report({ kind: 'raw_rows_doubled', count: rows - places, first, what });
   }
@@ -164,7 +164,7 @@ async function reportOutcomes(
       });
     if (rows === places) continue;
     const { total, first } = await findDuplicatePlaces(stores.clickhouse, 'event_outcomes', {
-      stretch: range,
+      range,
       outcome,
     });
     const what = `rows ${outcome} too many: ${total} places have more than one (harmless)`;

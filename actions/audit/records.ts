@@ -50,35 +50,35 @@ export async function auditRecords(
     counted.set(check, (counted.get(check) ?? 0) + 1);
     found(finding);
   };
-  const looked: (readonly [CheckName, CheckCounts | string])[] = [];
+  const results: (readonly [CheckName, CheckCounts | string])[] = [];
   const wants = (check: CheckName) => input.checks.has(check);
-  if (wants('ledger')) looked.push(['ledger', await auditLedger(stores, counting)]);
-  if (wants('log')) looked.push(['log', await auditLog(stores, input.log, counting)]);
+  if (wants('ledger')) results.push(['ledger', await auditLedger(stores, counting)]);
+  if (wants('log')) results.push(['log', await auditLog(stores, input.log, counting)]);
   if (wants('raw_rows') || wants('outcomes') || wants('identities'))
-    looked.push(...(await auditLogRows(stores, input, counting)));
-  if (wants('corrections')) looked.push(['corrections', await auditCorrections(stores, counting)]);
+    results.push(...(await auditLogRows(stores, input, counting)));
+  if (wants('corrections')) results.push(['corrections', await auditCorrections(stores, counting)]);
   if (wants('second_count'))
-    looked.push([
+    results.push([
       'second_count',
       await auditSecondCount(stores, { days: COUNTED_DAYS, chance: input.chance }, counting),
     ]);
   if (wants('identity_files'))
-    looked.push(['identity_files', auditIdentityFiles(await input.identityFiles(), counting)]);
-  if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
+    results.push(['identity_files', auditIdentityFiles(await input.identityFiles(), counting)]);
+  if (wants('credits')) results.push(['credits', await auditCredits(stores, counting)]);
   if (wants('invoices')) {
     const sums = await auditInvoices(stores, counting);
-    looked.push(['invoices', { ...sums, ...(await auditInvoiceUsage(stores, counting)) }]);
+    results.push(['invoices', { ...sums, ...(await auditInvoiceUsage(stores, counting)) }]);
   }
-  if (wants('uninvoiced')) looked.push(['uninvoiced', await auditUninvoiced(stores, counting)]);
-  if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
-  if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
-  if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
+  if (wants('uninvoiced')) results.push(['uninvoiced', await auditUninvoiced(stores, counting)]);
+  if (wants('running')) results.push(['running', await auditRunning(stores, counting)]);
+  if (wants('revenue')) results.push(['revenue', await auditRevenue(stores, counting)]);
+  if (wants('reservations')) results.push(['reservations', await auditReservations(stores, counting)]);
   if (wants('tasks'))
-    looked.push(['tasks', await auditTasks(stores, { ...(input.exports ?? NO_FILES), found: counting })]);
-  return looked.map(([check, what]) => {
+    results.push(['tasks', await auditTasks(stores, { ...(input.exports ?? NO_FILES), found: counting })]);
+  return results.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
-    if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };
-    return { check, looked_at: what, differences };
+    if (typeof what === 'string') return { check, counts: {}, differences, skipped: what };
+    return { check, counts: what, differences };
   });
 }
 
@@ -107,19 +107,19 @@ async function auditLogRows(
   };
   const sum: RangeCounts = { ranges: 0, raw_rows: 0, outcomes: 0, identities: 0 };
   for await (const ranges of allRanges(stores)) {
-    const looked = await auditRanges(stores, ranges, wanted);
-    for (const key of Object.keys(sum) as (keyof RangeCounts)[]) sum[key] += looked[key];
+    const results = await auditRanges(stores, ranges, wanted);
+    for (const key of Object.keys(sum) as (keyof RangeCounts)[]) sum[key] += results[key];
   }
   await auditRowsAhead(stores, wanted);
-  const looked: (readonly [CheckName, CheckCounts])[] = [
+  const results: (readonly [CheckName, CheckCounts])[] = [
     ['raw_rows', { ranges: sum.ranges, rows: sum.raw_rows }],
     ['outcomes', { ranges: sum.ranges, rows: sum.outcomes }],
   ];
   if (checks.has('identities')) {
     const ids = await auditIds(stores, found);
-    looked.push(['identities', { ...ids, ...(await auditHashes(stores, { ...HASH_SAMPLE, chance }, found)) }]);
+    results.push(['identities', { ...ids, ...(await auditHashes(stores, { ...HASH_SAMPLE, chance }, found)) }]);
   }
-  return looked.filter(([check]) => checks.has(check));
+  return results.filter(([check]) => checks.has(check));
 }
 
 /** One read of the table of identities serves this many ranges of the ledger, each with a million events. */

@@ -91,6 +91,6 @@ async function auditEvents({ postgres }: AuditStores, events: readonly IdentityR
   }
 }
 
-function toReservationFinding({ kind, id, stated, found }: ReservationFault) {
-  return { kind, count: 1, what: `${id} says ${stated}, and the rows ${found}` };
+function toReservationFinding({ kind, id, stored, found }: ReservationFault) {
+  return { kind, count: 1, what: `${id} says ${stored}, and the rows ${found}` };
 }

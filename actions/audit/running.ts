@@ -29,9 +29,9 @@ const TRIES = 5;
 const PAUSE_MS = 200;
 
 export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding) {
-  const { differences, ...looked } = await loadRunningAuditSums(postgres);
+  const { differences, ...counts } = await loadRunningAuditSums(postgres);
   for (const what of differences) found(toRunningFinding(what));
-  return looked;
+  return counts;
 }
 
 type SampleInput = { readonly chance: () => number; readonly now: Date };

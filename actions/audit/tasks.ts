@@ -47,8 +47,8 @@ export async function sampleTasks({ postgres }: Postgres, found: OnFinding): Pro
   for (const fault of await findTaskFaults(postgres, { ids, limit: FAULTS_MAX })) found(toTaskFinding(fault));
 }
 
-function toTaskFinding({ kind, id, stated, found }: TaskFault): Finding {
-  return { kind, count: 1, what: `${id} says ${stated}, and ${found}` };
+function toTaskFinding({ kind, id, stored, found }: TaskFault): Finding {
+  return { kind, count: 1, what: `${id} says ${stored}, and ${found}` };
 }
 
 type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unread'>;

@@ -206,7 +206,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Wallets whose balance has fallen to their threshold (docs/rules/wallets.md, "Filled by itself").
+      // Wallets whose balance has fallen to their threshold (docs/rules/wallets.md, "Automatic top-up").
       name: 'top-up-wallets',
       next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
       async run(stores, due) {
@@ -226,7 +226,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       },
     },
     {
-      // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When it is looked").
+      // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are checked").
       name: 'watch-alerts',
       every_seconds: 3600,
       next: (database, scope, from) => nextAlertCheck(database, scope, { from }),

@@ -132,7 +132,7 @@ async function checkMayWrite(
 
 /** If the task was stopped and resumed, only the run of the resumption continues it. */
 function checkOwnsTask({ workflow_id }: TaskModel, place: RunReference): void {
-  if (workflow_id !== place.workflow_id) throw notAllowed('the import was resumed: another run goes on with it');
+  if (workflow_id !== place.workflow_id) throw notAllowed('the import was resumed: another run continues it');
 }
 
 const buildStoppedError = ({ task_status }: TaskModel) =>
@@ -260,7 +260,7 @@ async function lockTask(database: Transaction, { place, task_id }: ImportRun, be
   const task = await TaskModel.fetch(place, task_id, { database, lock: true });
   checkOwnsTask(task, place);
   if (task.task_status !== 'PROCESSING') throw buildStoppedError(task);
-  if (task.processed_records !== before) throw unavailable('the import, which another worker goes on with,');
+  if (task.processed_records !== before) throw unavailable('the import, which another worker continues,');
   return task;
 }
 

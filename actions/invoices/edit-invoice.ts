@@ -161,8 +161,8 @@ async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing):
  */
 async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
   const { invoice, edit, transaction } = editing;
-  const isStated = edit.invoice_coupons !== null || edit.line_item_coupons !== null;
-  if (isStated) return [];
+  const hasCoupons = edit.invoice_coupons !== null || edit.line_item_coupons !== null;
+  if (hasCoupons) return [];
   const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
   const applications = await CouponApplicationModel.listBy(invoice, filter, transaction);
   const isOwn = (one: CouponApplicationModel) => one.coupon_association_id === null || !hasStanding(editing);

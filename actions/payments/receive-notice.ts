@@ -1,6 +1,6 @@
 /**
  * Receives a provider's notification about a payment. After the signature check it only triggers a query: the provider's current state is
- * booked, so repeated or reordered notifications change nothing (docs/rules/payments.md, "Told by the provider").
+ * booked, so repeated or reordered notifications change nothing (docs/rules/payments.md, "Provider notifications").
  */
 import { notAllowed, notFound } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';

@@ -1,6 +1,6 @@
 /**
  * Updates a payment manually: its fields before it is final, and its status SUCCEEDED, FAILED or VOIDED if no provider decides it
- * (docs/rules/payments.md, "Said by hand").
+ * (docs/rules/payments.md, "Manual updates").
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { invalid, notAllowed } from '../../core/foundation/error.ts';

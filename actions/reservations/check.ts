@@ -76,9 +76,9 @@ type CheckSubjects = {
 type CheckSubjectsQuery = CheckReservationRequest & { readonly scope: Scope };
 
 /** Concurrent checks with the same references load them once. */
-const SUBJECTS = new KeyedBatchLoader<Database, CheckSubjectsQuery, CheckSubjects>(async (database, asked) => {
-  const named = await findSubjects(database, asked[0]!);
-  return asked.map(() => named);
+const SUBJECTS = new KeyedBatchLoader<Database, CheckSubjectsQuery, CheckSubjects>(async (database, queries) => {
+  const named = await findSubjects(database, queries[0]!);
+  return queries.map(() => named);
 });
 
 function loadSubjects(

@@ -50,19 +50,19 @@ export type ReservationOp =
   | (ReservationExpiry & OpAuthor & OpEvents & OpRefusal);
 
 /** `promised` is set for credits only. */
-type PoolRoom<Looked> = {
+type PoolRoom<Room> = {
   readonly computeVerdict: DecideVerdict;
-  readonly room: Looked | null;
+  readonly room: Room | null;
   readonly promised?: ReservationPoolState['promised'];
 };
 
-export type ReservationPoolHandler<Looked> = {
+export type ReservationPoolHandler<Room> = {
   readonly pool: ReservationPool;
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
   /** Locks the pool until the transaction ends. */
   lock(transaction: Transaction, now: Date): Promise<void>;
   /** Returns the room of the pool if it was gathered. Runs under the pool's lock, so no other decision is made meanwhile. */
-  readRoom(transaction: Transaction, now: Date): Promise<PoolRoom<Looked>>;
+  readRoom(transaction: Transaction, now: Date): Promise<PoolRoom<Room>>;
   /** Posts the debit of each commit in the same transaction. Returns its id per reservation. */
   postCommits?(transaction: Transaction, commits: readonly EndedReservation[]): Promise<ReadonlyMap<string, string>>;
 };
@@ -72,26 +72,26 @@ export type EndedReservation = {
   readonly changes: ReservationEnding;
 };
 
-export type CheckOutcome<Looked> = {
+export type CheckOutcome<Room> = {
   readonly kind: 'told';
   readonly verdict: ReservationVerdict;
   /** Sum of all reservations, including this one. */
   readonly held: Decimal;
-  readonly room: Looked | null;
+  readonly room: Room | null;
   readonly reservation: ReservationModel | null;
 };
-export type ReservationOutcome<Looked> =
-  | CheckOutcome<Looked>
+export type ReservationOutcome<Room> =
+  | CheckOutcome<Room>
   | { readonly kind: 'ended'; readonly reservation: ReservationModel }
   | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
   /** The operation has to be repeated, with the room gathered. */
   | { readonly kind: 'again' };
 
-export function runReservationBatch<Looked>(
+export function runReservationBatch<Room>(
   postgres: Database,
-  poolHandler: ReservationPoolHandler<Looked>,
+  poolHandler: ReservationPoolHandler<Room>,
   ops: readonly ReservationOp[],
-): Promise<ReservationOutcome<Looked>[]> {
+): Promise<ReservationOutcome<Room>[]> {
   const isAsking = ops.every((op) => op.kind === 'check' && op.hold === null);
   const now = new Date(Math.max(...ops.map((op) => op.now)));
   if (isAsking)
@@ -116,11 +116,11 @@ export function runReservationBatch<Looked>(
   });
 }
 
-async function computeOutcomes<Looked>(
+async function computeOutcomes<Room>(
   transaction: Transaction,
-  poolHandler: ReservationPoolHandler<Looked>,
+  poolHandler: ReservationPoolHandler<Room>,
   { ops, held, now }: { ops: readonly ReservationOp[]; held: HeldAmount; now: Date },
-): Promise<ReservationOutcome<Looked>[]> {
+): Promise<ReservationOutcome<Room>[]> {
   const known = await loadKnown(transaction, poolHandler.pool, ops);
   const { computeVerdict, room, promised = [] } = await poolHandler.readRoom(transaction, now);
   const decided = decideOps(ops, {
@@ -237,9 +237,9 @@ function mergeChanges(of: ReservationModel, changes: ReservationEnding): Reserva
 }
 
 /** Returns the written reservations by the index of their operation. */
-async function writeDecisions<Looked>(
+async function writeDecisions<Room>(
   transaction: Transaction,
-  poolHandler: ReservationPoolHandler<Looked>,
+  poolHandler: ReservationPoolHandler<Room>,
   decided: readonly DecidedOp[],
 ): Promise<Map<number, ReservationModel>> {
   const placed = decided.map((one, index) => ({ one, index }));
@@ -295,10 +295,10 @@ function buildEnd({ reservation, op, changes }: EndedReservation, debits: Readon
   };
 }
 
-function toOutcome<Looked>(
+function toOutcome<Room>(
   one: DecidedOp,
-  { room, written }: { room: Looked | null; written: ReservationModel | null },
-): ReservationOutcome<Looked> {
+  { room, written }: { room: Room | null; written: ReservationModel | null },
+): ReservationOutcome<Room> {
   // A reservation that another operation of the batch created or ended is read after it was written.
   const isAgain = one.kind === 'needs room' || one.kind === 'repeated' || (one.kind === 'as it is' && one.isFresh);
   if (isAgain) return { kind: 'again' };

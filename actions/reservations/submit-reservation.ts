@@ -15,12 +15,12 @@ import {
   runReservationBatch,
 } from './reservation-batch.ts';
 
-export type ReservationCounter<Gathered, Looked> = {
+export type ReservationCounter<Gathered, Room> = {
   readonly pool: ReservationPool;
   /** Runs before the pool is locked, because it takes longer than a lock may last. */
   gather(now: Date): Promise<Gathered>;
   /** Without gathered data the handler knows no room. */
-  createPool(gathered: Gathered | null): ReservationPoolHandler<Looked>;
+  createPool(gathered: Gathered | null): ReservationPoolHandler<Room>;
   /** Sends commits of a crashed process, so that doubtful counts become certain. */
   mend?(): Promise<void>;
 };
@@ -33,7 +33,7 @@ type ReservationCall = {
   /** Number of earlier attempts. */
   readonly tries: number;
 };
-type ReservationAnswer<Looked> = Exclude<ReservationOutcome<Looked>, { kind: 'again' }>;
+type ReservationAnswer<Room> = Exclude<ReservationOutcome<Room>, { kind: 'again' }>;
 
 const BATCHES = new KeyedBatchLoader<Database, ReservationCall, ReservationOutcome<unknown> | FarthingError>(
   (postgres, call) => runAsCaller(postgres, call),
@@ -49,11 +49,11 @@ const MEND_AT = 4;
 const TRIES_FOR_NUMBERS = 6;
 
 /** Each operation resolves with its own answer; retries and failures of others do not affect it. */
-export async function submitReservation<Gathered, Looked>(
+export async function submitReservation<Gathered, Room>(
   { postgres }: Stores,
-  counter: ReservationCounter<Gathered, Looked>,
+  counter: ReservationCounter<Gathered, Room>,
   op: ReservationOp,
-): Promise<ReservationAnswer<Looked>> {
+): Promise<ReservationAnswer<Room>> {
   const { tenant_id, environment_id, customer_id, subject_id } = counter.pool;
   const caller = currentRequestContext();
   const key = JSON.stringify([tenant_id, environment_id, customer_id, subject_id, caller?.clock?.now ?? null]);
@@ -63,7 +63,7 @@ export async function submitReservation<Gathered, Looked>(
     if (outcome instanceof FarthingError) throw outcome;
     if (outcome.kind === 'again' || tries < getTriesMax(op, outcome)) continue;
     if (outcome.kind === 'refused') throw outcome.error;
-    return outcome as ReservationAnswer<Looked>;
+    return outcome as ReservationAnswer<Room>;
   }
 }
 

@@ -59,7 +59,7 @@ async function createLineStart(
   checkOneLevel(subscription, request);
   const shared = await loadLinePrice(subscription, request, writing);
   if (isCommitted(subscription)) checkUntimed([shared], request.price ? 'price' : 'price_id');
-  const committing = { price: shared, stated: request, subscription, prefix: '' };
+  const committing = { price: shared, requested: request, subscription, prefix: '' };
   const { price, commitment } = await createCommittedLine(writing, committing, database);
   const meter = price.meter_id ? await MeterModel.fetch(scope, price.meter_id, { database }) : null;
   const plan = await PlanModel.fetch(scope, subscription.plan_id, { database });

@@ -293,7 +293,7 @@ async function addLineItems(
     const entity = { entity_id: plan.id, entity_type: 'plan' as const, name: plan.name };
     const committing = {
       price,
-      stated: commitments.get(part.root.id),
+      requested: commitments.get(part.root.id),
       prefix: `line_item_commitments.${part.root.id}.`,
     };
     const committed = await loadPlanLineCommitment(decision, committing, database);
@@ -304,7 +304,7 @@ async function addLineItems(
   for (const extra of listExtraLines(request, phases)) {
     const { requested, phase, field } = extra;
     const shared = await loadExtraPrice(decision, { ...extra, subscription }, database);
-    const committing = { price: shared, stated: requested, subscription, prefix: `${field}.` };
+    const committing = { price: shared, requested, subscription, prefix: `${field}.` };
     const committed = await createCommittedLine(decision, committing, database);
     const choice = {
       ...committed,

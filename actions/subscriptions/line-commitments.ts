@@ -1,5 +1,5 @@
 /**
- * Subscription lines with their commitments (docs/rules/commitments.md, "What can be stated"). A price stores times of day, so a line with
+ * Subscription lines with their commitments (docs/rules/commitments.md, "Possible commitments"). A price stores times of day, so a line with
  * its own times has a price of its own.
  */
 
@@ -24,14 +24,14 @@ export type CommittedLine = { readonly price: Price; readonly commitment: Stored
 /** `prefix`: path of the commitment in the request, with a trailing point. */
 type CommitmentLine = {
   readonly price: Price;
-  readonly stated: RequestedCommitment | undefined;
+  readonly requested: RequestedCommitment | undefined;
   readonly prefix: string;
 };
 
 /** A line from a plan; its price already contains the requested times of day. */
 export async function loadPlanLineCommitment(
   { scope }: LinePriceWriting,
-  { price, stated: requested, prefix }: CommitmentLine,
+  { price, requested, prefix }: CommitmentLine,
   database: Database,
 ): Promise<{ price: Price; commitment?: StoredCommitment }> {
   if (requested === undefined) return { price };
@@ -45,10 +45,10 @@ export async function createCommittedLine(
   writing: LinePriceWriting,
   {
     price: shared,
-    stated: requested,
+    requested,
     subscription,
     prefix,
-  }: CommitmentLine & { stated: RequestedCommitment; subscription: SubscriptionModel },
+  }: CommitmentLine & { requested: RequestedCommitment; subscription: SubscriptionModel },
   database: Database,
 ): Promise<CommittedLine> {
   const { commitment_time_buckets } = requested;
@@ -59,7 +59,7 @@ export async function createCommittedLine(
         database,
       )
     : shared;
-  const { commitment } = await loadPlanLineCommitment(writing, { price, stated: requested, prefix }, database);
+  const { commitment } = await loadPlanLineCommitment(writing, { price, requested, prefix }, database);
   return { price, commitment: commitment! };
 }
 

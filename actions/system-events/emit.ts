@@ -1,6 +1,6 @@
 /**
  * Emits the system event of a change in the same transaction, so that the event exists if and only if the change does. Publishers
- * (webhooks, Kafka) find it after the commit (docs/rules/webhooks.md, "Told with the change").
+ * (webhooks, Kafka) find it after the commit (docs/rules/webhooks.md, "Emitted with the change").
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';

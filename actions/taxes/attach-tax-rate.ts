@@ -27,11 +27,11 @@ export async function attachTaxRate(
   request: {
     tax_rate_code: string;
     entity: NamedEntity;
-    stated: AssociationTerms & { start_date: string | null };
+    terms: AssociationTerms & { start_date: string | null };
     author: Author;
   },
 ): Promise<TaxAssociationModel> {
-  const { tax_rate_code, stated: terms, author } = request;
+  const { tax_rate_code, terms, author } = request;
   return stores.postgres.transaction(async (database) => {
     const entity = await loadEntity(request.entity, scope, database);
     await checkEntity(entity, scope, database);

@@ -1,5 +1,5 @@
 /**
- * Tops up a wallet automatically (docs/rules/wallets.md, "Filled by itself"): with credits at once, or with an invoice whose payment brings
+ * Tops up a wallet automatically (docs/rules/wallets.md, "Automatic top-up"): with credits at once, or with an invoice whose payment brings
  * the credits. The decision is made under the wallet's row lock, so concurrent runs do not top it up twice.
  */
 
@@ -140,7 +140,7 @@ async function topUp(
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,
       bonus: computeBonus(credits, config, now),
-      request: { priority: null, description: 'Filled by itself', metadata: METADATA },
+      request: { priority: null, description: 'Automatic top-up', metadata: METADATA },
     }),
   );
   if (auto_topup.invoicing) {

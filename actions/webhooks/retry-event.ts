@@ -1,6 +1,6 @@
 /**
  * Sends an event again at once: to the endpoints that have not accepted it, and to subscribed endpoints without a delivery
- * (docs/rules/webhooks.md, "Asked for again").
+ * (docs/rules/webhooks.md, "Sent again on request").
  */
 import { notAllowed } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';

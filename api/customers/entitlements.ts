@@ -57,8 +57,8 @@ export const customerEntitlementRoutes: Route[] = [
     query: CustomerEntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
-    readCached: ({ params, query }, { cache: kept }) => {
-      const known = kept.find<object>(entitledKey(params.id, query));
+    readCached: ({ params, query }, { cache }) => {
+      const known = cache.find<object>(entitledKey(params.id, query));
       return known && { of: [known], show: showUnchanged };
     },
     handle: async ({ params, query }, context) => {
@@ -104,9 +104,9 @@ export const customerEntitlementRoutes: Route[] = [
     query: CustomerUsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
-    readCached: ({ query }, { cache: kept }) => {
-      const known = kept.find<CachedCustomerUsage>(usageKey(query));
-      return known && toCachedUsageRead(known, kept.as_of);
+    readCached: ({ query }, { cache }) => {
+      const known = cache.find<CachedCustomerUsage>(usageKey(query));
+      return known && toCachedUsageRead(known, cache.as_of);
     },
     handle: async ({ query }, context) => showCustomerUsage(query, context),
   }),

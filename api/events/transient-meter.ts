@@ -46,10 +46,10 @@ export function buildTransientMeter(query: TransientMeterQuery): MeterDefinition
 export function withAggregationType(meter: Meter, type: AggregationType): MeterDefinition {
   const { id, event_name, filters, aggregation } = meter;
   const { field, expression, bucket_size } = aggregation;
-  const asked = { event_name, aggregation_type: type, property_name: field, expression };
+  const requested = { event_name, aggregation_type: type, property_name: field, expression };
   const takesBuckets = AGGREGATIONS[type].takes.includes('bucket_size');
   const definition = buildTransientMeter({
-    ...asked,
+    ...requested,
     multiplier: null,
     bucket_size: takesBuckets ? bucket_size : null,
     group_by: null,
@@ -66,9 +66,9 @@ const FIELD_OF_REQUEST: Record<string, string> = {
 function toRequestFieldError(error: unknown): unknown {
   const field = error instanceof FarthingError ? error.details?.['field'] : undefined;
   if (!(error instanceof FarthingError) || typeof field !== 'string') return error;
-  const asked = FIELD_OF_REQUEST[field] ?? field.replace('aggregation.', '');
-  return new FarthingError(error.code, error.message.replace(field, asked), {
-    details: { ...error.details, field: asked },
+  const requested = FIELD_OF_REQUEST[field] ?? field.replace('aggregation.', '');
+  return new FarthingError(error.code, error.message.replace(field, requested), {
+    details: { ...error.details, field: requested },
   });
 }
 

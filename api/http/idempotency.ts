@@ -111,10 +111,10 @@ function replayAnswer(verdict: Exclude<ClaimVerdict, { kind: 'ours' }>, route: R
 }
 
 /** Idempotency key of the action: from the body, or derived from the header so that a repeated request is recognized. */
-export function withInnerKey<Asked extends { idempotency_key: string | null }>(
-  request: Asked,
+export function withInnerKey<Request extends { idempotency_key: string | null }>(
+  request: Request,
   context: Context,
-): Asked {
+): Request {
   const key = context.request.get('idempotency-key');
   if (request.idempotency_key !== null || key === undefined) return request;
   return { ...request, idempotency_key: `request-${deriveKeyId(key, context).slice(0, 40)}` };

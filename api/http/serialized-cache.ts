@@ -8,14 +8,14 @@ import { completeKeys, valueText } from '../../core/foundation/json/complete-key
 export type AnswerMoment = Readonly<Record<string, unknown>>;
 
 /** Cached answer of a route (route.ts). */
-export type CachedAnswerRead<Kept extends object = object> = {
+export type CachedAnswerRead<CachedRecord extends object = object> = {
   /** Sources of the answer. The text is valid while they are identical, and is stored on the first, so it is freed with it. */
-  readonly of: readonly [kept: Kept, ...others: unknown[]];
+  readonly of: readonly [record: CachedRecord, ...others: unknown[]];
   /**
    * Builds the answer from the cached record and the current values. Pass a constant function: identity is compared, and no closure is
    * allocated per read.
    */
-  show(record: Kept, moment: AnswerMoment): object;
+  show(record: CachedRecord, moment: AnswerMoment): object;
   /** Primitive values at this moment, keyed by the names that `show` uses. */
   readonly moment?: AnswerMoment;
 };

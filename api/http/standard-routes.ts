@@ -126,7 +126,7 @@ export function standardRoutes<Row, Filter extends ResourceShape>(resource: Reso
       handle: ({ body }, context) => list.find(body, context),
     }),
 
-    read: (said: OperationText): Route =>
+    read: (texts: OperationText): Route =>
       route({
         ...reads,
         method: 'get',
@@ -134,7 +134,7 @@ export function standardRoutes<Row, Filter extends ResourceShape>(resource: Reso
         operation_id: `get${name}`,
         params: idParams,
         answer,
-        ...said,
+        ...texts,
         handle: shown(({ params }, { scope, services }) =>
           model.fetch(scope, params.id, { database: services.postgres }),
         ),

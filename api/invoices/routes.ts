@@ -155,7 +155,7 @@ export const invoiceRoutes: Route[] = [
     },
     handle: async ({ params, query, body }, context) => {
       const { services, scope, now } = context;
-      const edit = body && Object.values(body).some((stated) => stated !== null) ? body : null;
+      const edit = body && Object.values(body).some((field) => field !== null) ? body : null;
       const author = toAuthor(context);
       const edited = edit ? await editInvoice(services, scope, { invoice_id: params.id, edit, author }) : null;
       if (query.sync) {

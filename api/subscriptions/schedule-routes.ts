@@ -125,7 +125,7 @@ export const scheduleRoutes: Route[] = [
     body: CancelSchedule.nullish(),
     answer: CancelScheduleAnswer,
     example: { body: {} },
-    idempotency: { replay: (...asked) => replayUndo(...asked) },
+    idempotency: { replay: (...request) => replayUndo(...request) },
     handle: ({ params }, context) => undo({ schedule_id: params.schedule_id }, context),
   }),
   route({
@@ -139,7 +139,7 @@ export const scheduleRoutes: Route[] = [
     body: CancelSchedule,
     answer: CancelScheduleAnswer,
     example: { body: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', schedule_type: 'cancellation' } },
-    idempotency: { replay: (...asked) => replayUndo(...asked) },
+    idempotency: { replay: (...request) => replayUndo(...request) },
     handle: ({ body }, context) => undo(body, context),
   }),
 ];

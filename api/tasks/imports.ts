@@ -40,10 +40,10 @@ export const importRoutes: Route[] = [
     success: 202,
     answer: TaskAnswer,
     idempotency: once,
-    handle: ({ body: { file_url, task_type, ...stated } }, context) => {
+    handle: ({ body: { file_url, task_type, ...fields } }, context) => {
       if (task_type !== 'IMPORT') throw invalid('task_type', 'must be IMPORT: an export is asked for at its own place');
       checkFileUrl(file_url, context.services.config.IMPORT_ALLOWED_ADDRESSES);
-      return begin({ ...stated, file: { url: file_url } }, context);
+      return begin({ ...fields, file: { url: file_url } }, context);
     },
   }),
   route({

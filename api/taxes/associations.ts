@@ -37,9 +37,9 @@ export const taxAssociationRoutes: Route[] = [
         'a customer by its id or its external id. Refused with 409 if the entity has the rate already.',
       body: CreateTaxAssociation,
       handle: ({ body }, context) => {
-        const { tax_rate_code, entity_type, entity_id, external_customer_id, ...stated } = body;
+        const { tax_rate_code, entity_type, entity_id, external_customer_id, ...terms } = body;
         const entity = { entity_type, entity_id, external_customer_id };
-        const request = { tax_rate_code, entity, stated, author: toAuthor(context) };
+        const request = { tax_rate_code, entity, terms, author: toAuthor(context) };
         return attachTaxRate(context.services, context.scope, request);
       },
     }),

@@ -42,10 +42,10 @@ const eventRoutes: Route[] = [
     description: 'Returns all names, each with the kind of its record and the condition under which it is sent.',
     answer: EventTypesAnswer,
     handle: async () => ({
-      items: Object.entries(SYSTEM_EVENTS).map(([event_name, { entity_type, emitted_when: told_when }]) => ({
+      items: Object.entries(SYSTEM_EVENTS).map(([event_name, { entity_type, emitted_when }]) => ({
         event_name,
         entity_type,
-        description: told_when,
+        description: emitted_when,
       })),
     }),
   }),

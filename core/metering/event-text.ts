@@ -1,6 +1,6 @@
 /**
  * Reads events in the JSON text that the producer sent, because numbers keep their exact text (docs/rules/events.md, "The
- * bytes are kept") and JSON.parse would round them. The text must be valid JSON. One pass finds the fields of an event
+ * bytes are preserved") and JSON.parse would round them. The text must be valid JSON. One pass finds the fields of an event
  * and the positions of its first-level properties; a property is cut out on demand.
  *
  * Spans are positions in the given text. A body decoded as latin1 has one character per byte, and all of JSON's structure

@@ -233,9 +233,9 @@ type KeyCells = { readonly cells: OwnedCell[]; readonly windows: Map<number, Own
 /** Maps the start of each requested window, in time order, to its part inside the range. */
 function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, WindowRange>> {
   const ranges = new Map<number, WindowRange>();
-  for (const { window_us: asked_us, start_us, end_us } of segments) {
-    const known = ranges.get(asked_us);
-    ranges.set(asked_us, { start_us: known?.start_us ?? start_us, end_us, window_us: asked_us });
+  for (const { window_us, start_us, end_us } of segments) {
+    const known = ranges.get(window_us);
+    ranges.set(window_us, { start_us: known?.start_us ?? start_us, end_us, window_us });
     yield;
   }
   return ranges;

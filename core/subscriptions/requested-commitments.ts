@@ -1,5 +1,5 @@
 /**
- * Validates the commitments of a new subscription (docs/rules/commitments.md, "What can be stated"): on lines of the plan, by price, or on
+ * Validates the commitments of a new subscription (docs/rules/commitments.md, "Possible commitments"): on lines of the plan, by price, or on
  * the subscription as a whole. Both together are refused, because the usage would be charged twice.
  */
 

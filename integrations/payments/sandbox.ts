@@ -74,11 +74,11 @@ export class Sandbox implements PaymentProvider {
     this.#book = book;
   }
 
-  async charge(place: PaymentScope, asked: Parameters<PaymentProvider['charge']>[1]): Promise<PaymentOutcome> {
-    const { payment_method_id, now } = asked;
+  async charge(place: PaymentScope, input: Parameters<PaymentProvider['charge']>[1]): Promise<PaymentOutcome> {
+    const { payment_method_id, now } = input;
     const behaviour = BEHAVIOURS[payment_method_id] ?? { error: 'no_such_payment_method: nothing can be charged' };
     const { charge, is_new } = await this.#book.enter(place, {
-      ...asked,
+      ...input,
       kind: 'charge',
       ...startCharge(behaviour, now),
     });
@@ -88,13 +88,13 @@ export class Sandbox implements PaymentProvider {
 
   async openLink(
     place: PaymentScope,
-    { success_url: _s, cancel_url: _c, ...asked }: Parameters<PaymentProvider['openLink']>[1],
+    { success_url: _s, cancel_url: _c, ...input }: Parameters<PaymentProvider['openLink']>[1],
   ) {
-    const open = { charge_status: 'open', error: NOT_PAID, payment_url: buildPageUrl(asked.key) } as const;
-    const until = { ends_at: new Date(asked.now.getTime() + DAY_MS), ends_as: 'failed' } as const;
-    const entry = { ...asked, kind: 'link', payment_method_id: '', ...open, ...until } as const;
+    const open = { charge_status: 'open', error: NOT_PAID, payment_url: buildPageUrl(input.key) } as const;
+    const until = { ends_at: new Date(input.now.getTime() + DAY_MS), ends_as: 'failed' } as const;
+    const entry = { ...input, kind: 'link', payment_method_id: '', ...open, ...until } as const;
     const { charge } = await this.#book.enter(place, entry);
-    return toOutcome(charge, asked.now);
+    return toOutcome(charge, input.now);
   }
 
   async findOutcome(place: PaymentScope, key: string, now: Date): Promise<PaymentOutcome | null> {

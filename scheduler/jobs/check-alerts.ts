@@ -1,5 +1,5 @@
 /**
- * Checks the alerts of one customer after its usage grew or its wallet moved (docs/rules/alerts.md, "When it is looked"), and runs the
+ * Checks the alerts of one customer after its usage grew or its wallet moved (docs/rules/alerts.md, "When alerts are checked"), and runs the
  * automatic top-up of its wallets. After a change of an environment's default thresholds, it checks the wallets that use them.
  */
 import { z } from 'zod';

@@ -26,7 +26,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
     async run(now) {
       const emitted_before = new Date(now.getTime() - RETRY_WINDOW_MS);
       const { has_targets } = services.backend;
-      const expired = await giveUpOld(services.postgres, { told_before: emitted_before, has_targets, now });
+      const expired = await giveUpOld(services.postgres, { emitted_before, has_targets, now });
       if (rules.enabled === false) return { done: { expired }, waiting: [], failed: [] };
       const until = performance.now() + RUN_MS_MAX;
       const report = toJobReport(

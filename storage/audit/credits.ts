@@ -15,17 +15,17 @@ const isSelectedWallet = (column: string) => `(:wallets::text[] is null or ${col
 
 const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
   credits_unbalanced: `
-    select t.id, '0' as stated, coalesce(sum(p.credits)::text, 'nothing') as found
+    select t.id, '0' as stored, coalesce(sum(p.credits)::text, 'nothing') as found
       from ledger_transactions t left join ledger_postings p on p.transaction_id = t.id
      where :wallets::text[] is null or t.id in (select transaction_id from ledger_postings where wallet_id = any(:wallets::text[]))
      group by t.id having sum(p.credits) is distinct from 0`,
   lot_differs: `
-    select w.id, w.credits_available::text as stated, coalesce(p.credits, 0)::text as found
+    select w.id, w.credits_available::text as stored, coalesce(p.credits, 0)::text as found
       from wallet_transactions w
       left join (select lot_id, sum(credits) as credits from ledger_postings where account = 'lot' group by lot_id) p on p.lot_id = w.id
      where w.credits_available <> coalesce(p.credits, 0) and ${isSelectedWallet('w.wallet_id')}`,
   wallet_differs: `
-    select w.id, format('%s credits, %s owed, %s in money', w.credit_balance, w.credits_owed, w.balance) as stated,
+    select w.id, format('%s credits, %s owed, %s in money', w.credit_balance, w.credits_owed, w.balance) as stored,
            format('%s credits, %s owed', coalesce(p.credits, 0), coalesce(p.owed, 0)) as found
       from wallets w
       left join (select wallet_id, sum(credits) as credits, -coalesce(sum(credits) filter (where account = 'overdraft'), 0) as owed
@@ -33,7 +33,7 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
      where (w.credit_balance <> coalesce(p.credits, 0) or w.credits_owed <> coalesce(p.owed, 0)
             or w.balance <> round(w.credit_balance * w.conversion_rate, 18)) and ${isSelectedWallet('w.id')}`,
   movement_differs: `
-    select w.id, format('%s %s %s', w.transaction_status, w.type, w.credit_amount) as stated, coalesce(p.credits, 0)::text as found
+    select w.id, format('%s %s %s', w.transaction_status, w.type, w.credit_amount) as stored, coalesce(p.credits, 0)::text as found
       from wallet_transactions w
       left join (select wallet_transaction_id, sum(credits) as credits from ledger_postings where account in ('lot', 'overdraft')
                   group by wallet_transaction_id) p on p.wallet_transaction_id = w.id

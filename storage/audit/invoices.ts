@@ -68,7 +68,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
   invoice_lines_differ: `
     with ${SELECTED_INVOICES}
     select i.id, format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(i.subtotal), trim_scale(i.total_discount),
-                        trim_scale(i.total_prepaid_credits_applied), trim_scale(i.total_tax)) as stated,
+                        trim_scale(i.total_prepaid_credits_applied), trim_scale(i.total_tax)) as stored,
            format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(coalesce(l.amount, 0)), trim_scale(coalesce(l.discount, 0)),
                   trim_scale(coalesce(l.credits, 0)), trim_scale(coalesce(l.tax, 0))) || ' on its lines' as found
       from asked join invoices i on i.id = asked.id
@@ -79,7 +79,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
            is distinct from (coalesce(l.amount, 0), coalesce(l.discount, 0), coalesce(l.credits, 0), coalesce(l.tax, 0))`,
   invoice_total_differs: `
     with ${SELECTED_INVOICES}
-    select i.id, format('total %s, due %s, remaining %s', trim_scale(i.total), trim_scale(i.amount_due), trim_scale(i.amount_remaining)) as stated,
+    select i.id, format('total %s, due %s, remaining %s', trim_scale(i.total), trim_scale(i.amount_due), trim_scale(i.amount_remaining)) as stored,
            format('total %s, due %s, remaining %s by its sums', trim_scale(t.total), trim_scale(t.total - i.adjustment_amount),
                   trim_scale(greatest(0, t.total - i.adjustment_amount - i.amount_paid))) as found
       from asked join invoices i on i.id = asked.id
@@ -91,25 +91,25 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
   // A void invoice records in refunded_amount that everything was returned; it does not show how much of that were refunds.
   invoice_paid_differs: `
     with ${MONEY}
-    select id, trim_scale(paid)::text as stated, format('%s came in by its payments', trim_scale(came)) as found
+    select id, trim_scale(paid)::text as stored, format('%s came in by its payments', trim_scale(came)) as found
       from money cross join lateral (
         select received - case when invoice_status = 'VOIDED' then least(greatest(received - paid, 0), refunds)
                                else refunds - (refunded_amount - noted) end as came) c
      where paid <> came`,
   invoice_refunded_differs: `
     with ${MONEY}
-    select id, format('%s given back', trim_scale(refunded_amount)) as stated,
+    select id, format('%s given back', trim_scale(refunded_amount)) as stored,
            format('%s by credit notes, %s by refunds, of %s paid and %s of credits', trim_scale(noted), trim_scale(refunds),
                   trim_scale(amount_paid), trim_scale(credits)) as found
       from money
      where refunded_amount > amount_paid + credits or (invoice_status <> 'VOIDED' and (refunded_amount < noted or refunded_amount > noted + refunds))`,
   invoice_adjusted_differs: `
     with ${MONEY}
-    select id, trim_scale(adjustment_amount)::text as stated, format('%s by credit notes', trim_scale(adjusted)) as found
+    select id, trim_scale(adjustment_amount)::text as stored, format('%s by credit notes', trim_scale(adjusted)) as found
       from money where adjustment_amount <> adjusted`,
   payment_refunded_differs: `
     with ${SELECTED_INVOICES}
-    select p.id, format('%s given back of %s', trim_scale(p.refunded_amount), trim_scale(p.amount)) as stated,
+    select p.id, format('%s given back of %s', trim_scale(p.refunded_amount), trim_scale(p.amount)) as stored,
            format('%s by its refunds', trim_scale(coalesce(r.amount, 0))) as found
       from asked join payments p on ${joinsSelected('p', 'destination_id')}
       left join lateral (select sum(r.amount) as amount from payment_refunds r
@@ -117,7 +117,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
      where (p.refunded_amount <> coalesce(r.amount, 0) or p.refunded_amount > p.amount)`,
   line_credited_too_much: `
     with ${SELECTED_INVOICES}
-    select l.id, format('%s charged and %s tax', trim_scale(l.amount - l.line_item_discount - l.invoice_level_discount), trim_scale(l.tax_amount)) as stated,
+    select l.id, format('%s charged and %s tax', trim_scale(l.amount - l.line_item_discount - l.invoice_level_discount), trim_scale(l.tax_amount)) as stored,
            format('%s and %s tax by credit notes', trim_scale(n.amount), trim_scale(n.tax)) as found
       from invoice_line_items l
       join (select c.invoice_line_item_id as id, sum(c.amount) as amount, sum(c.tax_amount) as tax
@@ -142,7 +142,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
         from numbers where number is not null and number <= last_number
       window by_counter as (partition by tenant_id, environment_id, token order by number)
     )
-    select format('%s %s %s', tenant_id, environment_id, token) as id, format('%s as the last number', last_number) as stated,
+    select format('%s %s %s', tenant_id, environment_id, token) as id, format('%s as the last number', last_number) as stored,
            format('no invoice has the numbers behind %s', number) as found
       from steps
      where number < last_number and coalesce(after, last_number + 1) > number + 1

@@ -25,7 +25,7 @@ const NAMED_MAX = 5;
 export async function findDuplicatePlaces(
   clickhouse: ClickHouseClient,
   table: 'events' | 'event_outcomes',
-  { stretch: range, outcome }: { stretch: OffsetRange; outcome?: string },
+  { range, outcome }: { range: OffsetRange; outcome?: string },
 ): Promise<PlaceSample> {
   const where =
     outcome === undefined ? buildRangeCondition(range) : `${buildRangeCondition(range)} and outcome = '${outcome}'`;

@@ -4,7 +4,7 @@ import type { Database } from '../stores.ts';
 export type AuditFault<Kind extends string> = {
   readonly kind: Kind;
   readonly id: string;
-  readonly stated: string;
+  readonly stored: string;
   readonly found: string;
 };
 

@@ -25,7 +25,7 @@ const isSelectedPool = (
 
 const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
   pool_differs: `
-    select concat_ws(' ', customer_id, subject_id) as id, format('%s in %s', p.held, p.held_count) as stated,
+    select concat_ws(' ', customer_id, subject_id) as id, format('%s in %s', p.held, p.held_count) as stored,
            format('%s in %s', coalesce(r.held, 0), coalesce(r.held_count, 0)) as found
       from (select * from reservation_pools p where ${isSelectedPool('p')}) p
       full join (select tenant_id, environment_id, customer_id, subject_id, sum(quantity) as held, count(*) as held_count
@@ -34,7 +34,7 @@ const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
      using (tenant_id, environment_id, customer_id, subject_id)
      where coalesce(p.held, 0) <> coalesce(r.held, 0) or coalesce(p.held_count, 0) <> coalesce(r.held_count, 0)`,
   reservation_differs: `
-    select r.id, format('%s committed', r.committed_quantity) as stated,
+    select r.id, format('%s committed', r.committed_quantity) as stored,
            coalesce(r.counted_units, e.units, t.credit_amount, 0)::text as found
       from reservations r
       left join lateral (select sum(units) as units from reservation_events e

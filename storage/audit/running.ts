@@ -13,7 +13,7 @@ export type RunningCompared = {
 /** Long enough for an audit to read them. */
 const RETENTION = `interval '7 days'`;
 
-/** `is_told`: the process that found the differences reports them itself. */
+/** The last flag of a row: the process that found the differences reports them itself. */
 export async function recordRunningAudit(
   database: Database,
   {

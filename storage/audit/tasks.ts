@@ -17,7 +17,7 @@ const RUN = `left join workflow_runs w
 const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
   // The files of a schedule are contiguous, and its next range begins where the last file ends.
   export_ranges_differ: `
-    select t.id, format('from %s', t.range_start) as stated, format('the one before ends at %s', b.range_end) as found
+    select t.id, format('from %s', t.range_start) as stored, format('the one before ends at %s', b.range_end) as found
       from tasks t
       join lateral (select b.range_end from tasks b
                      where b.scheduled_task_id = t.scheduled_task_id and b.is_scheduled and b.id <> t.id
@@ -32,7 +32,7 @@ const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
      where t.range_end <> s.next_start and ${isSelectedTask('t')}`,
   export_counts_differ: `
     select t.id, format('%s records, %s of them whole, %s refused, %s bytes, %s', t.total_records, t.successful_records,
-                        t.failed_records, t.size_bytes, t.sha256) as stated,
+                        t.failed_records, t.size_bytes, t.sha256) as stored,
            format('its run has told %s', coalesce(w.result::text, 'nothing')) as found
       from tasks t ${RUN}
      where t.task_type = 'EXPORT' and t.task_status = 'COMPLETED' and ${isSelectedTask('t')}
@@ -43,7 +43,7 @@ const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
                  is distinct from (w.result ->> 'records', w.result ->> 'size_bytes', w.result ->> 'sha256'))`,
   import_report_differs: `
     select t.id, format('%s rows, %s taken over, %s refused', coalesce(t.total_records, t.processed_records), t.successful_records,
-                        t.failed_records) as stated,
+                        t.failed_records) as stored,
            format('the report has %s, its run has told %s', f.refused, coalesce(w.result::text, 'nothing')) as found
       from tasks t ${RUN}
       left join lateral (select count(*) as refused from import_faults f where f.task_id = t.id) f on true

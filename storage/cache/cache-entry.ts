@@ -56,7 +56,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   readonly tenant_id: string;
   readonly key: string;
   readonly #memory: UsageCache;
-  readonly #look_number: number;
+  readonly #snapshot_number: number;
   readonly #since_ms: Milliseconds;
   /** Latest change snapshot that was checked without finding a change of the records. */
   #checked = 0;
@@ -81,7 +81,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
     this.tenant_id = scope.tenant_id;
     this.key = key;
     this.#memory = memory;
-    this.#look_number = snapshot.number;
+    this.#snapshot_number = snapshot.number;
     this.#since_ms = now.getTime();
     this.#records = new Set(about);
   }
@@ -178,9 +178,9 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
 
   isFresh(snapshot: ChangeSnapshot, now_ms: Milliseconds): boolean {
     if (this.#isLost || !this.isValidAt(now_ms)) return false;
-    if (this.#look_number < snapshot.known_since) return false;
+    if (this.#snapshot_number < snapshot.known_since) return false;
     if (this.#checked < snapshot.last_change) {
-      for (const id of this.#records) if ((snapshot.changed.get(id) ?? 0) > this.#look_number) return false;
+      for (const id of this.#records) if ((snapshot.changed.get(id) ?? 0) > this.#snapshot_number) return false;
       this.#checked = snapshot.number;
     }
     return !this.#reads.some(({ line }) => line?.is_lost);
@@ -194,7 +194,7 @@ export class CacheEntry implements DependencyRecorder, LiveUsageWatcher {
   current(): unknown {
     const changes = this.#changesOfLines();
     if (changes === this.#changes) {
-      countRunning('kept');
+      countRunning('cached');
       return this.#answer;
     }
     const again = this.#made?.again;

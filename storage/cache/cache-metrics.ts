@@ -6,10 +6,10 @@ const answers = new Counter({
   help: 'Balances and usage of running periods: as they were kept, made again of usage that has arrived, or gathered anew.',
   labelNames: ['from'],
 });
-type From = 'kept' | 'arrived' | 'gathered';
+type From = 'cached' | 'arrived' | 'gathered';
 // Resolved once, because finding the labels costs more than counting.
 const labelled: Record<From, { inc(by?: number): void }> = {
-  kept: answers.labels('kept'),
+  cached: answers.labels('kept'),
   arrived: answers.labels('arrived'),
   gathered: answers.labels('gathered'),
 };

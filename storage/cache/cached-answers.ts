@@ -88,21 +88,24 @@ export function viewCached(stores: Stores, query: View, onView: (view: CacheView
   requestChanges(postgres, (snapshot) => {
     if (snapshot === null) return onView(null);
     cached.follow(snapshot);
-    onView(new SnapshotView(as_of, { kept: cached, asked: query, look: snapshot }));
+    onView(new SnapshotView(as_of, { cache: cached, query, snapshot }));
   });
 }
 
 class SnapshotView implements CacheView {
   readonly as_of: string;
-  readonly #at: { readonly kept: AnswerCache; readonly asked: View; readonly look: ChangeSnapshot };
+  readonly #at: { readonly cache: AnswerCache; readonly query: View; readonly snapshot: ChangeSnapshot };
 
-  constructor(as_of: string, at: { readonly kept: AnswerCache; readonly asked: View; readonly look: ChangeSnapshot }) {
+  constructor(
+    as_of: string,
+    at: { readonly cache: AnswerCache; readonly query: View; readonly snapshot: ChangeSnapshot },
+  ) {
     this.as_of = as_of;
     this.#at = at;
   }
 
   find<Answer>(key: string): Answer | undefined {
-    return this.#at.kept.find(this.#at.asked, key, this.#at.look);
+    return this.#at.cache.find(this.#at.query, key, this.#at.snapshot);
   }
 }
 
@@ -211,7 +214,7 @@ export class AnswerCache {
     }
     const gather = (gathering: GatherContext) => {
       own.hasBegun = true;
-      return this.#gather(query, { look: at.snapshot, gathering }, make);
+      return this.#gather(query, { snapshot: at.snapshot, gathering }, make);
     };
     const gathered = at.loader.load(query, query.now, gather);
     const own: PendingEntry = { snapshot_number: at.snapshot.number, hasBegun: false, gathered };
@@ -225,7 +228,7 @@ export class AnswerCache {
 
   async #gather<Answer>(
     { tenant_id, environment_id, key, about = [] }: CacheQuery,
-    { look: snapshot, gathering }: { look: ChangeSnapshot; gathering: GatherContext },
+    { snapshot, gathering }: { snapshot: ChangeSnapshot; gathering: GatherContext },
     make: Make<Answer>,
   ): Promise<GatheredEntry<Answer>> {
     const scope = { tenant_id, environment_id };

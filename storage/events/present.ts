@@ -15,7 +15,7 @@ export async function findMissingRows<Row extends RowWithPlace>(
       table,
       partition,
       rows: some,
-      isKindAsked: kind !== undefined,
+      hasKind: kind !== undefined,
     });
     for (const row of some) if (!present.has(toPlaceText(row, kind))) missing.push(row);
   }
@@ -24,9 +24,9 @@ export async function findMissingRows<Row extends RowWithPlace>(
 
 async function loadPresentPlaces(
   clickhouse: ClickHouseClient,
-  query: { table: string; partition: number; rows: readonly RowWithPlace[]; isKindAsked: boolean },
+  query: { table: string; partition: number; rows: readonly RowWithPlace[]; hasKind: boolean },
 ): Promise<Set<string>> {
-  const { table, partition, rows, isKindAsked } = query;
+  const { table, partition, rows, hasKind } = query;
   let from = Number.POSITIVE_INFINITY;
   let to = 0;
   for (const { offset } of rows) {
@@ -35,7 +35,7 @@ async function loadPresentPlaces(
   }
   try {
     const answer = await clickhouse.query({
-      query: `select toString(offset), position, ${isKindAsked ? `concat(outcome, '/', meter_id)` : `''`} from ${table}
+      query: `select toString(offset), position, ${hasKind ? `concat(outcome, '/', meter_id)` : `''`} from ${table}
                where partition = {partition:UInt16} and offset >= {from:UInt64} and offset <= {to:UInt64}`,
       query_params: { partition, from, to },
       format: 'JSONCompactEachRow',

@@ -1,7 +1,7 @@
 /**
  * No record of a partition may be missing between the stores and the log, and the log must be the one that filled the stores. Otherwise
  * events are lost or would count twice. The partition then halts with a reason that an operator can act on, and no record is skipped
- * (docs/operations.md, "A partition that stands still").
+ * (docs/operations.md, "A halted partition").
  */
 import { crc32 } from 'node:zlib';
 import type { LogRecord, StoredPlace } from './log.ts';
@@ -11,7 +11,7 @@ export class PartitionStopped extends Error {
   readonly partition: number;
 
   constructor(partition: number, why: string) {
-    super(`partition ${partition} stands still: ${why} (docs/operations.md, "A partition that stands still")`);
+    super(`partition ${partition} is halted: ${why} (docs/operations.md, "A halted partition")`);
     this.name = 'PartitionStopped';
     this.partition = partition;
   }

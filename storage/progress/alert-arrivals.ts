@@ -1,6 +1,5 @@
 /**
- * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When it is
- * looked"), and so are their self-filling wallets (docs/rules/wallets.md, "Filled by itself"). At most one check per customer is queued
+ * After usage or a wallet movement, the alerts of the affected customers are checked within seconds (docs/rules/alerts.md, "When alerts are checked"), and so are their self-filling wallets (docs/rules/wallets.md, "Automatic top-up"). At most one check per customer is queued
  * until it begins; usage that arrives while it runs queues another. If a check is lost in a crash, the hourly sweep covers it.
  */
 import type { Knex } from 'knex';

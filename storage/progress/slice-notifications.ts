@@ -29,17 +29,17 @@ export async function requestSliceNotifications(database: Database): Promise<voi
   );
 }
 
-type WantedState = { readonly asked_ms: number; readonly isWanted: boolean };
+type WantedState = { readonly checked_ms: number; readonly isWanted: boolean };
 const wanted = new WeakMap<Database, WantedState>();
 
 /** Cached for a second; slices before a new request is seen send no notification. */
 export async function hasSliceSubscribers(database: Database): Promise<boolean> {
   const known = wanted.get(database);
-  if (known && performance.now() - known.asked_ms < REFRESH_INTERVAL_MS) return known.isWanted;
-  const asked_ms = performance.now();
+  if (known && performance.now() - known.checked_ms < REFRESH_INTERVAL_MS) return known.isWanted;
+  const checked_ms = performance.now();
   const { rows } = await database.raw('select until > now() as wanted from told_slices_wanted');
   const isWanted = rows[0].wanted === true;
-  wanted.set(database, { asked_ms, isWanted });
+  wanted.set(database, { checked_ms, isWanted });
   return isWanted;
 }
 

@@ -206,7 +206,7 @@ export async function finishSlice(database: Database, owned: OwnedPartition, don
     to: String(done.next_offset),
     watermark_us: done.watermark_us,
     last_record: done.last_record,
-    told: done.notification,
+    notification: done.notification,
   });
   if (rows[0].done !== 1) throw await whyNot(database, owned, { from: done.from, to: done.next_offset });
 }
@@ -233,14 +233,14 @@ const FINISH = `
            :duplicates::bigint, :conflicts::bigint, :dead_letters::bigint, :unread::bigint
       from done where not exists (select from entered)
     returning partition),
-  told as (
+  notified as (
     insert into told_slices (partition, epoch, from_offset, to_offset, rows)
-    select partition, :epoch::bigint, :from::bigint, :to::bigint, :told::text from done where :told::text is not null
+    select partition, :epoch::bigint, :from::bigint, :to::bigint, :notification::text from done where :notification::text is not null
         on conflict (partition, from_offset) do update
        set epoch = excluded.epoch, to_offset = excluded.to_offset, rows = excluded.rows, told_at = now()),
   forgotten as (
     delete from told_slices using done
-     where told_slices.partition = done.partition and :told::text is not null and told_at < now() - interval '1 minute')
+     where told_slices.partition = done.partition and :notification::text is not null and told_at < now() - interval '1 minute')
   select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun,
          (select to_json(done)::text from done) as moved`;
 

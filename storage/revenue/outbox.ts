@@ -71,7 +71,7 @@ type RevenueWriters = {
 
 /**
  * The instant before which the rows that are read from now on contain all changes; null if there is no limit. A change that is not
- * committed yet is not in the outbox. It counts from the start of its transaction (sql/postgres/0255-when-told.sql), or of the job
+ * committed yet is not in the outbox. It counts from the start of its transaction, or of the job
  * that may have set its instant earlier.
  */
 export async function findFirstMissingTime(

@@ -146,7 +146,7 @@ type LineRow = [
   customer: string,
   group_key: string,
   size: string,
-  stretch_s: string,
+  interval_s: string,
   first_us: string,
   last_us: string,
   ...held: unknown[],
@@ -212,11 +212,11 @@ function buildLinesStatement(queries: readonly BatchedQuestion[], fields: readon
   const ends = queries.some(({ inside }) => inside !== undefined) ? ['min(first_us)', 'max(last_us)'] : ['0', '0'];
   const merged = fields.map((field) => BUCKET_COLUMNS[field].merged);
   const group_key = grouped[0] ?? "''";
-  return `select ${[...line, group_key, 'size', `${interval} as stretch`, ...ends, ...merged].join(', ')} from usage_buckets
+  return `select ${[...line, group_key, 'size', `${interval} as line_interval`, ...ends, ...merged].join(', ')} from usage_buckets
     where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and meter_id in {meter_ids:Array(String)}
       and (meter_id, meter_version, external_customer_id) in {lines:Array(Tuple(String, UInt32, String))}
       and ${buildRangesCondition(queries.map(({ question }) => question))}
-    group by ${[...line, ...grouped, 'size', 'stretch'].join(', ')}`;
+    group by ${[...line, ...grouped, 'size', 'line_interval'].join(', ')}`;
 }
 
 function buildLinesParams(queries: readonly BatchedQuestion[]): Record<string, unknown> {

@@ -136,14 +136,14 @@ async function loadWholeCells(reading: UsageReadPlan): Promise<CellsRead> {
     certainty: 'open',
   });
   if (whole === null) return withRaw();
-  const { answer, is_kept } = whole;
-  const stored = is_kept || reading.progress === undefined ? {} : { stored: whole };
+  const { answer, is_cached } = whole;
+  const stored = is_cached || reading.progress === undefined ? {} : { stored: whole };
   if (!answer.outside.start && !answer.outside.end)
-    return { cells: answer.cells.map(placed), raw_ranges: [], certainty: is_kept ? 'certain' : 'open', ...stored };
+    return { cells: answer.cells.map(placed), raw_ranges: [], certainty: is_cached ? 'certain' : 'open', ...stored };
   const outside = findRangesToSubtract(reading, answer.outside);
   if (!outside) return withRaw();
   const left = await withoutOutside(reading, answer.cells, outside);
-  return { ...left, certainty: is_kept ? 'unless rebuilt' : 'open', ...stored };
+  return { ...left, certainty: is_cached ? 'unless rebuilt' : 'open', ...stored };
 }
 
 /** Rows may answer the whole range: no edge is unaligned, or edge buckets cover the unaligned edges. */
@@ -196,15 +196,15 @@ function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: MeterUsageQue
 }
 
 /** Reads a whole range from pre-aggregated rows, cached or by one statement. Rows at its edges may include events outside the range. */
-async function storedWithEdges(reading: UsageReadPlan): Promise<CachedCellsRead & { readonly is_kept: boolean }> {
+async function storedWithEdges(reading: UsageReadPlan): Promise<CachedCellsRead & { readonly is_cached: boolean }> {
   const { plan, query, stores, progress } = reading;
   const question = { ...toBucketQuery(reading), plan: useEdgeBuckets(plan) };
   const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [query.start_us, query.end_us] : undefined;
   const cached = progress && stores.usage_memory?.find(question, inside, progress);
-  if (cached) return { question, inside, answer: cached, is_kept: true };
+  if (cached) return { question, inside, answer: cached, is_cached: true };
   const asks_later = stores.usage_memory !== undefined && mayBeExtended(reading, question);
   const answer = await storedCells(stores, { ...question, asks_later }, inside);
-  return { question, inside, answer, is_kept: false };
+  return { question, inside, answer, is_cached: false };
 }
 
 /** Whether the cache may extend the answer to a later end. A range that ended long ago will not be extended. */

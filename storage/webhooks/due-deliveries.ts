@@ -103,7 +103,7 @@ export async function takeDue(database: Database, wanted: DueDeliveriesQuery): P
                where earlier.delivery_status = 'pending'
                  and coalesce(earlier.endpoint_id, '') = coalesce(delivery.endpoint_id, '')
                  and earlier.entity_id = delivery.entity_id and earlier.sequence < delivery.sequence
-                 and earlier.failure_count < :order_kept)
+                 and earlier.failure_count < :ordered_failures_max)
           order by delivery.sequence ${direction}
           limit asked.room
        ) as chosen
@@ -144,20 +144,20 @@ export async function takeDue(database: Database, wanted: DueDeliveriesQuery): P
       has_targets: wanted.has_targets,
       excluded_tenants: [...excluded_tenants],
       allowed_event_types: [...allowed_event_types],
-      order_kept: ORDERED_FAILURES_MAX,
+      ordered_failures_max: ORDERED_FAILURES_MAX,
       lease_seconds: LEASE_SECONDS,
     },
   );
   return rows;
 }
 
-export type TooOld = { readonly told_before: Date; readonly has_targets: boolean; readonly now: Date };
+export type TooOld = { readonly emitted_before: Date; readonly has_targets: boolean; readonly now: Date };
 
 /**
  * Fails deliveries that are too old for automatic retries and have failed, or whose endpoint is disabled. Also fails deliveries for
  * a managed service that is no longer configured. Returns their number.
  */
-export async function giveUpOld(database: Database, { told_before, has_targets, now }: TooOld): Promise<number> {
+export async function giveUpOld(database: Database, { emitted_before, has_targets, now }: TooOld): Promise<number> {
   const { rowCount } = await database.raw(
     `update webhook_deliveries as delivery
         set delivery_status = 'failed', next_attempt_at = null, updated_at = :now,
@@ -167,10 +167,10 @@ export async function giveUpOld(database: Database, { told_before, has_targets, 
               else 'it waited for too long for its endpoint, which is disabled' end
       where delivery_status = 'pending' and (leased_until is null or leased_until < now())
         and ((endpoint_id is null and :has_targets)
-          or (told_at < :told_before and (failure_count > 0 or exists (
+          or (told_at < :emitted_before and (failure_count > 0 or exists (
                select from webhook_endpoints as endpoint where endpoint.id = delivery.endpoint_id
                   and (endpoint.endpoint_status <> 'enabled' or endpoint.status <> 'published')))))`,
-    { now, told_before, has_targets },
+    { now, emitted_before, has_targets },
   );
   return rowCount as number;
 }

@@ -1,4 +1,4 @@
-/** Which commitments a new subscription may state (docs/rules/commitments.md, "What can be stated"). */
+/** Which commitments a new subscription may state (docs/rules/commitments.md, "Possible commitments"). */
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
 

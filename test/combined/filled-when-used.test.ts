@@ -1,4 +1,4 @@
-/** docs/rules/wallets.md, "Filled by itself": a wallet is looked at when usage lands or credits move, not by a job alone. */
+/** docs/rules/wallets.md, "Automatic top-up": a wallet is looked at when usage lands or credits move, not by a job alone. */
 import { expect } from 'chai';
 import { processDuePayments } from '../../actions/payments/due-payments.ts';
 import { autoTopUp, topUpDueWallets } from '../../actions/wallets/auto-top-up.ts';

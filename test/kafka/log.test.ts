@@ -160,7 +160,7 @@ describe('the log on one broker', function () {
     const another = await second.consume(again);
     await again.until(() => again.errors.length >= 2);
     expect(String(again.errors[0])).to.include(
-      'partition 0 stands still: the record at offset 2 is not the one that was processed',
+      'partition 0 is halted: the record at offset 2 is not the one that was processed',
     );
     expect(again.records).to.deep.equal([]);
     await another.stop();

@@ -30,14 +30,14 @@ describe('a partition of which a record is missing', () => {
   const saying = (text: string) => lines.filter(({ msg }) => msg === text);
 
   it('stands still before it, and says so once, however often it is tried again', async () => {
-    await until('it is told', async () => saying('a partition of the event log stands still').length > 0);
+    await until('it is told', async () => saying('a partition of the event log is halted').length > 0);
     const { rows } = await metering.stores.postgres.raw(`select epoch::int from slices`);
     const again = async () =>
       (await metering.stores.postgres.raw(`select from slices where epoch >= ?`, [rows[0].epoch + 3])).rows.length > 0;
     await until('it was tried three times more', again);
-    expect(saying('a partition of the event log stands still').map(({ err }) => err!.message)).to.deep.equal([
-      'partition 0 stands still: expected the record at offset 1, got offset 2: the 1 records before it are not in the log ' +
-        '(docs/operations.md, "A partition that stands still")',
+    expect(saying('a partition of the event log is halted').map(({ err }) => err!.message)).to.deep.equal([
+      'partition 0 is halted: expected the record at offset 1, got offset 2: the 1 records before it are not in the log ' +
+        '(docs/operations.md, "A halted partition")',
     ]);
     expect(await stopped()).to.deep.equal([1]);
     expect(await counted()).to.deep.equal(['a1', 'a2']);
@@ -56,7 +56,7 @@ describe('a partition of which a record is missing', () => {
     await metering.waitForPipeline();
     expect(await counted()).to.deep.equal(['a1', 'a2', 'c1', 'c2', 'd1', 'd2']);
     expect(await stopped()).to.deep.equal([0]);
-    expect(saying('a partition of the event log goes on').length).to.equal(1);
+    expect(saying('a partition of the event log is resumed').length).to.equal(1);
     const letters = await metering.rows(`select outcome, body, toUInt32(offset) as offset from event_outcomes`);
     expect(letters).to.deep.equal([{ outcome: 'dead_letter', body: 'lost', offset: 1 }]);
   });

@@ -11,6 +11,18 @@ const BANNED = [
   ...['kept', 'look', 'looks', 'looked', 'told', 'tell', 'tells', 'asked', 'said', 'stated', 'desk', 'desks', 'wall'],
   ...['heir', 'heirs', 'stretch', 'stretches', 'ragged', 'anew', 'whoever', 'pursue', 'pursued', 'noting'],
 ];
+/** Names with a banned word that others rely on: columns of tables, fields of answers and of errors. */
+const PUBLISHED = ['told_at', 'told_ms', 'overdue_told_at', 'is_told', 'asked_at', 'taken_as_stated'];
+const PUBLISHED_IN: Record<string, readonly string[]> = {
+  // The progress of a test clock counts what was done.
+  'actions/billing/due-work.ts': ['looked', 'pursued', 'told'],
+  'actions/billing/bill-late-usage.ts': ['looked'],
+  // The document of an invoice, which golden files hold.
+  'core/invoicing/document/document.ts': ['look'],
+  'integrations/pdf/layout.ts': ['look'],
+  // The details of an error.
+  'core/subscriptions/trial.ts': ['stated'],
+};
 const BANNED_PHRASES = ['stands still', 'stand still', 'goes on', 'side by side'];
 
 /** A function begins with one of these, or is a noun that names its value. */
@@ -120,8 +132,9 @@ function listIn(parsed: readonly NamedSource[], figure: keyof Counted): string[]
   return parsed.flatMap((source) => list(source).map((what) => `${source.file}: ${what}`));
 }
 
-const LISTS: Record<Exclude<keyof Counted, 'type_names_used_twice'>, (source: ParsedSource) => string[]> = {
-  banned_identifiers: ({ code }) => listBannedIdentifiers(code),
+const LISTS: Record<Exclude<keyof Counted, 'type_names_used_twice'>, (source: NamedSource) => string[]> = {
+  banned_identifiers: ({ file, code }) =>
+    listBannedIdentifiers(code).filter((name) => ![...PUBLISHED, ...(PUBLISHED_IN[file] ?? [])].includes(name)),
   banned_in_comments: ({ comments }) => comments.flatMap(listBanned),
   named_of: ({ code }) => listFunctions(code).flatMap(({ name }) => (/[a-z]Of$/.test(name) ? [name] : [])),
   exports_without_verb: ({ code }) =>

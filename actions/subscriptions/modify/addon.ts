@@ -17,9 +17,9 @@ type AddonModificationInput = ModifyInput<'addon'>;
 export async function planAddonChange(input: AddonModificationInput): Promise<PlannedModification> {
   const { action, add, remove } = input.params;
   checkLinesChange(input.subscription);
-  const [stated, other] = action === 'add' ? (['add', 'remove'] as const) : (['remove', 'add'] as const);
+  const [given, other] = action === 'add' ? (['add', 'remove'] as const) : (['remove', 'add'] as const);
   if (input.params[other] !== null) throw invalid(`addon_params.${other}`, `does not go with action ${action}`);
-  if (input.params[stated] === null) throw invalid(`addon_params.${stated}`, `is required for action ${action}`);
+  if (input.params[given] === null) throw invalid(`addon_params.${given}`, `is required for action ${action}`);
   return add ? planAddonAttachment(input, add) : planAddonDetachment(input, remove!);
 }
 

@@ -1,4 +1,4 @@
-/** Coupons in a request for a subscription or one of its phases (docs/rules/coupons.md, "Stated with a subscription"). */
+/** Coupons in a request for a subscription or one of its phases (docs/rules/coupons.md, "Coupons in a subscription request"). */
 import { z } from 'zod';
 import { keyText, orNull, timestampText } from '../../foundation/record.ts';
 

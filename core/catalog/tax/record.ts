@@ -111,7 +111,7 @@ export type TaxAssociation = z.output<typeof taxAssociationShape>;
 type TaxAssociationTerms = Pick<TaxAssociation, 'priority' | 'start_date' | 'end_date' | 'currency'>;
 
 /** Validates an association and returns it with its currency in stored form. */
-export function checkAssociation<Stated extends TaxAssociationTerms>(association: Stated): Stated {
+export function checkAssociation<Association extends TaxAssociationTerms>(association: Association): Association {
   const { priority, start_date, end_date, currency } = association;
   if (priority < 0) throw invalid('priority', 'must not be negative');
   if (end_date !== null && toInstant(end_date) <= toInstant(start_date))

@@ -1,5 +1,5 @@
 /**
- * Decides whether a wallet is topped up automatically, and how many times at once (docs/rules/wallets.md, "Filled by itself"). Top-ups
+ * Decides whether a wallet is topped up automatically, and how many times at once (docs/rules/wallets.md, "Automatic top-up"). Top-ups
  * continue while the real-time credits are not above the threshold. Amounts are credits.
  */
 import type { Decimal } from '../../foundation/decimal.ts';

@@ -85,12 +85,11 @@ function isSameCharge(requested: CreateInvoiceLine, line: InvoiceLineItem): bool
     ? requested.subscription_line_item_id === line.subscription_line_item_id
     : requested.entity_type === 'subscription' && requested.entity_id === line.entity_id;
   return (
-    isSame &&
-    (['period_start', 'period_end'] as const).every((edge) => isSameStatedInstant(requested[edge], line[edge]))
+    isSame && (['period_start', 'period_end'] as const).every((edge) => isSameInstant(requested[edge], line[edge]))
   );
 }
 
-function isSameStatedInstant(requested: string | null, instant: string | null | undefined): boolean {
+function isSameInstant(requested: string | null, instant: string | null | undefined): boolean {
   return requested === null || (Boolean(instant) && toInstant(requested) === toInstant(instant!));
 }
 

@@ -1,5 +1,5 @@
 /**
- * A system event records a change of a record, in the transaction of the change (docs/rules/webhooks.md, "Told with the change"). Its
+ * A system event records a change of a record, in the transaction of the change (docs/rules/webhooks.md, "Emitted with the change"). Its
  * payload is the body of the webhook at that moment.
  */
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { parseEventName, SYSTEM_EVENT_NAMES } from './catalogue.ts';
 
 /** Name of the catalogue, case-insensitive, or an alias of one. */
 export const systemEventName = z.preprocess(
-  (said) => (typeof said === 'string' ? parseEventName(said) : said),
+  (name) => (typeof name === 'string' ? parseEventName(name) : name),
   z.enum(SYSTEM_EVENT_NAMES),
 );
 

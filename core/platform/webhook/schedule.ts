@@ -24,12 +24,12 @@ export type DeliveryFailure = { readonly failure_count: number; readonly emitted
 
 /** Time of the next attempt after this number of failures; null if the delivery is given up. */
 export function computeNextDeliveryAttempt(
-  { failure_count, emitted_at: told_at, now }: DeliveryFailure,
+  { failure_count, emitted_at, now }: DeliveryFailure,
   max_attempts: number,
 ): number | null {
   if (failure_count >= max_attempts) return null;
   const next = now + DELAYS_MS[Math.min(failure_count, DELAYS_MS.length) - 1]!;
-  return next - told_at > RETRY_WINDOW_MS ? null : next;
+  return next - emitted_at > RETRY_WINDOW_MS ? null : next;
 }
 
 /** Rules for automatic retries. Default: all tenants and event types. */

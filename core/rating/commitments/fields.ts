@@ -1,4 +1,4 @@
-/** Commitment fields of a subscription and of its lines (docs/rules/commitments.md, "What can be stated"). */
+/** Commitment fields of a subscription and of its lines (docs/rules/commitments.md, "Possible commitments"). */
 import { z } from 'zod';
 import { COMMITMENT_TYPES, timeBucketShape } from '../../catalog/price/time-buckets.ts';
 import { anyCase, decimalText, orNull } from '../../foundation/record.ts';

@@ -1,5 +1,5 @@
 /**
- * Validates the commitment of a line item and converts it to its stored form (docs/rules/commitments.md, "What can be stated"). A
+ * Validates the commitment of a line item and converts it to its stored form (docs/rules/commitments.md, "Possible commitments"). A
  * commitment is in money or in units, not both, on a USAGE price, for one billing period, a longer term, or each window of its meter.
  */
 import { z } from 'zod';

@@ -279,7 +279,7 @@ function createSlots(width: number, queue_ms: number) {
   const giveBack = () => {
     taken -= 1;
     waiting.shift()?.();
-    if (taken === 0) for (const tell of drained.splice(0)) tell();
+    if (taken === 0) for (const resolve of drained.splice(0)) resolve();
   };
   return {
     take: (): Promise<() => void> => {

@@ -48,8 +48,8 @@ describe('the audit of running periods', () => {
     await world.waitForPipeline();
     expect(await balance()).to.equal('-14');
     expect(await sampled()).to.deep.equal([]);
-    const { looked_at, differences } = await told();
-    expect(looked_at).to.deep.equal({ audits: 1, answers: 2, lines: 1, histories: 0 });
+    const { counts, differences } = await told();
+    expect(counts).to.deep.equal({ audits: 1, answers: 2, lines: 1, histories: 0 });
     expect(differences).to.equal(0);
   });
 

@@ -209,7 +209,7 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     await reader.until(() => reader.errors.length >= 2);
     for (const error of reader.errors) {
       expect(error).to.be.instanceOf(PartitionStopped);
-      expect(String(error)).to.match(/partition 1 stands still: .*offset 1\b.*offset 3\b.*\(docs\/operations\.md, /);
+      expect(String(error)).to.match(/partition 1 is halted: .*offset 1\b.*offset 3\b.*\(docs\/operations\.md, /);
     }
     expect(reader.records).to.deep.equal([]);
     expect((await handle.lag())[1]!.unprocessed_records).to.be.at.least(1);

@@ -1,4 +1,4 @@
-/** When a wallet fills itself, and how often (docs/rules/wallets.md, "Filled by itself"): each row lies at an edge of the rule. */
+/** When a wallet fills itself, and how often (docs/rules/wallets.md, "Automatic top-up"): each row lies at an edge of the rule. */
 import { expect } from 'chai';
 import { computeTopupCount } from '../../../../core/credits/wallet/auto-topup.ts';
 import type { AutoTopup } from '../../../../core/credits/wallet/record.ts';

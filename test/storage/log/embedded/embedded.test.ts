@@ -99,7 +99,7 @@ describe('records that the embedded log has lost', () => {
     const reader = new Reader();
     consumer = await log.consume(reader);
     expect(await told(reader)).to.include(
-      'partition 0 stands still: expected the record at offset 4, got offset 6: the 2 records before it are not in the log',
+      'partition 0 is halted: expected the record at offset 4, got offset 6: the 2 records before it are not in the log',
     );
     expect(reader.of(0).map(textOf)).to.deep.equal(['0', '1', '2', '3']);
     expect((await log.lag())[0]!.committed_offset).to.equal(4n);
