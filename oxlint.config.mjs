@@ -84,12 +84,31 @@ const DOMAINS = {
     'catalog',
     'rating',
     'subscriptions',
-    'invoicing',
     'credits',
+    'invoicing',
     'payments',
     'platform',
   ],
+  actions: [
+    'foundation',
+    'metering',
+    'catalog',
+    'rating',
+    'subscriptions',
+    'credits',
+    'invoicing',
+    'payments',
+    'lifecycle',
+    'alerts',
+    'reservations',
+    'reporting',
+    'delivery',
+    'schedule',
+    'operations',
+  ],
 };
+/** A payment that is booked or has failed for good acts on its subscription. */
+const FLOWS_BACK = ['actions/payments/change-invoice-payment.ts', 'actions/payments/process-payment.ts'];
 
 export default {
   plugins: ['typescript', 'import', 'oxc', 'unicorn'],
@@ -116,6 +135,7 @@ export default {
   overrides: [
     ...Object.entries(BORDERS).map(([folder, patterns]) => ({ files: [`${folder}/**`], rules: refuse(patterns) })),
     ...Object.entries(DOMAINS).flatMap(([layer, domains]) => refuseLater(layer, domains)),
+    { files: FLOWS_BACK, rules: refuse(BORDERS.actions) },
     {
       files: ['core/foundation/decimal.ts'],
       rules: refuse([importNoneOf('core', DOMAINS.core.slice(1)), ...coreMayImport('zod', 'decimal.js')]),

@@ -2,7 +2,7 @@
  * An API process caches histories of grants that no other process can see. So it audits a sample of them itself, at the interval of the
  * scheduler's audit (docs/decisions/0012-entitlement-grants.md). It writes findings to the database, and the scheduler reports them.
  */
-import { sampleRunning } from '../actions/audit/running.ts';
+import { sampleRunning } from '../actions/operations/audit/running.ts';
 import type { Services } from './services.ts';
 
 const EVERY_MS = 300_000;

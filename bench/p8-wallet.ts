@@ -1,13 +1,14 @@
 /**
  * P8: debits per second of one hot wallet, each durable, with a key and a result of its own. Ours are debits that are asked for at one time and
- * written together (actions/wallets/debit-wallet.ts); beside it the usual way: a transaction for each, which holds the row with FOR UPDATE,
+ * written together (actions/credits/wallets/debit-wallet.ts); beside it the usual way: a transaction for each, which holds the row with FOR UPDATE,
  * reads the lots, and writes the same rows. `--debits=2000 --callers=100`.
  */
-import { auditCredits } from '../actions/audit/credits.ts';
-import { createWallet } from '../actions/wallets/create-wallet.ts';
-import { debitWallet } from '../actions/wallets/debit-wallet.ts';
-import { lockWallet } from '../actions/wallets/lock-wallet.ts';
-import { moveCredits } from '../actions/wallets/move-credits.ts';
+
+import { createWallet } from '../actions/credits/wallets/create-wallet.ts';
+import { debitWallet } from '../actions/credits/wallets/debit-wallet.ts';
+import { lockWallet } from '../actions/credits/wallets/lock-wallet.ts';
+import { moveCredits } from '../actions/credits/wallets/move-credits.ts';
+import { auditCredits } from '../actions/operations/audit/credits.ts';
 import { callersKey } from '../core/credits/wallet/movement-key.ts';
 import { createWalletShape, debitShape } from '../core/credits/wallet/request.ts';
 import { Decimal } from '../core/foundation/decimal.ts';

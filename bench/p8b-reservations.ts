@@ -3,7 +3,7 @@
  * decided together (actions/reservations/submit-reservation.ts); beside it the usual way: a transaction for each, which takes the pool with FOR UPDATE,
  * adds up what is held, and writes the row. `--holds=4000 --callers=100`. Besides how long a check takes, from call to answer, one after the other.
  */
-import { auditReservations } from '../actions/audit/reservations.ts';
+import { auditReservations } from '../actions/operations/audit/reservations.ts';
 import { checkReservation as ask, type ReservationCheckResult } from '../actions/reservations/check.ts';
 import { checkShape } from '../core/credits/reservations/request.ts';
 import { Decimal } from '../core/foundation/decimal.ts';

@@ -1,5 +1,5 @@
 /** Compares the identity files below a directory with the table, for the audit. The files may belong to a running worker. */
-import type { IdentityFiles } from '../actions/audit/identity-files.ts';
+import type { IdentityFiles } from '../actions/operations/audit/identity-files.ts';
 import { compareIdentityFiles, readIdentityFiles } from '../pipeline/identity/identity-files.ts';
 import type { ClickHouseClient } from '../storage/clickhouse/clickhouse.ts';
 

@@ -3,7 +3,7 @@
  * started for the audit. Then the pipeline runs during the audit too, because only it writes usage rows.
  */
 import { pino } from 'pino';
-import type { AuditRecordsInput } from '../actions/audit/records.ts';
+import type { AuditRecordsInput } from '../actions/operations/audit/records.ts';
 import type { Config } from '../config.ts';
 import { identityOptions, startPipeline } from '../pipeline/pipeline.ts';
 import { exitWithUsage } from '../process/command-line.ts';

@@ -1,6 +1,6 @@
 /** Output of the audit: one line per difference and one per check; with `--json`, each line is one object. */
-import { type CheckReport, type Finding, formatEventId, toCheckName } from '../actions/audit/findings.ts';
-import type { UsageDifference } from '../actions/audit/usage.ts';
+import { type CheckReport, type Finding, formatEventId, toCheckName } from '../actions/operations/audit/findings.ts';
+import type { UsageDifference } from '../actions/operations/audit/usage.ts';
 import { formatUs } from '../core/foundation/time/instant.ts';
 
 export type AuditPrinter = {

@@ -1,21 +1,27 @@
 /**
  * `npm run audit -- [--check NAME …] [--tenant T] [--environment E] [--meter M] [--from ISO --to ISO] [--json] [--repair] [--stores]`
  *
- * Checks that the stores have every accepted event, or its outcome, exactly once (actions/audit/records.ts). It recounts the usage rows
+ * Checks that the stores have every accepted event, or its outcome, exactly once (actions/operations/audit/records.ts). It recounts the usage rows
  * from the raw events, and prints the differences. `--stores` also reads the files of exports in S3. The exit code is 1 if a difference is
  * left, and 2 if there was nothing to audit. Tenant, meter and range narrow the recount; the records of the log cover all tenants.
  */
-import { CHECKS, type CheckName, type Finding, spoilsRecount, toCheckName } from '../actions/audit/findings.ts';
-import { auditRecords } from '../actions/audit/records.ts';
-import { auditRevenue, rebuildRevenue } from '../actions/audit/revenue.ts';
+import {
+  CHECKS,
+  type CheckName,
+  type Finding,
+  spoilsRecount,
+  toCheckName,
+} from '../actions/operations/audit/findings.ts';
+import { auditRecords } from '../actions/operations/audit/records.ts';
+import { auditRevenue, rebuildRevenue } from '../actions/operations/audit/revenue.ts';
 import {
   auditUsage,
   isRepaired,
   repairUsage,
   type UsageAuditInput,
   type UsageDifference,
-} from '../actions/audit/usage.ts';
-import { streamRevenue } from '../actions/revenue/stream-revenue.ts';
+} from '../actions/operations/audit/usage.ts';
+import { streamRevenue } from '../actions/reporting/revenue/stream-revenue.ts';
 import { type Config, readConfig } from '../config.ts';
 import { parseEventTime } from '../core/foundation/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';

@@ -4,7 +4,7 @@
  * Lists the tenants, or creates or changes one; also next to a running service (docs/operations.md, "Tenants").
  */
 import { z } from 'zod';
-import { openTenant, renewPassword, suspendTenant } from '../actions/access/operate-tenants.ts';
+import { openTenant, renewPassword, suspendTenant } from '../actions/operations/access/operate-tenants.ts';
 import { readConfig } from '../config.ts';
 import { exitWithUsage, parseArguments } from '../process/command-line.ts';
 import { explain } from '../process/explain.ts';

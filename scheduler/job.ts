@@ -1,4 +1,4 @@
-import type { DueWorkReport } from '../actions/billing/due-work.ts';
+import type { DueWorkReport } from '../actions/schedule/due-work.ts';
 
 /**
  * A scheduled job: a name, an interval, and a function. `run` gets the instant as an argument and may run twice at once in any number of

@@ -1,7 +1,7 @@
 /** Prometheus metrics of the scheduler. No label names a tenant or a record. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
-import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
-import type { DeliveryResult } from '../actions/webhooks/send-delivery.ts';
+import type { DeliveryResult } from '../actions/delivery/webhooks/send-delivery.ts';
+import { CHECKS, type CheckName } from '../actions/operations/audit/findings.ts';
 import { runWithTimeout } from '../storage/in-time.ts';
 import { loadJobWaits, type WaitingTask } from '../storage/job-waits.ts';
 import type { Stores } from '../storage/stores.ts';

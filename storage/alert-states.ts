@@ -1,4 +1,4 @@
-/** The current state of each alert (docs/rules/alerts.md, "Emitted once"). The database decides which transaction changed a state. */
+/** The current state of each alert (docs/rules/alerts.md). The database decides which transaction changed a state. */
 import type { AlertType } from '../core/catalog/alert/record.ts';
 import type { AlertState } from '../core/catalog/alert/state.ts';
 import type { Scope } from '../core/foundation/scope.ts';

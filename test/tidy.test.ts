@@ -41,11 +41,11 @@ const LINE_RULES: LineRule[] = [
       /\.(?:patch|insert|patchAndFetch\w*|updateAndFetch\w*|insertAndFetch|insertGraph|upsertGraph)\(|\)\.delete\(\)/,
     except: {
       'storage/models/statements.ts': 'the one place where it is told',
-      'actions/workflows/run.ts': 'how far a workflow is, which is not audited',
+      'actions/foundation/workflows/run.ts': 'how far a workflow is, which is not audited',
       'storage/models/invoice-line-item.ts': 'lines of an invoice, which are told with it',
-      'actions/test-clocks/advance-test-clock.ts': 'how far a clock is, which is not audited',
-      'actions/webhooks/change-endpoint.ts': 'deliveries, which are not audited',
-      'actions/webhooks/send-delivery.ts': 'that an endpoint answers is no change that anybody made',
+      'actions/schedule/test-clocks/advance-test-clock.ts': 'how far a clock is, which is not audited',
+      'actions/delivery/webhooks/change-endpoint.ts': 'deliveries, which are not audited',
+      'actions/delivery/webhooks/send-delivery.ts': 'that an endpoint answers is no change that anybody made',
     },
   },
   {

@@ -7,7 +7,7 @@ import { listCustomersToAlert } from '../../storage/due-alerts.ts';
 import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { runBatches, type WatchedRun } from '../billing/batch-loop.ts';
+import { runBatches, type WatchedRun } from '../foundation/batch-loop.ts';
 import { checkGrants } from './grant-alerts.ts';
 import { checkSpend } from './spend-alerts.ts';
 import { checkWallets } from './wallet-alerts.ts';

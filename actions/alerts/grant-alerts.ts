@@ -14,16 +14,16 @@ import { groupGrantsByDuration } from '../../core/rating/allowances/grants.ts';
 import { deleteAlertStates, lockAlerts } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { recordAlertState } from '../credits/alerts/record-alert-state.ts';
+import { emit } from '../foundation/emit.ts';
 import {
   type EntitlementReadContext,
   listEntitledFeatures,
   listGrantingSubscriptions,
   type SubscriptionEntitlementSource,
-} from '../entitlements/entitled-features.ts';
-import type { FeatureUsageSnapshot } from '../entitlements/feature-usage.ts';
-import { gatherGrantedUsage, isGranted } from '../entitlements/granted-usage.ts';
-import { emit } from '../system-events/emit.ts';
-import { recordAlertState } from './record-alert-state.ts';
+} from '../rating/allowances/entitled-features.ts';
+import type { FeatureUsageSnapshot } from '../rating/entitlements/feature-usage.ts';
+import { gatherGrantedUsage, isGranted } from '../rating/entitlements/granted-usage.ts';
 
 /** Returns the number of changed states. */
 export async function checkGrants(

@@ -13,9 +13,9 @@ import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
-import { loadSubscriptionUsage, type SubscriptionUsageCharge } from '../usage/subscription-usage.ts';
-import { recordAlertState } from './record-alert-state.ts';
+import { recordAlertState } from '../credits/alerts/record-alert-state.ts';
+import { emit } from '../foundation/emit.ts';
+import { loadSubscriptionUsage, type SubscriptionUsageCharge } from '../invoicing/billing/subscription-usage.ts';
 
 const WATCHED: readonly SubscriptionModel['subscription_status'][] = ['active', 'trialing'];
 

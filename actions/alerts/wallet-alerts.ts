@@ -11,15 +11,15 @@ import { listWatchedFeatures, loadBalanceWatchers } from '../../storage/due-aler
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
-import { loadRealTimeBalance } from '../wallets/real-time-balance.ts';
 import {
   clearWalletAlertState,
   loadWalletAlertSettings,
   recordCreditBalanceAlert,
   recordWalletAlert,
-} from './credit-alerts.ts';
-import { recordAlertState } from './record-alert-state.ts';
+} from '../credits/alerts/credit-alerts.ts';
+import { recordAlertState } from '../credits/alerts/record-alert-state.ts';
+import { emit } from '../foundation/emit.ts';
+import { loadRealTimeBalance } from '../lifecycle/wallets/real-time-balance.ts';
 
 /** Returns the number of changed states. */
 export async function checkWallets(

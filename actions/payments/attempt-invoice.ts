@@ -8,9 +8,9 @@ import { checkPayable } from '../../core/payments/request.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { lockInvoice } from '../invoices/lock-invoice.ts';
-import { loadCoveredByCredits } from '../wallets/pay-with-credits.ts';
-import type { PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { loadCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
+import type { ChangeAuthor } from '../foundation/emit.ts';
+import { lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
 import { loadCollection } from './find-payment-method.ts';
 import { addCollection, findPendingCollection } from './plan-collection.ts';
 import { processPayment, resumePayment } from './process-payment.ts';
@@ -18,7 +18,7 @@ import { processPayment, resumePayment } from './process-payment.ts';
 export async function attemptInvoice(
   stores: Stores,
   scope: Scope,
-  { id, by }: { id: string; by: PaymentChangeAuthor },
+  { id, by }: { id: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const payment = await retryTransaction(stores, async (transaction) => {
     const { invoice, subscription } = await lockInvoice(transaction, scope, id);
@@ -39,7 +39,7 @@ export async function attemptInvoice(
 export async function collectNow(
   stores: Stores,
   scope: Scope,
-  { invoice_id, by }: { invoice_id: string; by: PaymentChangeAuthor },
+  { invoice_id, by }: { invoice_id: string; by: ChangeAuthor },
 ): Promise<PaymentModel | null> {
   const pending = await findPendingCollection(stores.postgres, { ...scope, id: invoice_id });
   return pending ? resumePayment(stores, scope, { id: pending.id, by }) : null;
@@ -49,7 +49,7 @@ export async function collectNow(
 export async function ensureCollected(
   stores: Stores,
   scope: Scope,
-  { invoice_id, by }: { invoice_id: string; by: PaymentChangeAuthor },
+  { invoice_id, by }: { invoice_id: string; by: ChangeAuthor },
 ): Promise<PaymentModel | null> {
   const [planned] = await PaymentModel.in(scope, stores.postgres)
     .where({ destination_id: invoice_id, is_automatic: true, status: 'published' })

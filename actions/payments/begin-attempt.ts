@@ -15,11 +15,12 @@ import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
-import { lockWalletInOrder } from '../wallets/lock-wallet.ts';
-import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../wallets/pay-with-credits.ts';
+import { lockWalletInOrder } from '../credits/wallets/lock-wallet.ts';
+import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
+import type { ChangeAuthor } from '../foundation/emit.ts';
+import { emit } from '../foundation/emit.ts';
 import { bookReceipt, failPayment } from './book-outcome.ts';
-import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { changeInvoicePayment } from './change-invoice-payment.ts';
 import { type Collection, loadCollection, loadUsableGateway } from './find-payment-method.ts';
 import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
@@ -35,12 +36,7 @@ export type StartedAttempt = {
 export async function beginAttempt(
   stores: Stores,
   scope: Scope,
-  {
-    id,
-    by,
-    isRequested,
-    isNew = false,
-  }: { id: string; by: PaymentChangeAuthor; isRequested: boolean; isNew?: boolean },
+  { id, by, isRequested, isNew = false }: { id: string; by: ChangeAuthor; isRequested: boolean; isNew?: boolean },
 ): Promise<StartedAttempt> {
   return retryTransaction(stores, async (transaction) => {
     const seen = await lockPayment(transaction, scope, id);
@@ -124,7 +120,7 @@ async function catchRejection(attempt: () => Promise<unknown>): Promise<Farthing
 async function deferPayment(
   stores: Stores,
   transaction: Transaction,
-  { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: PaymentChangeAuthor },
+  { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const waits = current.invoice.payment_status === 'PROCESSING' && current.invoice.invoice_status === 'FINALIZED';
   if (!waits) return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
@@ -136,7 +132,7 @@ async function deferPayment(
 function rejectPayment(
   stores: Stores,
   transaction: Transaction,
-  { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: PaymentChangeAuthor },
+  { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
 }
@@ -145,7 +141,7 @@ function rejectPayment(
 async function openPaymentPage(
   transaction: Transaction,
   { payment }: LockedPayment,
-  by: PaymentChangeAuthor,
+  by: ChangeAuthor,
 ): Promise<PaymentModel> {
   const changes = {
     gateway_tracking_id: `${payment.id}/link`,
@@ -154,7 +150,7 @@ async function openPaymentPage(
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
-type CollectionAttempt = LockedPayment & { collection: Collection | null; by: PaymentChangeAuthor };
+type CollectionAttempt = LockedPayment & { collection: Collection | null; by: ChangeAuthor };
 
 /** `transaction` has locked the wallet, which can pay the amount. */
 async function payWithCredits(

@@ -9,10 +9,11 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { lockInvoice } from '../invoices/lock-invoice.ts';
-import { emit } from '../system-events/emit.ts';
-import { debitPayment, lockCoveredByCredits } from '../wallets/pay-with-credits.ts';
-import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { debitPayment, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
+import type { ChangeAuthor } from '../foundation/emit.ts';
+import { emit } from '../foundation/emit.ts';
+import { lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
+import { changeInvoicePayment } from './change-invoice-payment.ts';
 import { toCreditsTarget } from './find-payment-method.ts';
 import type { LockedPayment } from './lock-payment.ts';
 import { storePaymentMethod } from './payment-methods.ts';
@@ -62,14 +63,14 @@ export async function bookReceipt(
 async function endProcessing(
   stores: Stores,
   transaction: Transaction,
-  { payment, invoice, subscription, by }: LockedPayment & { by: PaymentChangeAuthor },
+  { payment, invoice, subscription, by }: LockedPayment & { by: ChangeAuthor },
 ): Promise<void> {
   if (payment.payment_status !== 'PROCESSING') return;
   const changes = applyDecline(invoice, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
 }
 
-type BookedPayment = { readonly payment: PaymentModel; readonly by: PaymentChangeAuthor };
+type BookedPayment = { readonly payment: PaymentModel; readonly by: ChangeAuthor };
 
 /** Collects the rest of the invoice, which was planned for a postpaid wallet; the wallet may hold less by now. */
 async function collectRemainder(stores: Stores, transaction: Transaction, booked: BookedPayment): Promise<void> {
@@ -100,7 +101,7 @@ async function payRemainder(
 
 type PaymentReceipt = LockedPayment & {
   gateway_payment_id: string | null;
-  by: PaymentChangeAuthor;
+  by: ChangeAuthor;
   at?: string | undefined;
 };
 
@@ -113,7 +114,7 @@ export async function bookDecline(
     gateway_payment_id,
     by,
     ...current
-  }: LockedPayment & { error: string; gateway_payment_id: string | null; by: PaymentChangeAuthor },
+  }: LockedPayment & { error: string; gateway_payment_id: string | null; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const { payment } = current;
   const config = await loadSetting(payment, 'payment_config', transaction);
@@ -174,19 +175,13 @@ type PaymentFailure = LockedPayment & {
   error: string;
   gateway_payment_id?: string | null;
   at?: string | undefined;
-  by: PaymentChangeAuthor;
+  by: ChangeAuthor;
 };
 
 async function writeDecline(
   stores: Stores,
   transaction: Transaction,
-  {
-    payment,
-    invoice,
-    subscription,
-    changes,
-    by,
-  }: LockedPayment & { changes: Partial<PaymentModel>; by: PaymentChangeAuthor },
+  { payment, invoice, subscription, changes, by }: LockedPayment & { changes: Partial<PaymentModel>; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await endAttempt(transaction, { payment: record, error: record.error_message ?? null, by });
@@ -197,7 +192,7 @@ async function writeDecline(
 
 async function endAttempt(
   transaction: Transaction,
-  { payment, error, by }: { payment: PaymentModel; error: string | null; by: PaymentChangeAuthor },
+  { payment, error, by }: { payment: PaymentModel; error: string | null; by: ChangeAuthor },
 ): Promise<void> {
   const [attempt] = await PaymentAttemptModel.in(payment, transaction).where({
     payment_id: payment.id,

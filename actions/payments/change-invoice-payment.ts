@@ -2,16 +2,14 @@
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import type { LockedInvoice } from '../invoices/lock-invoice.ts';
-import { completeIfPaid } from '../invoices/settle-paid.ts';
-import { emit, type SystemEventChange } from '../system-events/emit.ts';
-
-export type PaymentChangeAuthor = SystemEventChange['by'];
+import { type ChangeAuthor, emit } from '../foundation/emit.ts';
+import type { LockedInvoice } from '../invoicing/invoices/lock-invoice.ts';
+import { completeIfPaid } from '../lifecycle/invoices/settle-paid.ts';
 
 export async function changeInvoicePayment(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, changes, by }: LockedInvoice & { changes: Partial<InvoiceModel>; by: PaymentChangeAuthor },
+  { invoice, subscription, changes, by }: LockedInvoice & { changes: Partial<InvoiceModel>; by: ChangeAuthor },
 ): Promise<InvoiceModel> {
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by });

@@ -4,7 +4,7 @@ import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listDuePayments } from '../../storage/due-payments.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
+import { type Interruptible, runBatches } from '../foundation/batch-loop.ts';
 import { resumePayment } from './process-payment.ts';
 
 export type DuePaymentsReport = { processed: number; failed: { id: string; error: unknown }[] };

@@ -5,8 +5,8 @@ import { listOverdueInvoices, markOverduePublished } from '../../storage/due-pay
 import { mapBatched } from '../../storage/models/batched.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type BatchOutcome, type Interruptible, runBatches } from '../billing/batch-loop.ts';
-import { emit } from '../system-events/emit.ts';
+import { type BatchOutcome, type Interruptible, runBatches } from '../foundation/batch-loop.ts';
+import { emit } from '../foundation/emit.ts';
 
 type OverdueReport = { emitted: number; failed: { id: string; error: unknown }[] };
 

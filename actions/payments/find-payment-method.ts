@@ -12,7 +12,7 @@ import type { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
 import type { Database } from '../../storage/stores.ts';
-import type { CoveredByCredits } from '../wallets/pay-with-credits.ts';
+import type { CoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
 
 export type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 

@@ -6,7 +6,7 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { type LockedInvoice, lockInvoiceAndSubscription } from '../invoices/lock-invoice.ts';
+import { type LockedInvoice, lockInvoiceAndSubscription } from '../invoicing/invoices/lock-invoice.ts';
 import { lockParties } from '../subscriptions/lock-in-order.ts';
 
 export type LockedPayment = LockedInvoice & { readonly payment: PaymentModel };

@@ -15,8 +15,8 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { withPostpaid } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
-import { loadCoveredByCredits } from '../wallets/pay-with-credits.ts';
+import { loadCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
+import { emit } from '../foundation/emit.ts';
 import { type Collection, loadCollection } from './find-payment-method.ts';
 
 type CollectedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };

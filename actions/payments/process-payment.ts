@@ -13,14 +13,14 @@ import { isUnavailable } from '../../storage/failure.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import type { ChangeAuthor } from '../foundation/emit.ts';
+import { emit } from '../foundation/emit.ts';
+import { handleRetriesExhausted } from '../lifecycle/payments/retries-exhausted.ts';
 import { beginAttempt } from './begin-attempt.ts';
 import { bookDecline, bookReceipt } from './book-outcome.ts';
-import type { PaymentChangeAuthor } from './change-invoice-payment.ts';
 import { type LockedPayment, lockPayment } from './lock-payment.ts';
 import { createProvider } from './providers.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
-import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
  * Processes a payment on request and throws if it cannot be processed. `isNew`: another request with the payment's key may have made the
@@ -29,7 +29,7 @@ import { handleRetriesExhausted } from './retries-exhausted.ts';
 export async function processPayment(
   stores: Stores,
   scope: Scope,
-  { id, by, isNew = false }: { id: string; by: PaymentChangeAuthor; isNew?: boolean },
+  { id, by, isNew = false }: { id: string; by: ChangeAuthor; isNew?: boolean },
 ): Promise<PaymentModel> {
   const { payment, asks, obstacle } = await beginAttempt(stores, scope, { id, by, isRequested: true, isNew });
   if (obstacle) throw obstacle;
@@ -40,7 +40,7 @@ export async function processPayment(
 export async function resumePayment(
   stores: Stores,
   scope: Scope,
-  { id, by }: { id: string; by: PaymentChangeAuthor },
+  { id, by }: { id: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.fetch(scope, id, { database: stores.postgres });
   switch (payment.payment_status) {
@@ -70,27 +70,19 @@ function hasRefund({ refunded_amount }: PaymentModel): boolean {
 async function startAttempt(
   stores: Stores,
   scope: Scope,
-  { id, by }: { id: string; by: PaymentChangeAuthor },
+  { id, by }: { id: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const begun = await beginAttempt(stores, scope, { id, by, isRequested: false });
   return begun.asks ? queryAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
 /** Books the provider's current state of a payment, after a notification or a request. */
-export async function refreshPayment(
-  stores: Stores,
-  payment: PaymentModel,
-  by: PaymentChangeAuthor,
-): Promise<PaymentModel> {
+export async function refreshPayment(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   return queryAndBook(stores, payment, { by, isFirst: false });
 }
 
 /** Cancels a charge at the provider, so that the customer cannot confirm it. The answer may show an earlier charge or no connection. */
-export async function withdrawCharge(
-  stores: Stores,
-  payment: PaymentModel,
-  by: PaymentChangeAuthor,
-): Promise<PaymentModel> {
+export async function withdrawCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const outcome = await closeCharge(stores, payment, by);
   return outcome ? bookAnswer(stores, payment, { outcome, by }) : payment;
 }
@@ -98,7 +90,7 @@ export async function withdrawCharge(
 async function queryAndBook(
   stores: Stores,
   payment: PaymentModel,
-  { by, isFirst }: { by: PaymentChangeAuthor; isFirst: boolean },
+  { by, isFirst }: { by: ChangeAuthor; isFirst: boolean },
 ): Promise<PaymentModel> {
   const outcome = await queryProvider(stores, payment, { now: by.now, isFirst });
   return bookAnswer(stores, payment, { outcome, by });
@@ -139,7 +131,7 @@ function chargeProvider(
 async function bookAnswer(
   stores: Stores,
   { id, gateway_tracking_id, ...scope }: PaymentModel,
-  { outcome, by }: { outcome: ProviderAnswer; by: PaymentChangeAuthor },
+  { outcome, by }: { outcome: ProviderAnswer; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const booked = await retryTransaction(stores, async (transaction) => {
     const current = await lockPayment(transaction, scope, id);
@@ -162,7 +154,7 @@ const CLOSED_STATUSES: readonly PaymentModel['payment_status'][] = ['VOIDED', 'F
 async function bookOpenPayment(
   stores: Stores,
   transaction: Transaction,
-  { outcome, by, ...current }: LockedPayment & { outcome: ProviderAnswer; by: PaymentChangeAuthor },
+  { outcome, by, ...current }: LockedPayment & { outcome: ProviderAnswer; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   switch (outcome.outcome) {
     case 'succeeded':
@@ -185,7 +177,7 @@ async function bookOpenPayment(
   }
 }
 
-function computeRetryAt({ payment }: LockedPayment, by: PaymentChangeAuthor): string | null {
+function computeRetryAt({ payment }: LockedPayment, by: ChangeAuthor): string | null {
   if (!payment.gateway_tracking_id) return null;
   return (payment.error_message ? computeProviderRecheckAt(by.now) : computeOutcomeCheckAt(by.now)).toISOString();
 }
@@ -194,7 +186,7 @@ async function deferPayment(
   transaction: Transaction,
   payment: PaymentModel,
   changes: Partial<PaymentModel>,
-  by: PaymentChangeAuthor,
+  by: ChangeAuthor,
 ): Promise<PaymentModel> {
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   const isNews = record.payment_url && record.payment_url !== payment.payment_url;
@@ -205,7 +197,7 @@ async function deferPayment(
 /** A payment that succeeded after it was closed is refunded in full. A page that was opened meanwhile is closed. */
 async function bookLatePayment(
   transaction: Transaction,
-  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderAnswer; by: PaymentChangeAuthor },
+  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderAnswer; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   if (outcome.outcome === 'unknown' || outcome.outcome === 'failed' || hasRefund(payment)) return payment;
   const { gateway_payment_id } = outcome;
@@ -217,7 +209,7 @@ async function bookLatePayment(
 }
 
 /** Closes the page at its provider and books an earlier payment for its refund. A page that is just being opened is checked again later. */
-async function closePage(stores: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
+async function closePage(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const answer = await closeCharge(stores, payment, by);
   if (answer?.outcome === 'succeeded') return bookAnswer(stores, payment, { outcome: answer, by });
   const isOver = answer === null ? isLongVoid(payment, by) : answer.outcome === 'failed';
@@ -229,17 +221,13 @@ async function closePage(stores: Stores, payment: PaymentModel, by: PaymentChang
 }
 
 /** After an hour no process is still about to open the page. */
-function isLongVoid({ voided_at }: PaymentModel, { now }: PaymentChangeAuthor): boolean {
+function isLongVoid({ voided_at }: PaymentModel, { now }: ChangeAuthor): boolean {
   return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
 }
 
 const HOUR_MS = 3_600_000;
 
-async function closeCharge(
-  stores: Stores,
-  payment: PaymentModel,
-  by: PaymentChangeAuthor,
-): Promise<ProviderAnswer | null> {
+async function closeCharge(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<ProviderAnswer | null> {
   const { payment_gateway, gateway_tracking_id: key } = payment;
   try {
     const provider = createProvider(stores, payment_gateway!);

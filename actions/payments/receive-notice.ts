@@ -8,7 +8,7 @@ import type { PaymentGateway } from '../../core/payments/record.ts';
 import type { ProviderNotice } from '../../integrations/payments/provider.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { PaymentChangeAuthor } from './change-invoice-payment.ts';
+import type { ChangeAuthor } from '../foundation/emit.ts';
 import { refreshPayment } from './process-payment.ts';
 import { createProvider, createSandbox } from './providers.ts';
 
@@ -31,7 +31,7 @@ export async function receiveNotice(
 export async function actInSandbox(
   stores: Stores,
   scope: Scope,
-  { id, outcome, by }: { id: string; outcome: 'succeeded' | 'failed'; by: PaymentChangeAuthor },
+  { id, outcome, by }: { id: string; outcome: 'succeeded' | 'failed'; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.fetchPublished(scope, id, { database: stores.postgres });
   if (payment.payment_gateway !== 'sandbox' || !payment.gateway_payment_id)

@@ -22,11 +22,12 @@ import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { loadCharges } from '../credit-notes/load-charges.ts';
-import { emit } from '../system-events/emit.ts';
-import { loadRefundLimit } from '../wallets/pending-credits.ts';
-import { returnPaymentCredits } from '../wallets/return-credits.ts';
-import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { loadRefundLimit } from '../credits/wallets/pending-credits.ts';
+import { returnPaymentCredits } from '../credits/wallets/return-credits.ts';
+import type { ChangeAuthor } from '../foundation/emit.ts';
+import { emit } from '../foundation/emit.ts';
+import { loadCharges } from '../invoicing/credit-notes/load-charges.ts';
+import { changeInvoicePayment } from './change-invoice-payment.ts';
 import { deriveKeys, isWithinMinute } from './derived-keys.ts';
 import { type LockedPayment, lockPayment } from './lock-payment.ts';
 import { createProvider } from './providers.ts';
@@ -83,7 +84,7 @@ function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): Payme
 function addRefund(
   transaction: Transaction,
   payment: PaymentModel,
-  { by, ...fields }: { amount: string; reason: string | null; idempotency_key: string; by: PaymentChangeAuthor },
+  { by, ...fields }: { amount: string; reason: string | null; idempotency_key: string; by: ChangeAuthor },
 ): Promise<PaymentRefundModel> {
   const record = {
     ...fields,
@@ -127,11 +128,7 @@ function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request:
 }
 
 /** Sends the pending refunds to the provider, each under its id as the key. */
-export async function processRefunds(
-  stores: Stores,
-  payment: PaymentModel,
-  by: PaymentChangeAuthor,
-): Promise<PaymentModel> {
+export async function processRefunds(stores: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   const open = (await listRefunds(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
   let after = payment;
   for (const refund of open) after = await processRefund(stores, { payment: after, refund, by });
@@ -139,7 +136,7 @@ export async function processRefunds(
 }
 
 /** No refund is added while the payment is locked, so none is missed. */
-function endRefunds({ postgres }: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
+function endRefunds({ postgres }: Stores, payment: PaymentModel, by: ChangeAuthor): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     const isLeft = (await listRefunds(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
@@ -151,7 +148,7 @@ function endRefunds({ postgres }: Stores, payment: PaymentModel, by: PaymentChan
 export function updateNextAttempt(
   { postgres }: Stores,
   payment: PaymentModel,
-  { by, ...changes }: Partial<PaymentModel> & { by: PaymentChangeAuthor },
+  { by, ...changes }: Partial<PaymentModel> & { by: ChangeAuthor },
 ): Promise<PaymentModel> {
   return retryTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
@@ -159,7 +156,7 @@ export function updateNextAttempt(
   });
 }
 
-type RefundAttempt = { payment: PaymentModel; refund: PaymentRefundModel; by: PaymentChangeAuthor };
+type RefundAttempt = { payment: PaymentModel; refund: PaymentRefundModel; by: ChangeAuthor };
 
 async function processRefund(stores: Stores, { payment, refund, by }: RefundAttempt): Promise<PaymentModel> {
   const outcome = await requestRefund(stores, { payment, refund, by });
@@ -204,7 +201,7 @@ const OVERPAYMENT = 'surplus';
 
 export async function refundOverpayment(
   transaction: Transaction,
-  { payment, overpaid, by }: { payment: PaymentModel; overpaid: Decimal; by: PaymentChangeAuthor },
+  { payment, overpaid, by }: { payment: PaymentModel; overpaid: Decimal; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   if ((await listRefunds(payment, transaction)).some(isOverpaymentRefund)) return payment;
   const amount = overpaid.toFixed();
@@ -220,7 +217,7 @@ function isOverpaymentRefund({ payment_id, idempotency_key }: PaymentRefundModel
 /** Booked before the provider is called, so that no other request refunds the same money meanwhile. */
 async function bookRefund(
   transaction: Transaction,
-  { payment, invoice, amount, by }: LockedPayment & { amount: string; by: PaymentChangeAuthor },
+  { payment, invoice, amount, by }: LockedPayment & { amount: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const record = await updateRefunded(transaction, { payment, amount, by });
   const changes = applyRefund(invoice, amount, by.now);
@@ -232,7 +229,7 @@ async function bookRefund(
 /** Updates the payment alone. A payment that was never received keeps its status. */
 async function updateRefunded(
   transaction: Transaction,
-  { payment, amount, by }: { payment: PaymentModel; amount: string; by: PaymentChangeAuthor },
+  { payment, amount, by }: { payment: PaymentModel; amount: string; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const refunded = new Decimal(payment.refunded_amount).plus(amount);
   const received_status = refunded.lte(0)
@@ -257,7 +254,7 @@ async function updateRefunded(
 async function reverseRefund(
   stores: Stores,
   transaction: Transaction,
-  { refund, ...locked }: LockedPayment & { refund: PaymentRefundModel; by: PaymentChangeAuthor },
+  { refund, ...locked }: LockedPayment & { refund: PaymentRefundModel; by: ChangeAuthor },
 ): Promise<PaymentModel> {
   const { by, invoice, subscription } = locked;
   const amount = new Decimal(refund.amount).negated().toFixed();

@@ -8,7 +8,7 @@ import { hasPage } from '../../core/payments/receipt.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { emit, type SystemEventChange } from '../system-events/emit.ts';
+import { emit, type SystemEventChange } from '../foundation/emit.ts';
 
 /** `transaction` has locked the invoice. */
 export async function voidOpenPayments(

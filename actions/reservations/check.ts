@@ -25,7 +25,7 @@ import type { ReservationModel } from '../../storage/models/reservation.ts';
 import { loadSetting } from '../../storage/models/setting.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { listFeatureIdsByLookupKey } from '../entitlements/check-named.ts';
+import { listFeatureIdsByLookupKey } from '../rating/entitlements/check-named.ts';
 import { createFeatureCounter, loadCompiledMeter } from './feature-counter.ts';
 import { findRequestedWallet } from './find-requested-wallet.ts';
 import type { CheckOutcome, ReservationOp } from './reservation-batch.ts';

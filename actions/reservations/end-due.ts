@@ -7,8 +7,8 @@ import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
 import { listExpiredReservations, listUnsentReservations } from '../../storage/due-reservations.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { runBatches } from '../billing/batch-loop.ts';
-import { waitForLog } from '../test-clocks/wait-for-log.ts';
+import { runBatches } from '../foundation/batch-loop.ts';
+import { waitForLog } from '../metering/events/wait-for-log.ts';
 import { expireReservation } from './end-reservation.ts';
 import { sendCommitted } from './send-committed.ts';
 

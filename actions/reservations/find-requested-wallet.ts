@@ -7,8 +7,8 @@ import type { ReservationCheckInput } from '../../core/credits/reservations/requ
 import { invalid } from '../../core/foundation/error.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { type EntitlementReadContext, listGrantingSubscriptions } from '../entitlements/entitled-features.ts';
-import { loadPayer } from '../invoices/settle-change.ts';
+import { type EntitlementReadContext, listGrantingSubscriptions } from '../rating/allowances/entitled-features.ts';
+import { loadPayer } from '../subscriptions/load-payer.ts';
 
 /** Returns the named wallet or the only one; null if there is none. */
 export async function findRequestedWallet(

@@ -36,7 +36,7 @@ import {
 } from '../../storage/models/reservation.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { emit } from '../foundation/emit.ts';
 
 type OpAuthor = { readonly author: Author };
 /** Events of a committed feature reservation; null for a wallet, which is debited. */

@@ -25,9 +25,9 @@ import {
   type EntitlementReadContext,
   listEntitledFeatures,
   listGrantingSubscriptions,
-} from '../entitlements/entitled-features.ts';
-import type { FeatureUsageSnapshot } from '../entitlements/feature-usage.ts';
-import { gatherUsageSnapshot } from '../entitlements/limited-usage.ts';
+} from '../rating/allowances/entitled-features.ts';
+import type { FeatureUsageSnapshot } from '../rating/entitlements/feature-usage.ts';
+import { gatherUsageSnapshot } from '../rating/entitlements/limited-usage.ts';
 
 /** Limits without later commits, which are known only under the pool's lock. */
 export type GatheredRoom =

@@ -16,7 +16,7 @@ import {
   recordSent,
 } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../events/append-events.ts';
+import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../metering/events/append-events.ts';
 
 const AT_ONCE_MAX = 500;
 const BYTES_MAX = 1024 * 1024;

@@ -17,9 +17,9 @@ import { isUnavailable } from '../../storage/failure.ts';
 import { loadPromised, toWalletPool } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { lockWallet } from '../wallets/lock-wallet.ts';
-import { type CreditMovement, loadHolding, moveAll } from '../wallets/move-credits.ts';
-import { loadCurrentRealTimeBalance } from '../wallets/real-time-balance.ts';
+import { lockWallet } from '../credits/wallets/lock-wallet.ts';
+import { type CreditMovement, loadHolding, moveAll } from '../credits/wallets/move-credits.ts';
+import { loadCurrentRealTimeBalance } from '../lifecycle/wallets/real-time-balance.ts';
 import type { EndedReservation } from './reservation-batch.ts';
 import type { ReservationCounter } from './submit-reservation.ts';
 

@@ -6,7 +6,7 @@ import type { PlannedPhase } from '../../core/subscriptions/phases.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { emit } from '../foundation/emit.ts';
 
 export async function addPhases(
   scope: Scope,

@@ -9,7 +9,7 @@ import { checkGroupable } from '../../core/subscriptions/hierarchy.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { emit } from '../foundation/emit.ts';
 
 /** Locked in the order of their ids, which prevents deadlocks. */
 export async function loadLockedSubscriptions(

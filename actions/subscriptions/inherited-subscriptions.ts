@@ -15,7 +15,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { emit } from '../foundation/emit.ts';
 import { checkKeepPlans } from './group.ts';
 import { loadRequestedCustomer } from './load-requested-customer.ts';
 import { checkBeginAfterFormerHolders, checkHasNoneOfTheirOwn, checkInheritsNothing } from './one-of-a-kind.ts';

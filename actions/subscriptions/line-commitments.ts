@@ -15,7 +15,7 @@ import { buildOverriddenPrice } from '../../core/subscriptions/lines.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
-import { buildTimeBuckets, storePrice } from '../catalogue/create-price.ts';
+import { buildTimeBuckets, storePrice } from '../catalog/prices/create-price.ts';
 
 type LinePriceWriting = { readonly scope: Scope; readonly author: Author };
 

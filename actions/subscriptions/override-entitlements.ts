@@ -6,7 +6,7 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { emitEntitlementChanges } from '../entitlements/emit-entitlement.ts';
+import { emitEntitlementChanges } from '../catalog/entitlements/emit-entitlement.ts';
 
 export async function overrideEntitlements(
   subscription: SubscriptionModel,

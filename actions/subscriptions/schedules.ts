@@ -10,7 +10,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { emit } from '../foundation/emit.ts';
 
 type ScheduleTerms = Pick<SubscriptionSchedule, 'schedule_type' | 'scheduled_at' | 'configuration' | 'metadata'>;
 type ScheduleChangeBy = { readonly by: Author | Pick<Author, 'now'> };

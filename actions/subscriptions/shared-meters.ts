@@ -17,7 +17,7 @@ import { loadSetting } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, toScope } from '../billing/billable-items.ts';
+import { billedSubscription, toScope } from '../rating/billable-items.ts';
 
 export type SharedMeterLine = Pick<
   SubscriptionLineItemModel,

@@ -1,5 +1,5 @@
 /** Add-ons: create, find, change, archive. */
-import { archiveAddon } from '../../actions/catalogue/archive-addon.ts';
+import { archiveAddon } from '../../actions/catalog/addons/archive-addon.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { narrow } from '../../storage/models/page.ts';

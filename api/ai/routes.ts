@@ -1,6 +1,6 @@
 /** Parses descriptions of prices into request bodies; nothing is saved. */
-import { HourlyLimit } from '../../actions/pricing-parse/hourly-limit.ts';
-import { type LanguageModel, parseDescription } from '../../actions/pricing-parse/parse-pricing.ts';
+import { HourlyLimit } from '../../actions/catalog/parsing/hourly-limit.ts';
+import { type LanguageModel, parseDescription } from '../../actions/catalog/parsing/parse-pricing.ts';
 import { type Route, route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ParsePricing, ParsePricingAnswer } from './schema.ts';

@@ -1,6 +1,6 @@
 /** Sign-up and sign-in: they need no key and return a token (http/token.ts). */
-import { signIn } from '../../actions/access/sign-in.ts';
-import { signUp } from '../../actions/access/sign-up.ts';
+import { signIn } from '../../actions/operations/access/sign-in.ts';
+import { signUp } from '../../actions/operations/access/sign-up.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { getRateLimits } from '../http/auth.ts';
 import { clientAddress } from '../http/rate-limit.ts';

@@ -1,5 +1,5 @@
 /** Connections: destinations of exports and their credentials. */
-import { archiveConnection, changeConnection, createConnection } from '../../actions/exports/connections.ts';
+import { archiveConnection, changeConnection, createConnection } from '../../actions/reporting/exports/connections.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { createSealer } from '../../storage/sealing.ts';

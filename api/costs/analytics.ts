@@ -5,7 +5,7 @@ import {
   type CostAnalyticsRow,
   type CurrencyTotals,
   gatherCostAnalytics,
-} from '../../actions/costs/cost-analytics.ts';
+} from '../../actions/reporting/costs/cost-analytics.ts';
 import { requireRead } from '../../core/foundation/access/role.ts';
 import { indexById } from '../../core/foundation/by-id.ts';
 import { ZERO } from '../../core/foundation/decimal.ts';

@@ -1,7 +1,7 @@
 /** Credit notes: credited amounts of final invoices. */
-import { createCreditNote } from '../../actions/credit-notes/create-credit-note.ts';
-import { finalizeCreditNote } from '../../actions/credit-notes/finalize-credit-note.ts';
-import { voidCreditNote } from '../../actions/credit-notes/void-credit-note.ts';
+import { createCreditNote } from '../../actions/lifecycle/credit-notes/create-credit-note.ts';
+import { finalizeCreditNote } from '../../actions/lifecycle/credit-notes/finalize-credit-note.ts';
+import { voidCreditNote } from '../../actions/lifecycle/credit-notes/void-credit-note.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';

@@ -1,6 +1,6 @@
 /** Credit grants: create, find, change, archive. */
-import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
-import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
+import { archiveCreditGrant, changeCreditGrant } from '../../actions/credits/grants/change-credit-grant.ts';
+import { createCreditGrant } from '../../actions/credits/grants/create-credit-grant.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { buildUpcomingGrantsQuery } from '../../storage/due-grants.ts';
 import { AddonModel } from '../../storage/models/addon.ts';

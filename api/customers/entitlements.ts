@@ -1,13 +1,13 @@
 /** Entitlements of a customer, and its usage against them. */
 import { z } from 'zod';
-import { checkUsageReferences, listFeatureIdsByLookupKey } from '../../actions/entitlements/check-named.ts';
 import {
   type EntitlementReadContext,
   listEntitledFeatures,
   listGrantingSubscriptions,
-} from '../../actions/entitlements/entitled-features.ts';
-import type { UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
-import { buildUsageRefresh, gatherLimitedUsage } from '../../actions/entitlements/limited-usage.ts';
+} from '../../actions/rating/allowances/entitled-features.ts';
+import { checkUsageReferences, listFeatureIdsByLookupKey } from '../../actions/rating/entitlements/check-named.ts';
+import type { UsageAgainstLimit } from '../../actions/rating/entitlements/feature-usage.ts';
+import { buildUsageRefresh, gatherLimitedUsage } from '../../actions/rating/entitlements/limited-usage.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import type { ReadCached } from '../../storage/cache/cache-entry.ts';
 import { loadCached } from '../../storage/cache/cached-answers.ts';

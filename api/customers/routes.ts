@@ -1,8 +1,8 @@
 /** Customers: create, find, change, archive. */
 import { z } from 'zod';
-import { archiveCustomer } from '../../actions/customers/archive-customer.ts';
-import { changeCustomer } from '../../actions/customers/change-customer.ts';
-import { createCustomer } from '../../actions/customers/create-customer.ts';
+import { archiveCustomer } from '../../actions/catalog/customers/archive-customer.ts';
+import { changeCustomer } from '../../actions/catalog/customers/change-customer.ts';
+import { createCustomer } from '../../actions/catalog/customers/create-customer.ts';
 import { CreateCustomer, toParentReference, toRecordFields } from '../../core/catalog/customer/request.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';

@@ -5,7 +5,7 @@ import {
   loadRevenueTrend,
   type RevenueDashboard,
   type RevenueTrend,
-} from '../../actions/revenue/revenue-dashboard.ts';
+} from '../../actions/reporting/revenue/revenue-dashboard.ts';
 import { type Decimal, ZERO } from '../../core/foundation/decimal.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';

@@ -1,7 +1,10 @@
 /** Answers about the entitlements of customers and subscriptions, and the usage against them. */
 import { z } from 'zod';
-import type { EntitledFeature, SubscriptionEntitlementSource } from '../../actions/entitlements/entitled-features.ts';
-import type { FeatureUsage, UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
+import type {
+  EntitledFeature,
+  SubscriptionEntitlementSource,
+} from '../../actions/rating/allowances/entitled-features.ts';
+import type { FeatureUsage, UsageAgainstLimit } from '../../actions/rating/entitlements/feature-usage.ts';
 import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/catalog/entitlement/grant-record.ts';
 import { entitlementShape, toLimitNumber, USAGE_RESET_PERIODS } from '../../core/catalog/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/foundation/record.ts';

@@ -1,10 +1,10 @@
 /** Entitlements: grant features to plans, add-ons and subscriptions. */
 import { z } from 'zod';
-import { archiveEntitlement } from '../../actions/entitlements/archive-entitlements.ts';
-import { changeEntitlement } from '../../actions/entitlements/change-entitlement.ts';
-import { checkUsageReferences } from '../../actions/entitlements/check-named.ts';
-import { createEntitlement, createEntitlements } from '../../actions/entitlements/create-entitlement.ts';
-import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
+import { archiveEntitlement } from '../../actions/catalog/entitlements/archive-entitlements.ts';
+import { changeEntitlement } from '../../actions/catalog/entitlements/change-entitlement.ts';
+import { createEntitlement, createEntitlements } from '../../actions/catalog/entitlements/create-entitlement.ts';
+import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/rating/allowances/entitled-features.ts';
+import { checkUsageReferences } from '../../actions/rating/entitlements/check-named.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { loadPage, narrow } from '../../storage/models/page.ts';

@@ -1,7 +1,7 @@
 /** Environments are records of the tenant, so these requests need no environment. */
 
-import { addEnvironment } from '../../actions/environments/add-environment.ts';
-import { enqueueClone } from '../../actions/environments/clone-environment.ts';
+import { addEnvironment } from '../../actions/operations/environments/add-environment.ts';
+import { enqueueClone } from '../../actions/operations/environments/clone-environment.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';

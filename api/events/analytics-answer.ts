@@ -1,8 +1,8 @@
 /** Answer of usage analytics, with the records that `expand` names. */
 import { z } from 'zod';
-import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
-import type { AnalyticsPoint } from '../../actions/usage/analytics-points.ts';
-import type { AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
+import type { AnalyticsItem } from '../../actions/reporting/usage/analytics-items.ts';
+import type { AnalyticsPoint } from '../../actions/reporting/usage/analytics-points.ts';
+import type { AnalyticsRow } from '../../actions/reporting/usage/usage-analytics.ts';
 import { type PermissionEntity, requireRead } from '../../core/foundation/access/role.ts';
 import { indexById } from '../../core/foundation/by-id.ts';
 import { type Decimal, sumDecimals } from '../../core/foundation/decimal.ts';

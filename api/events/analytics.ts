@@ -1,6 +1,6 @@
 /** POST /events/analytics: usage and cost of every line item in a range. /meter-usage/detailed-analytics uses the same code. */
 import { z } from 'zod';
-import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
+import { loadUsageAnalytics } from '../../actions/reporting/usage/usage-analytics.ts';
 import { orNull } from '../../core/foundation/record.ts';
 import { toMs, toUs, US_PER_HOUR } from '../../core/foundation/time/instant.ts';
 import { parseGroupBy } from '../../core/metering/analytics/group-by.ts';

@@ -1,7 +1,7 @@
 /** POST /events/{id}/void and /events/{id}/replace, and the list of corrections: our addition to the interface. */
 
 import { z } from 'zod';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { parseJson } from '../../core/foundation/json/parse.ts';
 import { findEventFault, findKeyFault } from '../../core/metering/event/accept.ts';

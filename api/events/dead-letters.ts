@@ -1,6 +1,6 @@
 /** GET /events/dead-letters and POST /events/dead-letters/replay: our addition to the interface. */
 import { z } from 'zod';
-import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/events/replay-dead-letters.ts';
+import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/metering/events/replay-dead-letters.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { wholeNumber } from '../../core/foundation/record.ts';
 import { formatUs } from '../../core/foundation/time/instant.ts';

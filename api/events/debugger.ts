@@ -1,6 +1,6 @@
 /** GET /events/{id} and /events/lookup: an event, its outcome and the reasons. */
 import { z } from 'zod';
-import { type EventTrace, traceEvent } from '../../actions/events/trace-event.ts';
+import { type EventTrace, traceEvent } from '../../actions/reporting/events/trace-event.ts';
 import { errorRecord, notFound } from '../../core/foundation/error.ts';
 import { completeKeys } from '../../core/foundation/json/complete-keys.ts';
 import { formatUs } from '../../core/foundation/time/instant.ts';

@@ -4,8 +4,8 @@
  * `as_of` in other answers: no record is older.
  */
 import { Readable } from 'node:stream';
-import { writeCsv } from '../../actions/exports/export-file.ts';
-import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
+import { writeCsv } from '../../actions/reporting/exports/export-file.ts';
+import { type ExportedUsage, exportUsage } from '../../actions/reporting/usage/export-usage.ts';
 import { requireRead } from '../../core/foundation/access/role.ts';
 import { defineExportColumns, type ExportColumn } from '../../core/platform/export/column.ts';
 import { TimeSlicer } from '../../storage/time-slicer.ts';

@@ -1,7 +1,7 @@
 /** POST /events, /events/bulk, /events/raw/bulk: the answer is 202 only after the events are durable in the log. */
 
-import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
-import { findReservedIds } from '../../actions/events/reserved-ids.ts';
+import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/metering/events/append-events.ts';
+import { findReservedIds } from '../../actions/metering/events/reserved-ids.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { fieldPath } from '../../core/foundation/shaped.ts';
 import { bulkFault, findEventFault, findKeyFault, parseBulkEvents } from '../../core/metering/event/accept.ts';

@@ -2,7 +2,7 @@
  * Generated ids of events. With an Idempotency-Key they are derived from the key and the bytes of the request, so that the request
  * may be repeated after a crash or a 503 and counts once (docs/rules/identity.md, "Events without an id").
  */
-import type { MakeId } from '../../actions/events/append-events.ts';
+import type { MakeId } from '../../actions/metering/events/append-events.ts';
 import { deriveId, requestIdentity } from '../http/idempotency.ts';
 import type { Context } from '../http/route.ts';
 

@@ -1,6 +1,6 @@
 /** POST /otlp/v1/metrics: OpenTelemetry metrics become events (docs/rules/opentelemetry.md). */
 import { createHash } from 'node:crypto';
-import { appendEvents, toOneBody } from '../../actions/events/append-events.ts';
+import { appendEvents, toOneBody } from '../../actions/metering/events/append-events.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { parseShape } from '../../core/foundation/shaped.ts';
 import { EVENTS_PER_REQUEST_MAX, findEventFault } from '../../core/metering/event/accept.ts';

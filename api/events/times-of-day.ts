@@ -1,7 +1,7 @@
 /** Usage and amounts of each time of day of a commitment in analytics (docs/rules/usage.md, "Analytics"). */
 import { z } from 'zod';
-import type { TimesOfDay } from '../../actions/usage/analytics-costs.ts';
-import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
+import type { TimesOfDay } from '../../actions/reporting/usage/analytics-costs.ts';
+import type { AnalyticsItem } from '../../actions/reporting/usage/analytics-items.ts';
 import { COMMITMENT_TYPES, type TimeBucket, timeOfDayShape } from '../../core/catalog/price/time-buckets.ts';
 import { decimalText } from '../../core/foundation/record.ts';
 

@@ -1,7 +1,7 @@
 /** Files of exports that a task has written: a temporary link, and the route that sends the file. */
 import { z } from 'zod';
-import { createFileLink, openFile } from '../../actions/exports/download.ts';
-import { listScheduleReads } from '../../actions/exports/scheduled-tasks.ts';
+import { createFileLink, openFile } from '../../actions/reporting/exports/download.ts';
+import { listScheduleReads } from '../../actions/reporting/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/foundation/access/role.ts';
 import { CONTENT_TYPES } from '../../core/platform/export/record.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';

@@ -1,8 +1,8 @@
 /** Exports on demand: the answer is the file. */
 import { Readable } from 'node:stream';
-import { buildExportFile } from '../../actions/exports/export-file.ts';
-import { type ExportKind, listRequiredReads } from '../../actions/exports/export-kind.ts';
-import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
+import { buildExportFile } from '../../actions/reporting/exports/export-file.ts';
+import { type ExportKind, listRequiredReads } from '../../actions/reporting/exports/export-kind.ts';
+import { EXPORT_KINDS } from '../../actions/reporting/exports/kinds.ts';
 import { requireRead } from '../../core/foundation/access/role.ts';
 import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import { toUs } from '../../core/foundation/time/instant.ts';

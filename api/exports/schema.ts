@@ -1,6 +1,6 @@
 /** Parameters of an export on demand. */
 import { z } from 'zod';
-import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
+import { EXPORT_KINDS } from '../../actions/reporting/exports/kinds.ts';
 import { orDefault, toEnumValues } from '../../core/foundation/record.ts';
 import { compression, exportFormat } from '../../core/platform/export/record.ts';
 import { YES_OR_NO } from '../events/export-query.ts';

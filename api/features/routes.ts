@@ -1,8 +1,8 @@
 /** Features: create, find, change, copy, archive. */
-import { archiveFeature } from '../../actions/catalogue/archive-feature.ts';
-import { changeFeature } from '../../actions/catalogue/change-feature.ts';
-import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
-import { createFeature } from '../../actions/catalogue/create-feature.ts';
+import { archiveFeature } from '../../actions/catalog/features/archive-feature.ts';
+import { changeFeature } from '../../actions/catalog/features/change-feature.ts';
+import { cloneFeature } from '../../actions/catalog/features/clone-feature.ts';
+import { createFeature } from '../../actions/catalog/features/create-feature.ts';
 import { CreateFeature } from '../../core/catalog/feature/request.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';

@@ -1,5 +1,5 @@
 /** Groups: create, find, archive. Prices and features join one by their `group_id`. */
-import { archiveGroup } from '../../actions/groups/archive-group.ts';
+import { archiveGroup } from '../../actions/catalog/groups/archive-group.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { narrow } from '../../storage/models/page.ts';

@@ -2,7 +2,7 @@
  * The instant of a request: the environment's test clock if it has one, else the machine's clock (docs/rules/clock.md, "What goes by it").
  * While the test clock advances, requests that would write in its environment are refused.
  */
-import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
+import { waitBeforeRequest } from '../../actions/metering/events/wait-for-log.ts';
 import { toAdvancingError } from '../../core/platform/test-clock/record.ts';
 import { type EnvironmentClock, loadClock } from '../../storage/environment-clock.ts';
 import type { Access, Context } from './route.ts';

@@ -1,5 +1,5 @@
 /** Adds the requested breakdowns to the usage lines of an invoice. */
-import { breakDownLines } from '../../actions/invoices/break-down.ts';
+import { breakDownLines } from '../../actions/invoicing/documents/break-down.ts';
 import { parseGroupBy } from '../../core/metering/analytics/group-by.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { withBounds } from '../events/usage-query-fields.ts';

@@ -1,6 +1,6 @@
 /** The PDF of an invoice: directly for callers who may read it, and by an address that is valid for 15 minutes. */
 import { z } from 'zod';
-import { type InvoicePdf, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
+import { type InvoicePdf, loadInvoicePdf } from '../../actions/invoicing/documents/invoice-pdf.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { runAs } from '../../storage/request-context.ts';
 import { withBounds } from '../events/usage-query-fields.ts';

@@ -2,8 +2,8 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { buildEventProof, buildInvoiceProof } from '../../actions/proof/invoice-proof.ts';
-import { readProofEvents } from '../../actions/proof/proof-events.ts';
+import { buildEventProof, buildInvoiceProof } from '../../actions/invoicing/proof/invoice-proof.ts';
+import { readProofEvents } from '../../actions/invoicing/proof/proof-events.ts';
 import { requireRead } from '../../core/foundation/access/role.ts';
 import { EventProof, InvoiceProof } from '../../core/invoicing/proof/record.ts';
 import { withBounds } from '../events/usage-query-fields.ts';

@@ -1,13 +1,13 @@
 /** Invoices: charges of a period, and their payment status. */
 
-import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
-import { computeLater } from '../../actions/invoices/compute-later.ts';
-import { createInvoice } from '../../actions/invoices/create-invoice.ts';
-import { editInvoice } from '../../actions/invoices/edit-invoice.ts';
-import { finalizeInvoice } from '../../actions/invoices/finalize-by-hand.ts';
-import { previewInvoice } from '../../actions/invoices/preview-invoice.ts';
-import { updateInvoice, updateInvoicePayment } from '../../actions/invoices/update-invoice.ts';
-import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
+import { computeInvoice } from '../../actions/invoicing/invoices/compute-invoice.ts';
+import { computeLater } from '../../actions/invoicing/invoices/compute-later.ts';
+import { createInvoice } from '../../actions/invoicing/invoices/create-invoice.ts';
+import { editInvoice } from '../../actions/lifecycle/invoices/edit-invoice.ts';
+import { finalizeInvoice } from '../../actions/lifecycle/invoices/finalize-by-hand.ts';
+import { previewInvoice } from '../../actions/lifecycle/invoices/preview-invoice.ts';
+import { updateInvoice, updateInvoicePayment } from '../../actions/lifecycle/invoices/update-invoice.ts';
+import { voidInvoice } from '../../actions/lifecycle/invoices/void-invoice.ts';
 import { attemptInvoice, collectNow } from '../../actions/payments/attempt-invoice.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -1,6 +1,6 @@
 /** Meters select and aggregate events. Use this file as the example for a new resource. */
-import { archiveMeter, changeMeterFilters } from '../../actions/meters/change-meter.ts';
-import { createMeter } from '../../actions/meters/create-meter.ts';
+import { archiveMeter, changeMeterFilters } from '../../actions/metering/meters/change-meter.ts';
+import { createMeter } from '../../actions/metering/meters/create-meter.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { loadMeterCounting } from '../../storage/progress/meter-versions.ts';

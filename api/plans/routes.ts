@@ -1,9 +1,9 @@
 /** Plans: create, find, change, copy, sync prices to subscriptions, archive. */
 
-import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
-import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
-import { createPlan, formatPlanKeyConflict } from '../../actions/catalogue/create-plan.ts';
-import { enqueuePlanSync } from '../../actions/catalogue/sync-plan.ts';
+import { archivePlan } from '../../actions/catalog/plans/archive-plan.ts';
+import { clonePlan } from '../../actions/catalog/plans/clone-plan.ts';
+import { createPlan, formatPlanKeyConflict } from '../../actions/catalog/plans/create-plan.ts';
+import { enqueuePlanSync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { fetchPage } from '../http/list.ts';

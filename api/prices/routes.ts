@@ -1,8 +1,8 @@
 /** Prices: create, find, replace, end. */
 import { z } from 'zod';
-import { changePrice } from '../../actions/catalogue/change-price.ts';
-import { createPrice, createPrices } from '../../actions/catalogue/create-price.ts';
-import { endPrice } from '../../actions/catalogue/end-price.ts';
+import { changePrice } from '../../actions/catalog/prices/change-price.ts';
+import { createPrice, createPrices } from '../../actions/catalog/prices/create-price.ts';
+import { endPrice } from '../../actions/catalog/prices/end-price.ts';
 import { CreatePriceRequest } from '../../core/catalog/price/request.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';

@@ -5,7 +5,7 @@ import {
   enableScheduledTask,
   listScheduleReads,
   runScheduledTask,
-} from '../../actions/exports/scheduled-tasks.ts';
+} from '../../actions/reporting/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/foundation/access/role.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import type { ExportRange } from '../../core/platform/export/range.ts';

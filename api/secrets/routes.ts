@@ -1,5 +1,5 @@
 /** API keys: created for a principal in the caller's environment, shown once, revoked permanently. */
-import { createApiKey, revokeApiKey } from '../../actions/access/api-keys.ts';
+import { createApiKey, revokeApiKey } from '../../actions/operations/access/api-keys.ts';
 import { isSuperAdmin } from '../../core/foundation/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SecretModel } from '../../storage/models/secret.ts';

@@ -1,5 +1,5 @@
 /** Settings of the environment, and tenant_config of the tenant: read as a whole, changed field by field. */
-import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
+import { changeSetting, resetSetting } from '../../actions/operations/settings/change-setting.ts';
 import {
   isSet,
   parseSettingKey,

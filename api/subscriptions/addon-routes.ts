@@ -1,9 +1,9 @@
 /** Add-ons of subscriptions: attach, detach, list. */
 
 import { z } from 'zod';
-import { loadWithLines } from '../../actions/billing/invoice-records.ts';
-import { attachAddon } from '../../actions/subscriptions/attach-addon.ts';
-import { detachAddon } from '../../actions/subscriptions/detach-addon.ts';
+import { loadWithLines } from '../../actions/invoicing/records/invoice-records.ts';
+import { attachAddon } from '../../actions/lifecycle/subscriptions/attach-addon.ts';
+import { detachAddon } from '../../actions/lifecycle/subscriptions/detach-addon.ts';
 import { indexById } from '../../core/foundation/by-id.ts';
 import { formatUs, toInstant, toUs } from '../../core/foundation/time/instant.ts';
 import { refuseUsed } from '../../core/subscriptions/not-yet.ts';

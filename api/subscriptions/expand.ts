@@ -1,5 +1,5 @@
 /** Loads the requested parts of subscriptions with one query per part, regardless of the number of subscriptions. */
-import { listEntitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
+import { listEntitledBySubscription } from '../../actions/rating/allowances/entitled-features.ts';
 import { indexById } from '../../core/foundation/by-id.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';

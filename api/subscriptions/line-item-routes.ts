@@ -1,7 +1,7 @@
 /** Lines of an existing subscription: add, change, end. */
-import { addLineItem } from '../../actions/subscriptions/add-line-item.ts';
-import { changeLineItem } from '../../actions/subscriptions/change-line-item.ts';
-import { endLineItem } from '../../actions/subscriptions/end-line-item.ts';
+import { addLineItem } from '../../actions/lifecycle/subscriptions/add-line-item.ts';
+import { changeLineItem } from '../../actions/lifecycle/subscriptions/change-line-item.ts';
+import { endLineItem } from '../../actions/lifecycle/subscriptions/end-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';

@@ -4,7 +4,7 @@ import {
   type ModifiedSubscription,
   type ModifySubscriptionInput,
   previewModification,
-} from '../../actions/subscriptions/modify-subscription.ts';
+} from '../../actions/lifecycle/subscriptions/modify-subscription.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

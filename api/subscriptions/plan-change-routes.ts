@@ -1,5 +1,9 @@
 /** Plan changes: preview and execution. Both versions of the requests change the subscription in place. */
-import { type ChangedPlan, executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
+import {
+  type ChangedPlan,
+  executePlanChange,
+  previewPlanChange,
+} from '../../actions/lifecycle/subscriptions/change-plan.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { type Context, type DecodedInput, idParams, type Route, route, toAuthor } from '../http/route.ts';

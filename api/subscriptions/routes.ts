@@ -1,11 +1,14 @@
 /** Subscriptions: customers, their prices and billing periods. */
 
-import { resumeCreation, resumeOpening } from '../../actions/payments/collect-opening.ts';
-import { activateSubscription } from '../../actions/subscriptions/activate-subscription.ts';
-import { type CancelledSubscription, cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
-import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
-import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
-import { loadSubscriptionUsage } from '../../actions/usage/subscription-usage.ts';
+import { loadSubscriptionUsage } from '../../actions/invoicing/billing/subscription-usage.ts';
+import { resumeCreation, resumeOpening } from '../../actions/lifecycle/payments/collect-opening.ts';
+import { activateSubscription } from '../../actions/lifecycle/subscriptions/activate-subscription.ts';
+import {
+  type CancelledSubscription,
+  cancelSubscription,
+} from '../../actions/lifecycle/subscriptions/cancel-subscription.ts';
+import { createSubscription } from '../../actions/lifecycle/subscriptions/create-subscription.ts';
+import { updateSubscription } from '../../actions/lifecycle/subscriptions/update-subscription.ts';
 import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { runWithAnswer } from '../../storage/models/request-effects.ts';

@@ -1,7 +1,7 @@
 /** Schedules of subscriptions: list and cancel pending changes. */
 
 import { z } from 'zod';
-import { cancelSchedule } from '../../actions/subscriptions/cancel-schedule.ts';
+import { cancelSchedule } from '../../actions/lifecycle/subscriptions/cancel-schedule.ts';
 import { anyCase, orNull } from '../../core/foundation/record.ts';
 import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../core/subscriptions/schedule.ts';
 import { narrow } from '../../storage/models/page.ts';

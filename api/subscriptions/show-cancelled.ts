@@ -1,5 +1,5 @@
 /** Answer shape of a cancellation. */
-import type { CancelledSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
+import type { CancelledSubscription } from '../../actions/lifecycle/subscriptions/cancel-subscription.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { formatUs, toInstant, toUs } from '../../core/foundation/time/instant.ts';
 import { buildProrationDetail } from '../../core/subscriptions/proration-detail.ts';

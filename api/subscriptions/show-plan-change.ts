@@ -1,8 +1,9 @@
 /** Answer shapes of plan changes. */
-import type { ChangedPlan, PreviewedPlanChange } from '../../actions/subscriptions/change-plan.ts';
-import { buildLinesPreview, showLineChanges } from '../../actions/subscriptions/modify/changed-lines.ts';
-import type { ChangedResources } from '../../actions/subscriptions/modify/changed-resources.ts';
-import type { AddonsOfChange } from '../../actions/subscriptions/plan-change/addons.ts';
+
+import { buildLinesPreview, showLineChanges } from '../../actions/lifecycle/modify/changed-lines.ts';
+import type { ChangedResources } from '../../actions/lifecycle/modify/changed-resources.ts';
+import type { AddonsOfChange } from '../../actions/lifecycle/plan-change/addons.ts';
+import type { ChangedPlan, PreviewedPlanChange } from '../../actions/lifecycle/subscriptions/change-plan.ts';
 import type { EntityBehaviour } from '../../core/catalog/addon/policy.ts';
 import type { Plan } from '../../core/catalog/plan/record.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';

@@ -1,5 +1,5 @@
 /** Answer shape of a subscription's usage, with the effects of its commitments. */
-import type { SubscriptionUsage, SubscriptionUsageCharge } from '../../actions/usage/subscription-usage.ts';
+import type { SubscriptionUsage, SubscriptionUsageCharge } from '../../actions/invoicing/billing/subscription-usage.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { displayAmount } from '../../core/foundation/money.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';

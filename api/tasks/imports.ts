@@ -1,7 +1,7 @@
 /** POST /tasks, /tasks/upload: accept a file whose rows are imported in the background. GET /tasks/{id}/report: the refused rows. */
 import { Readable } from 'node:stream';
-import { writeCsv } from '../../actions/exports/export-file.ts';
-import { enqueueImport, IMPORTED, type NewImport } from '../../actions/imports/import-later.ts';
+import { enqueueImport, IMPORTED, type NewImport } from '../../actions/operations/imports/import-later.ts';
+import { writeCsv } from '../../actions/reporting/exports/export-file.ts';
 import { requireWrite } from '../../core/foundation/access/role.ts';
 import { invalid, notFound } from '../../core/foundation/error.ts';
 import { defineExportColumns } from '../../core/platform/export/column.ts';

@@ -1,6 +1,6 @@
 /** Tasks: imports and exports with their progress. */
-import { getImportedEntity, IMPORTED } from '../../actions/imports/import-later.ts';
-import { changeTaskStatus } from '../../actions/tasks/change-status.ts';
+import { getImportedEntity, IMPORTED } from '../../actions/operations/imports/import-later.ts';
+import { changeTaskStatus } from '../../actions/operations/tasks/change-status.ts';
 import { requireWrite } from '../../core/foundation/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaskModel } from '../../storage/models/task.ts';

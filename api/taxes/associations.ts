@@ -1,6 +1,6 @@
 /** Tax associations assign rates to entities: attach, find, change, remove. */
-import { attachTaxRate, loadChosenEntity } from '../../actions/taxes/attach-tax-rate.ts';
-import { changeTaxAssociation } from '../../actions/taxes/change-tax-association.ts';
+import { attachTaxRate, loadChosenEntity } from '../../actions/catalog/taxes/attach-tax-rate.ts';
+import { changeTaxAssociation } from '../../actions/catalog/taxes/change-tax-association.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';

@@ -1,5 +1,5 @@
 /** Tax rates: create, find, change, archive. */
-import { changeTaxRate } from '../../actions/taxes/change-tax-rate.ts';
+import { changeTaxRate } from '../../actions/catalog/taxes/change-tax-rate.ts';
 import { defineTaxRate } from '../../core/catalog/tax/record.ts';
 import { createdBy } from '../../core/foundation/stamp.ts';
 import { narrow } from '../../storage/models/page.ts';

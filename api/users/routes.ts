@@ -1,8 +1,8 @@
 /** Users and service accounts of the tenant; they own the API keys. */
 
-import { preparePassword } from '../../actions/access/change-password.ts';
-import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
-import { createUser } from '../../actions/access/create-user.ts';
+import { preparePassword } from '../../actions/operations/access/change-password.ts';
+import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/operations/access/change-user.ts';
+import { createUser } from '../../actions/operations/access/create-user.ts';
 import { requireSuperAdmin } from '../../core/foundation/access/role.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { narrow } from '../../storage/models/page.ts';

@@ -1,11 +1,11 @@
 /** Wallets: create, top up, debit, close, and list transactions (docs/rules/wallets.md). */
 
-import { changeWallet } from '../../actions/wallets/change-wallet.ts';
-import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
-import { createWallet } from '../../actions/wallets/create-wallet.ts';
-import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
-import { findCachedOwed, loadWalletBalance } from '../../actions/wallets/real-time-balance.ts';
-import { topUpWallet } from '../../actions/wallets/top-up.ts';
+import { changeWallet } from '../../actions/credits/wallets/change-wallet.ts';
+import { convertWallet, terminateWallet } from '../../actions/credits/wallets/close-wallet.ts';
+import { createWallet } from '../../actions/credits/wallets/create-wallet.ts';
+import { debitWallet } from '../../actions/credits/wallets/debit-wallet.ts';
+import { findCachedOwed, loadWalletBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
+import { topUpWallet } from '../../actions/lifecycle/wallets/top-up.ts';
 import { computeRealTimeBalance } from '../../core/credits/wallet/real-time.ts';
 import { WALLET_STATUSES } from '../../core/credits/wallet/record.ts';
 import { invalid, notFound } from '../../core/foundation/error.ts';

@@ -1,6 +1,6 @@
 /** Loads the requested parts of wallets and transactions with one query per part. */
 
-import { loadRealTimeBalance, type RealTimeSnapshot } from '../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance, type RealTimeSnapshot } from '../../actions/lifecycle/wallets/real-time-balance.ts';
 import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { UserModel } from '../../storage/models/user.ts';

@@ -5,8 +5,8 @@ import {
   createEndpoint,
   deleteEndpoint,
   rotateSecret,
-} from '../../actions/webhooks/change-endpoint.ts';
-import { testEndpoint } from '../../actions/webhooks/test-endpoint.ts';
+} from '../../actions/delivery/webhooks/change-endpoint.ts';
+import { testEndpoint } from '../../actions/delivery/webhooks/test-endpoint.ts';
 import { notAllowed } from '../../core/foundation/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';

@@ -1,6 +1,6 @@
 /** System events, their deliveries, and their endpoints (endpoints.ts). */
-import { createWebhookBackend } from '../../actions/webhooks/backend.ts';
-import { retryEvent } from '../../actions/webhooks/retry-event.ts';
+import { createWebhookBackend } from '../../actions/delivery/webhooks/backend.ts';
+import { retryEvent } from '../../actions/delivery/webhooks/retry-event.ts';
 import { canWrite } from '../../core/foundation/access/role.ts';
 import { parseEventName, SYSTEM_EVENTS } from '../../core/platform/system-event/catalogue.ts';
 import { narrow } from '../../storage/models/page.ts';

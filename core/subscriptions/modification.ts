@@ -1,6 +1,6 @@
 /**
  * Request shapes of a modification: one type with its one object of parameters (docs/rules/subscriptions.md,
- * "Modifications"). actions/subscriptions/modify applies each type.
+ * "Modifications"). actions/lifecycle/modify applies each type.
  */
 import { z } from 'zod';
 import { invalid } from '../foundation/error.ts';

@@ -155,7 +155,7 @@ async function writePart(stores: Stores, counted: CountedMeter, part: RangedBack
   if (begun === undefined) return false;
   if (begun === null) return true;
   const written = await locked(stores, counted, async (transaction) => {
-    // The value is stable: no daily rollups are made while the past of a meter is being counted (actions/usage/make-daily-rollups.ts).
+    // The value is stable: no daily rollups are made while the past of a meter is being counted (actions/metering/usage/make-daily-rollups.ts).
     const days_before = readDaysBefore(await readProgress(transaction));
     const rows = withDailyRollups(found.rows, days_before);
     await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);

@@ -3,9 +3,9 @@
  * rebuilt, daily rollups are made. Work on the stores is planned like a slice, so after a crash it is repeated before any later record.
  * Corrections of events are part of the slices (pipeline/slices/partition.ts).
  */
-import { listOvertakenTargets } from '../../actions/events/correct-events.ts';
-import { makeDailyRollups } from '../../actions/usage/make-daily-rollups.ts';
-import { type RebuildTarget, rebuildBuckets } from '../../actions/usage/rebuild-buckets.ts';
+import { listOvertakenTargets } from '../../actions/metering/events/correct-events.ts';
+import { makeDailyRollups } from '../../actions/metering/usage/make-daily-rollups.ts';
+import { type RebuildTarget, rebuildBuckets } from '../../actions/metering/usage/rebuild-buckets.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
 import { recordCrc } from '../../storage/log/continuity.ts';

@@ -9,7 +9,7 @@
  * fences the statements of earlier attempts. A repeated attempt reads which rows exist and writes the missing ones (docs/decisions/0002). A
  * worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
-import { correctEvents } from '../../actions/events/correct-events.ts';
+import { correctEvents } from '../../actions/metering/events/correct-events.ts';
 import { toShardRange } from '../../core/metering/event/identity.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { toHashRange, visitIdentityHashes } from '../../storage/events/identities.ts';

@@ -3,9 +3,9 @@
  * previous one stopped or yielded its slot.
  */
 import { z } from 'zod';
-import type { DueWorkSettings } from '../../actions/billing/due-work.ts';
-import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
-import { ADVANCE_JOB } from '../../actions/test-clocks/move-test-clock.ts';
+import type { DueWorkSettings } from '../../actions/schedule/due-work.ts';
+import { tryAdvance } from '../../actions/schedule/test-clocks/advance-test-clock.ts';
+import { ADVANCE_JOB } from '../../actions/schedule/test-clocks/move-test-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 

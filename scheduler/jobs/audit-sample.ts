@@ -2,10 +2,10 @@
  * Audits a random sample continuously. It checks that usage rows equal the raw events, and that these are exactly the accepted events, each
  * once.
  */
-import { type CheckName, type Finding, toCheckName } from '../../actions/audit/findings.ts';
-import { reportOtherProcesses, sampleRunning } from '../../actions/audit/running.ts';
-import { sampleRecords } from '../../actions/audit/sample-records.ts';
-import { auditSample, type UsageDifference } from '../../actions/audit/usage.ts';
+import { type CheckName, type Finding, toCheckName } from '../../actions/operations/audit/findings.ts';
+import { reportOtherProcesses, sampleRunning } from '../../actions/operations/audit/running.ts';
+import { sampleRecords } from '../../actions/operations/audit/sample-records.ts';
+import { auditSample, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import { formatMs, toMs } from '../../core/foundation/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

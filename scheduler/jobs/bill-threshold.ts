@@ -1,6 +1,6 @@
 /** Checks one subscription after its usage grew (docs/rules/invoices.md, "Before the period is over"). */
 import { z } from 'zod';
-import { billThreshold } from '../../actions/billing/bill-thresholds.ts';
+import { billThreshold } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';

@@ -4,7 +4,7 @@
  * their own.
  */
 import { z } from 'zod';
-import { CLONE_JOB, tryClone } from '../../actions/environments/clone-environment.ts';
+import { CLONE_JOB, tryClone } from '../../actions/operations/environments/clone-environment.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 

@@ -1,6 +1,6 @@
 /** Computes an invoice after a request, within ten minutes per attempt (docs/rules/invoices.md, "Invoices computed later"). */
 import { z } from 'zod';
-import { COMPUTE_TASK, tryComputation } from '../../actions/invoices/compute-later.ts';
+import { COMPUTE_TASK, tryComputation } from '../../actions/invoicing/invoices/compute-later.ts';
 import { loadNow } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';

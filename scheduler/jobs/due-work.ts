@@ -1,5 +1,5 @@
-/** One job for each kind of due work (actions/billing/due-work.ts), for environments that use the machine's clock. */
-import { listDueWork } from '../../actions/billing/due-work.ts';
+/** One job for each kind of due work (actions/schedule/due-work.ts), for environments that use the machine's clock. */
+import { listDueWork } from '../../actions/schedule/due-work.ts';
 import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';

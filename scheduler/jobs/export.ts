@@ -3,9 +3,9 @@
  * not written by then restarts in the lane of slow exports, within six hours per attempt ("What a store may cost").
  */
 import { z } from 'zod';
-import type { ExportSettings } from '../../actions/exports/destinations.ts';
-import { tryExport } from '../../actions/exports/perform-export.ts';
-import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/exports/scheduled-tasks.ts';
+import type { ExportSettings } from '../../actions/reporting/exports/destinations.ts';
+import { tryExport } from '../../actions/reporting/exports/perform-export.ts';
+import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/reporting/exports/scheduled-tasks.ts';
 import { loadNow } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';

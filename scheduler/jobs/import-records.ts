@@ -3,8 +3,8 @@
  * or yielded its slot. An uploaded file does not wait for fetched ones.
  */
 import { z } from 'zod';
-import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/imports/import-later.ts';
-import { type ImportSettings, tryImport } from '../../actions/imports/run-import.ts';
+import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/operations/imports/import-later.ts';
+import { type ImportSettings, tryImport } from '../../actions/operations/imports/run-import.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';
 

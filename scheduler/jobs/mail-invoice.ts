@@ -1,7 +1,7 @@
 /** Sends an invoice by e-mail. Without a mail server nothing is enqueued, and jobs already in the queue are discarded. */
 import { z } from 'zod';
-import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/invoices/mail-invoice.ts';
-import type { Mailer } from '../../actions/invoices/mailer.ts';
+import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/delivery/mail/mail-invoice.ts';
+import type { Mailer } from '../../actions/delivery/mail/mailer.ts';
 import { INVOICE_EMAIL_KINDS } from '../../core/platform/mail/invoice-email.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';

@@ -3,9 +3,9 @@
  * that is too old, or failed too often, is given up.
  */
 import { TokenBucket } from 'limiter';
-import { InFlightDeliveries } from '../../actions/webhooks/in-flight.ts';
-import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
-import { sendDue } from '../../actions/webhooks/send-due.ts';
+import { InFlightDeliveries } from '../../actions/delivery/webhooks/in-flight.ts';
+import type { WebhookServices } from '../../actions/delivery/webhooks/send-delivery.ts';
+import { sendDue } from '../../actions/delivery/webhooks/send-due.ts';
 import { RETRY_WINDOW_MS } from '../../core/platform/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
 import type { ScheduledJob } from '../job.ts';

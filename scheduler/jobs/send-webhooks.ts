@@ -1,8 +1,8 @@
 /** Sends events to their endpoints: new events since the last run, and requested resends. */
 
-import { InFlightDeliveries, type SendReport } from '../../actions/webhooks/in-flight.ts';
-import type { DeliveryResult, WebhookServices } from '../../actions/webhooks/send-delivery.ts';
-import { sendDue } from '../../actions/webhooks/send-due.ts';
+import { InFlightDeliveries, type SendReport } from '../../actions/delivery/webhooks/in-flight.ts';
+import type { DeliveryResult, WebhookServices } from '../../actions/delivery/webhooks/send-delivery.ts';
+import { sendDue } from '../../actions/delivery/webhooks/send-due.ts';
 import type { RetryRules } from '../../core/platform/webhook/schedule.ts';
 import type { ScheduledJob } from '../job.ts';
 

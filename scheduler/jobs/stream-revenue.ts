@@ -1,5 +1,5 @@
 /** Writes the revenue rows of ClickHouse for invoices that became final or void, and for changes of recurring revenue. */
-import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
+import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
 import { raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
 import { findGreatestVersion } from '../../storage/revenue/rows.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -1,5 +1,5 @@
 /** Publishes system events to their Kafka topic. */
-import { streamEvents } from '../../actions/system-events/stream-events.ts';
+import { streamEvents } from '../../actions/delivery/system-events/stream-events.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 

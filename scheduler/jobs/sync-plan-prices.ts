@@ -3,7 +3,7 @@
  * within two hours per attempt. An attempt resumes where the previous one stopped or yielded its slot.
  */
 import { z } from 'zod';
-import { SYNC_JOB, trySync } from '../../actions/catalogue/sync-plan.ts';
+import { SYNC_JOB, trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { loadNow } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';

@@ -1,5 +1,5 @@
 /**
- * Input of the second count (actions/audit/second-count.ts): events as sent, and corrections as accepted. Nothing here reads
+ * Input of the second count (actions/operations/audit/second-count.ts): events as sent, and corrections as accepted. Nothing here reads
  * ClickHouse's table of corrections, which every other reader of events uses.
  */
 

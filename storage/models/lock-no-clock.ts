@@ -1,6 +1,6 @@
 /**
  * Records in an environment without a clock start at an instant of the machine, so no test clock may be created there before their
- * transaction ends. The creation of a clock locks the environment (actions/test-clocks/create-test-clock.ts), and then finds those
+ * transaction ends. The creation of a clock locks the environment (actions/schedule/test-clocks/create-test-clock.ts), and then finds those
  * records.
  */
 import type { Scope } from '../../core/foundation/scope.ts';

@@ -1,4 +1,4 @@
-/** The log message that requests daily rollups (actions/usage/make-daily-rollups.ts). */
+/** The log message that requests daily rollups (actions/metering/usage/make-daily-rollups.ts). */
 
 import type { Database } from '../stores.ts';
 import { enqueueMessage } from './outbox.ts';

@@ -1,7 +1,7 @@
 /**
  * Caches a value derived from ordered usage up to an instant, so that the next query reads only later usage. An entry is valid while the
  * earlier usage is unchanged: the rows have the same event count and quantity, and no raw event was corrected since. The audit recomputes a
- * sample of the entries (actions/audit/running.ts).
+ * sample of the entries (actions/operations/audit/running.ts).
  */
 import type { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';

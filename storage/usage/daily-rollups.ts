@@ -1,6 +1,6 @@
 /**
  * Daily rollups of base rows, computed by the engine: one insert per UTC day, over all meters. The base rows must not change meanwhile
- * (actions/usage/make-daily-rollups.ts locks the bucket rows).
+ * (actions/metering/usage/make-daily-rollups.ts locks the bucket rows).
  */
 import { unavailable } from '../../core/foundation/error.ts';
 import { US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';

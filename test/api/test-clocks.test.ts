@@ -1,7 +1,7 @@
 /** An environment with a clock of its own: what it asks of who makes one, and what goes by it. */
 import { expect } from 'chai';
-import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
-import { createTestClock } from '../../actions/test-clocks/create-test-clock.ts';
+import { tryAdvance } from '../../actions/schedule/test-clocks/advance-test-clock.ts';
+import { createTestClock } from '../../actions/schedule/test-clocks/create-test-clock.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';

@@ -1,6 +1,6 @@
 /** Wallets as a client sees them (docs/rules/wallets.md). */
 import { expect } from 'chai';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 // Answers of every shape.

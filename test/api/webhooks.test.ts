@@ -1,4 +1,4 @@
-/** Endpoints, system events and deliveries over HTTP. How deliveries go: test/actions/webhooks. */
+/** Endpoints, system events and deliveries over HTTP. How deliveries go: test/actions/delivery/webhooks. */
 import { expect } from 'chai';
 import { SYSTEM_EVENT_NAMES } from '../../core/platform/system-event/catalogue.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

@@ -4,7 +4,7 @@
  * accepted and nothing else, and the audit says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { RECORD_CHECKS, storeDifferences, withAudit } from '../faults/compare.ts';
 import { type Chance, createChance } from '../support/seeds.ts';

@@ -5,18 +5,18 @@
  * `WALLET_OPERATIONS=100000` for all of them.
  */
 import { expect } from 'chai';
-import { auditCredits } from '../../actions/audit/credits.ts';
-import { auditReservations } from '../../actions/audit/reservations.ts';
-import { createInvoice } from '../../actions/invoices/create-invoice.ts';
-import { lockInvoice } from '../../actions/invoices/lock-invoice.ts';
-import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
+import { debitWallet } from '../../actions/credits/wallets/debit-wallet.ts';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
+import { createInvoice } from '../../actions/invoicing/invoices/create-invoice.ts';
+import { lockInvoice } from '../../actions/invoicing/invoices/lock-invoice.ts';
+import { voidInvoice } from '../../actions/lifecycle/invoices/void-invoice.ts';
+import { topUpWallet } from '../../actions/lifecycle/wallets/top-up.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
+import { auditReservations } from '../../actions/operations/audit/reservations.ts';
 import { changeInvoicePayment } from '../../actions/payments/change-invoice-payment.ts';
 import { checkReservation, type ReservationCheckResult } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
-import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
-import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { checkShape } from '../../core/credits/reservations/request.ts';
 import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { type Chance, createChance, seedsToRun } from '../support/seeds.ts';

@@ -3,8 +3,8 @@
  * thresholds. What is invoiced in the end is what one of the two orders would have made, and nobody waits for the other for ever.
  */
 import { expect } from 'chai';
-import { billPeriod } from '../../actions/billing/bill-period.ts';
-import { billThreshold } from '../../actions/billing/bill-thresholds.ts';
+import { billPeriod } from '../../actions/lifecycle/billing/bill-period.ts';
+import { billThreshold } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, statement, usage, type World } from '../support/world.ts';
 

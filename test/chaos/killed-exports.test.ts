@@ -9,7 +9,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { addDueExports } from '../../actions/exports/due-exports.ts';
+import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
 import { startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';

@@ -5,9 +5,9 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { billDuePeriods, billPeriod } from '../../actions/billing/bill-period.ts';
-import { billThreshold, billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { listDueWork } from '../../actions/billing/due-work.ts';
+import { billDuePeriods, billPeriod } from '../../actions/lifecycle/billing/bill-period.ts';
+import { billThreshold, billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import { listDueWork } from '../../actions/schedule/due-work.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -5,8 +5,8 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { auditCredits } from '../../actions/audit/credits.ts';
-import { auditReservations } from '../../actions/audit/reservations.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
+import { auditReservations } from '../../actions/operations/audit/reservations.ts';
 import { checkReservation, type ReservationCheckResult } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';

@@ -1,6 +1,6 @@
 /** Invoices that are voided and billed again, made final at once, told again, numbered otherwise, and broken down. */
 import { expect } from 'chai';
-import { tryFinalization } from '../../actions/invoices/finalize-later.ts';
+import { tryFinalization } from '../../actions/invoicing/invoices/finalize-later.ts';
 import { fixed, startWorld, statement, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

@@ -3,7 +3,7 @@
  * for them (docs/rules/subscriptions.md, "Schedules").
  */
 import { expect } from 'chai';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
 // Answers of every shape.

@@ -1,7 +1,7 @@
 /** Changes inside a period whose credits and charges come to what was served, whatever was paid before and whichever came first. */
 import { expect } from 'chai';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

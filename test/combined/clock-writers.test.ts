@@ -1,6 +1,6 @@
 /** Requests that are on their way when the clock of their environment is advanced (docs/rules/clock.md, "Advancing"). */
 import { expect } from 'chai';
-import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
+import { waitBeforeRequest } from '../../actions/metering/events/wait-for-log.ts';
 import { loadClock } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { runAs } from '../../storage/request-context.ts';

@@ -3,7 +3,7 @@
  * (docs/rules/commitments.md, "Shorter periods").
  */
 import { expect } from 'chai';
-import { trySync } from '../../actions/catalogue/sync-plan.ts';
+import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { startWorld, summarizeInvoice, usage, type World } from '../support/world.ts';

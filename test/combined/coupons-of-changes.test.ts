@@ -1,6 +1,6 @@
 /** Coupons behind a change: a fixed one takes again what comes back of itself, one of a line goes on with the line. */
 import { expect } from 'chai';
-import { trySync } from '../../actions/catalogue/sync-plan.ts';
+import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

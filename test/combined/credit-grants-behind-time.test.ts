@@ -1,7 +1,7 @@
 /** Credits that are given late: after the service was away, and where what gives them changes (docs/rules/credits.md). */
 import { expect } from 'chai';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { applyAllDueGrants } from '../../actions/grants/apply-due-grants.ts';
+import { applyAllDueGrants } from '../../actions/credits/grants/apply-due-grants.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { credits, grant, grantOwn, MONTHLY, upcoming } from '../support/grants.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

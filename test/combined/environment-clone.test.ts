@@ -1,7 +1,7 @@
 /** The catalogue of one environment in another: what is copied, once, and what is told of the rest. */
 import { expect } from 'chai';
-import { tryClone } from '../../actions/environments/clone-environment.ts';
-import { COPIED, ROOTS } from '../../actions/environments/copied.ts';
+import { tryClone } from '../../actions/operations/environments/clone-environment.ts';
+import { COPIED, ROOTS } from '../../actions/operations/environments/copied.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';

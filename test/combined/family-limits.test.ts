@@ -3,7 +3,7 @@
  * another's"): the limits are the parent's, and one for all of them, whoever asks and however many at one time.
  */
 import { expect } from 'chai';
-import { auditReservations } from '../../actions/audit/reservations.ts';
+import { auditReservations } from '../../actions/operations/audit/reservations.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

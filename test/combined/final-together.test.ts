@@ -1,6 +1,6 @@
 /** Drafts that become final in one transaction (docs/decisions/0008-batched-billing.md), and depend on each other. */
 import { expect } from 'chai';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

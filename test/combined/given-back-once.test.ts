@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { createPayment } from '../../actions/payments/create-payment.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

@@ -3,8 +3,8 @@
  * a read of all events, also if events come late, are voided or replaced, and it reads fewer of them.
  */
 import { expect } from 'chai';
-import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
-import { gatherGrantedUsage } from '../../actions/entitlements/granted-usage.ts';
+import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/rating/allowances/entitled-features.ts';
+import { gatherGrantedUsage } from '../../actions/rating/entitlements/granted-usage.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -3,8 +3,8 @@
  * machine's clock, looked at by two schedulers at once, and by the clock of an environment.
  */
 import { expect } from 'chai';
-import { billLateUsage } from '../../actions/billing/bill-late-usage.ts';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billLateUsage } from '../../actions/lifecycle/billing/bill-late-usage.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { takeLateUsage } from '../../storage/progress/late-usage.ts';
 import { csvRecords } from '../support/csv-records.ts';

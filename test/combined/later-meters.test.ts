@@ -1,6 +1,6 @@
 /** Meters that come or change when there are events already: the past is counted exactly, and no closed period is billed again. */
 import { expect } from 'chai';
-import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
+import { computeInvoice } from '../../actions/invoicing/invoices/compute-invoice.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 

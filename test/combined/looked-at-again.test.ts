@@ -1,8 +1,8 @@
 /** What the clock has listed, and somebody has changed before it is held: whoever acts on it looks again at what it was listed by. */
 import { expect } from 'chai';
-import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
+import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
+import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
 import { processDuePayments } from '../../actions/payments/due-payments.ts';
-import { cancelOverdue } from '../../actions/payments/end-overdue.ts';
 import { resumePayment } from '../../actions/payments/process-payment.ts';
 import { listDuePayments } from '../../storage/due-payments.ts';
 import { until } from '../support/until.ts';

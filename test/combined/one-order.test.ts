@@ -1,6 +1,6 @@
 /** Requests lock several rows in one fixed order (actions/subscriptions/lock-in-order.ts), which prevents deadlocks. */
 import { expect } from 'chai';
-import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
+import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 

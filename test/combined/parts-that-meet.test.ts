@@ -1,6 +1,6 @@
 /** Rules of different parts about the same line, period or invoice: each by itself is tested where it stands. */
 import { expect } from 'chai';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

@@ -1,6 +1,6 @@
 /** A plan changes its prices, and its subscriptions take them over: as a workflow, once, and without charging twice. */
 import { expect } from 'chai';
-import { syncSubscription, trySync } from '../../actions/catalogue/sync-plan.ts';
+import { syncSubscription, trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

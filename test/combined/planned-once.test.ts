@@ -3,9 +3,9 @@
  * (docs/decisions/0009-draft-plan-cache.md).
  */
 import { expect } from 'chai';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { ClockAdvancePlanCache } from '../../actions/billing/clock-advance-plan-cache.ts';
-import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
+import { ClockAdvancePlanCache } from '../../actions/invoicing/billing/clock-advance-plan-cache.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { beginAdvance, lockAdvance } from '../../storage/test-clocks.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

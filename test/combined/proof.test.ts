@@ -1,7 +1,7 @@
 /** Invoices that are checked by whoever gets them: the proof, the events and the program that customers are given (docs/proof.md). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { samples } from '../support/samples.ts';

@@ -3,9 +3,9 @@
  * makes them be planned again (docs/decisions/0009-draft-plan-cache.md).
  */
 import { expect } from 'chai';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { planFromStores } from '../../actions/billing/gather-billing.ts';
-import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
+import { planFromStores } from '../../actions/invoicing/billing/gather-billing.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { purgeRecordChanges } from '../../storage/cache/change-feed.ts';
 import { runWithRecorder } from '../../storage/cache/dependency-recorder.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -4,9 +4,9 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { auditRecords } from '../../actions/audit/records.ts';
-import { rebuildRevenue } from '../../actions/audit/revenue.ts';
-import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
+import { auditRecords } from '../../actions/operations/audit/records.ts';
+import { rebuildRevenue } from '../../actions/operations/audit/revenue.ts';
+import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { startWorker } from '../../scheduler/worker.ts';
 import { addTick } from '../../storage/jobs.ts';

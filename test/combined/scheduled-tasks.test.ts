@@ -10,7 +10,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { parquetReadObjects } from 'hyparquet';
 import S3rver from 's3rver';
-import { addDueExports } from '../../actions/exports/due-exports.ts';
+import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { listDueScheduledTasks } from '../../storage/due-exports.ts';
 import { csvRecords } from '../support/csv-records.ts';

@@ -4,8 +4,8 @@
  * taken back: the usage costs $50, and $30 are carried forward.
  */
 import { expect } from 'chai';
-import { billLateUsage } from '../../actions/billing/bill-late-usage.ts';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billLateUsage } from '../../actions/lifecycle/billing/bill-late-usage.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

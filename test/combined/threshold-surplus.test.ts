@@ -3,7 +3,7 @@
  * all of the usage gets cheaper with more of it, and events are taken back. What is invoiced in all is what the usage costs.
  */
 import { expect } from 'chai';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { expectExport } from '../support/exported.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';

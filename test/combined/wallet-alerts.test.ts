@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkWallets } from '../../actions/alerts/wallet-alerts.ts';
-import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
-import { topUpWallet } from '../../actions/wallets/top-up.ts';
+import { debitWallet } from '../../actions/credits/wallets/debit-wallet.ts';
+import { topUpWallet } from '../../actions/lifecycle/wallets/top-up.ts';
 import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

@@ -1,9 +1,9 @@
 /** Whoever buys credits, and whoever makes invoices final, of one customer with wallets in two currencies: nobody waits in a circle (docs/rules/wallets.md, "Who waits for whom"). */
 import { expect } from 'chai';
-import { lockInvoice } from '../../actions/invoices/lock-invoice.ts';
-import { voidLocked } from '../../actions/invoices/void-invoice.ts';
-import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
+import { lockInvoice } from '../../actions/invoicing/invoices/lock-invoice.ts';
+import { voidLocked } from '../../actions/lifecycle/invoices/void-invoice.ts';
+import { autoTopUp } from '../../actions/lifecycle/wallets/auto-top-up.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 

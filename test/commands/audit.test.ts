@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import { runScript, startServiceProcess } from '../support/service.ts';
 

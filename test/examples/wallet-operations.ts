@@ -1,7 +1,7 @@
 /** The operations of wallets: through the interface, but for what is a sum or a choice of its own. */
 import { z } from 'zod';
-import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
-import { moveCredits } from '../../actions/wallets/move-credits.ts';
+import { moveCredits } from '../../actions/credits/wallets/move-credits.ts';
+import { autoTopUp } from '../../actions/lifecycle/wallets/auto-top-up.ts';
 import { computeBonus } from '../../core/credits/wallet/bonus.ts';
 import { callersKey } from '../../core/credits/wallet/movement-key.ts';
 import { checkCredits } from '../../core/credits/wallet/rates.ts';

@@ -2,8 +2,8 @@
  * What is stored against what was accepted, in sentences: nothing when all is as it should be. Usage is the reference model's
  * affair; here are the raw rows, the identities, the corrections, and whether the audit's own answer agrees.
  */
-import { CHECKS } from '../../actions/audit/findings.ts';
-import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
+import { CHECKS } from '../../actions/operations/audit/findings.ts';
+import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type ModelEntry, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';

@@ -4,7 +4,7 @@
  * little of everything, and one of its statements meets its fate. Rounds are repeated until each has met each.
  */
 import { expect } from 'chai';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
 import { relayControlMessages } from '../../pipeline/control/relay.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';

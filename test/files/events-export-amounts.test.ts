@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { exportUsage } from '../../actions/usage/export-usage.ts';
+import { exportUsage } from '../../actions/reporting/usage/export-usage.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { exportUsage } from '../../actions/usage/export-usage.ts';
+import { exportUsage } from '../../actions/reporting/usage/export-usage.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 const MARCH = 'start_time=2026-03-01T00:00:00Z&end_time=2026-04-01T00:00:00Z';

@@ -2,7 +2,7 @@
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { parquetReadObjects } from 'hyparquet';
-import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
+import { loadUsageAnalytics } from '../../actions/reporting/usage/usage-analytics.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { csvRecords } from '../support/csv-records.ts';

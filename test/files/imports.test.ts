@@ -1,7 +1,7 @@
 /** Imports: uploaded files of each kind, what becomes of their rows, and what is said of those that were refused. docs/rules/imports.md. */
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { tryImport } from '../../actions/imports/run-import.ts';
+import { tryImport } from '../../actions/operations/imports/run-import.ts';
 import { findTaskFaults } from '../../storage/audit/tasks.ts';
 import { purgeImportFiles } from '../../storage/imports/files.ts';
 import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';

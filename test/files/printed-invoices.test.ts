@@ -1,6 +1,6 @@
 /** What the document of an invoice says of taxes that are in the amounts, and of who used what (docs/rules/documents.md). */
 import { expect } from 'chai';
-import { gatherInvoiceDocument, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
+import { gatherInvoiceDocument, loadInvoicePdf } from '../../actions/invoicing/documents/invoice-pdf.ts';
 import { buildInvoiceDocument } from '../../core/invoicing/document/document.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { startWorld, usage, type World } from '../support/world.ts';

@@ -5,9 +5,9 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { auditCredits } from '../../actions/audit/credits.ts';
-import { auditInvoices } from '../../actions/audit/invoices.ts';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
+import { auditInvoices } from '../../actions/operations/audit/invoices.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
 import { minorUnits, roundMoney } from '../../core/foundation/money.ts';
 import { samples } from '../support/samples.ts';

@@ -5,7 +5,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { auditReservations } from '../../actions/audit/reservations.ts';
+import { auditReservations } from '../../actions/operations/audit/reservations.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation } from '../../actions/reservations/end-reservation.ts';
 import { FarthingError } from '../../core/foundation/error.ts';

@@ -5,10 +5,10 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { computeLast } from '../../actions/invoices/compute-invoice.ts';
-import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
-import { finalizeReady } from '../../actions/invoices/finalize-invoice.ts';
+import { computeLast } from '../../actions/invoicing/invoices/compute-invoice.ts';
+import { finalizeReady } from '../../actions/invoicing/invoices/finalize-invoice.ts';
+import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { listDueDrafts } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';

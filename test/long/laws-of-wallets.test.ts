@@ -6,12 +6,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
-import { auditCredits } from '../../actions/audit/credits.ts';
-import { createInvoice } from '../../actions/invoices/create-invoice.ts';
-import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
-import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
-import { topUpWallet } from '../../actions/wallets/top-up.ts';
+import { debitWallet } from '../../actions/credits/wallets/debit-wallet.ts';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
+import { createInvoice } from '../../actions/invoicing/invoices/create-invoice.ts';
+import { voidInvoice } from '../../actions/lifecycle/invoices/void-invoice.ts';
+import { topUpWallet } from '../../actions/lifecycle/wallets/top-up.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
 import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';

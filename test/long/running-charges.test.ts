@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { register } from 'prom-client';
-import { loadRealTimeBalance } from '../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
 import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';

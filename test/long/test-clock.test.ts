@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { findThresholdCheck } from '../../actions/billing/next-threshold-check.ts';
-import { dispatchBatch } from '../../actions/webhooks/dispatch-events.ts';
+import { dispatchBatch } from '../../actions/delivery/webhooks/dispatch-events.ts';
+import { findThresholdCheck } from '../../actions/schedule/next-threshold-check.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { purgePublishedBefore } from '../../storage/system-events/unstreamed.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';

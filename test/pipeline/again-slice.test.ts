@@ -1,7 +1,7 @@
 /** A slice that is tried again: what is there of it is looked up, and the rest is written. No memory of the engine helps. */
 import { expect } from 'chai';
-import { auditUsage } from '../../actions/audit/usage.ts';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
+import { auditUsage } from '../../actions/operations/audit/usage.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
 import { planSlice } from '../../storage/progress/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';

@@ -1,7 +1,7 @@
 /** A long day is back-filled in ranges of its customers, and one that was broken off goes on at the range in hand. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { auditUsage } from '../../actions/audit/usage.ts';
+import { auditUsage } from '../../actions/operations/audit/usage.ts';
 import { type CustomerRange, listCustomerRanges } from '../../storage/events/customer-ranges.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 

@@ -1,7 +1,7 @@
 /** Daily rollups of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0001). */
 import { expect } from 'chai';
-import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
+import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
 import { EVERY_DAY, readDaysBefore } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';

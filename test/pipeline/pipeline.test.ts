@@ -1,7 +1,7 @@
 /** The road from an accepted event to a number: each event takes effect once. */
 import { expect } from 'chai';
 import pino from 'pino';
-import { appendEvents } from '../../actions/events/append-events.ts';
+import { appendEvents } from '../../actions/metering/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';

@@ -1,7 +1,7 @@
 /** One store is restored to an earlier moment than the other: the partition is refused in words, and no number is given out again. */
 import { expect } from 'chai';
-import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
+import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import { toPartition } from '../../core/metering/event/identity.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
 import { computeEventShard, requestCorrectionsAgain } from '../../storage/progress/corrections.ts';

@@ -1,6 +1,6 @@
 /** Credits that come from invoices pay after tax, and what is given back for a line is split as the line was paid (docs/rules/wallets.md). */
 import { expect } from 'chai';
-import { auditCredits } from '../../actions/audit/credits.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
 import { prepaid } from '../support/prepaid.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

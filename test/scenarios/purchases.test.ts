@@ -3,7 +3,7 @@
  * are there; through whichever door somebody asks for it.
  */
 import { expect } from 'chai';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 // Answers of every shape.

@@ -1,10 +1,10 @@
 /** Reservations on the clock of an environment: what nobody ends is released or charged, and windows begin anew around what is held. */
 import { expect } from 'chai';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { type ReservationOp, runReservationBatch } from '../../actions/reservations/reservation-batch.ts';
 import { submitReservation } from '../../actions/reservations/submit-reservation.ts';
 import { createWalletCounter } from '../../actions/reservations/wallet-counter.ts';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { startWorld, usage, type World } from '../support/world.ts';

@@ -1,6 +1,6 @@
 /** Usage that is invoiced before its period is over (docs/rules/invoices.md, "Before the period is over"). */
 import { expect } from 'chai';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import { csvRecords } from '../support/csv-records.ts';

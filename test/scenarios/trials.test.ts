@@ -1,6 +1,6 @@
 /** Trials, drafts, what waits for its first payment, and starts that lie ahead. */
 import { expect } from 'chai';
-import { endUnpaid } from '../../actions/subscriptions/end-unpaid.ts';
+import { endUnpaid } from '../../actions/lifecycle/subscriptions/end-unpaid.ts';
 import { dates, payNewest, startTrialsWorld } from '../support/trials.ts';
 import { summarizeInvoice, type World } from '../support/world.ts';
 

@@ -1,7 +1,7 @@
 /** From events to invoices, through the log, the pipeline and the buckets: what was used, when, and what it costs. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
+import { computeInvoice } from '../../actions/invoicing/invoices/compute-invoice.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, summarizeInvoice, tiers, usage, type World } from '../support/world.ts';

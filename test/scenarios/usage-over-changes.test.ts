@@ -1,7 +1,7 @@
 /** Usage over a change inside a period (docs/rules/proration.md, "Usage over a change"): the numbers of the rule, at the doors of billing. */
 import { expect } from 'chai';
-import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { trySync } from '../../actions/catalogue/sync-plan.ts';
+import { billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { sumDecimals } from '../../core/foundation/decimal.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { type PriceTerms, startWorld, tiers, usage, type World } from '../support/world.ts';

@@ -1,7 +1,7 @@
 /** Prepaid credits lower invoices when they become final; what is given back goes to the lots from which it came (docs/rules/wallets.md). */
 import { expect } from 'chai';
-import { auditCredits } from '../../actions/audit/credits.ts';
-import { expireCredits } from '../../actions/wallets/expire-credits.ts';
+import { expireCredits } from '../../actions/credits/wallets/expire-credits.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
 import { prepaid, startPrepaidWorld } from '../support/prepaid.ts';
 import { startWorld, type World } from '../support/world.ts';
 

@@ -1,7 +1,7 @@
 /** The audit that runs all the time: what is wrong in what it takes is counted by check, and told in the log. */
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { CHECKS } from '../../actions/audit/findings.ts';
+import { CHECKS } from '../../actions/operations/audit/findings.ts';
 import { auditSampleJob } from '../../scheduler/jobs/audit-sample.ts';
 import { measureLedger } from '../../storage/audit/ledger-metrics.ts';
 import { type Recorded, startRecorded } from '../support/recorded.ts';

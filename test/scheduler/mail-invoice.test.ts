@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { SMTPServer } from 'smtp-server';
-import { MAIL_TASK } from '../../actions/invoices/mail-invoice.ts';
-import { createMailer } from '../../actions/invoices/mailer.ts';
-import { dispatchBatch } from '../../actions/webhooks/dispatch-events.ts';
+import { MAIL_TASK } from '../../actions/delivery/mail/mail-invoice.ts';
+import { createMailer } from '../../actions/delivery/mail/mailer.ts';
+import { dispatchBatch } from '../../actions/delivery/webhooks/dispatch-events.ts';
 import { mailInvoiceWork } from '../../scheduler/jobs/mail-invoice.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 

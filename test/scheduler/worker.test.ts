@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { tryComputation } from '../../actions/invoices/compute-later.ts';
+import { tryComputation } from '../../actions/invoicing/invoices/compute-later.ts';
 import { LANES } from '../../scheduler/job.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { startWorker } from '../../scheduler/worker.ts';

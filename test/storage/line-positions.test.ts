@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { loadWithLines } from '../../actions/billing/invoice-records.ts';
+import { loadWithLines } from '../../actions/invoicing/records/invoice-records.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';

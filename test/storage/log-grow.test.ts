@@ -1,7 +1,7 @@
 /** Partitions may be added: an id that comes again after the change still counts once, and meters count on. */
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { appendEvents } from '../../actions/events/append-events.ts';
+import { appendEvents } from '../../actions/metering/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import { startPipeline } from '../../pipeline/pipeline.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';

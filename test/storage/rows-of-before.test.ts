@@ -6,8 +6,8 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { auditCredits } from '../../actions/audit/credits.ts';
-import { auditInvoices } from '../../actions/audit/invoices.ts';
+import { auditCredits } from '../../actions/operations/audit/credits.ts';
+import { auditInvoices } from '../../actions/operations/audit/invoices.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 

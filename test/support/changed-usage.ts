@@ -3,7 +3,7 @@
  * what the reference model says that they cost.
  */
 import { expect } from 'chai';
-import { trySync } from '../../actions/catalogue/sync-plan.ts';
+import { trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
 import { chainsByModel, type ModelChained, type ModelChainLine } from './chain-model.ts';
 import type { ModelTerms } from './invoice-model.ts';
 import { Decimal, type ModelEvent, type ModelMeter } from './reference-model.ts';

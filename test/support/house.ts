@@ -15,8 +15,8 @@ const BANNED = [
 const PUBLISHED = ['told_at', 'told_ms', 'overdue_told_at', 'is_told', 'asked_at', 'taken_as_stated'];
 const PUBLISHED_IN: Record<string, readonly string[]> = {
   // The progress of a test clock counts what was done.
-  'actions/billing/due-work.ts': ['looked', 'pursued', 'told'],
-  'actions/billing/bill-late-usage.ts': ['looked'],
+  'actions/schedule/due-work.ts': ['looked', 'pursued', 'told'],
+  'actions/lifecycle/billing/bill-late-usage.ts': ['looked'],
   // The document of an invoice, which golden files hold.
   'core/invoicing/document/document.ts': ['look'],
   'integrations/pdf/layout.ts': ['look'],

@@ -1,6 +1,6 @@
 /** A pipeline on databases of its own, without HTTP: events go into the log, meters are announced, usage is asked. */
 import { type Logger, pino } from 'pino';
-import { appendEvents } from '../../actions/events/append-events.ts';
+import { appendEvents } from '../../actions/metering/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';

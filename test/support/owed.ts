@@ -1,5 +1,5 @@
 /** What a customer owes of usage, billed or not, as the balance of a wallet in real time says it: from memory, and gathered anew. */
-import { loadRealTimeBalance } from '../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { World } from './world.ts';
 

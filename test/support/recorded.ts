@@ -3,10 +3,11 @@
  * conflicts, dead letters, one that the stores refuse, corrections, and meters that came before and after. It can be damaged
  * and made whole again.
  */
-import { CHECKS, type CheckName, type Finding } from '../../actions/audit/findings.ts';
-import type { IdentityFiles } from '../../actions/audit/identity-files.ts';
-import { auditRecords } from '../../actions/audit/records.ts';
-import { requestCorrection } from '../../actions/events/request-correction.ts';
+
+import { requestCorrection } from '../../actions/metering/events/request-correction.ts';
+import { CHECKS, type CheckName, type Finding } from '../../actions/operations/audit/findings.ts';
+import type { IdentityFiles } from '../../actions/operations/audit/identity-files.ts';
+import { auditRecords } from '../../actions/operations/audit/records.ts';
 import { type Metering, SCOPE, startMetering } from './metering.ts';
 
 const TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections', 'usage_buckets'] as const;

@@ -10,12 +10,15 @@
  *   expect(await world.invoices('acme')).to.deep.equal([…]);
  */
 import { expect } from 'chai';
-import type { Finding } from '../../actions/audit/findings.ts';
-import { auditInvoices } from '../../actions/audit/invoices.ts';
-import { auditUninvoiced } from '../../actions/audit/uninvoiced.ts';
-import { type BillingReport, billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { type FinalizationReport, finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
-import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
+import { type BillingReport, billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
+import {
+  type FinalizationReport,
+  finalizeDueInvoices,
+} from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
+import type { Finding } from '../../actions/operations/audit/findings.ts';
+import { auditInvoices } from '../../actions/operations/audit/invoices.ts';
+import { auditUninvoiced } from '../../actions/operations/audit/uninvoiced.ts';
+import { tryAdvance } from '../../actions/schedule/test-clocks/advance-test-clock.ts';
 import { ingestRoutes } from '../../api/events/ingest.ts';
 import type { Route } from '../../api/http/route.ts';
 import { invoiceRoutes } from '../../api/invoices/routes.ts';

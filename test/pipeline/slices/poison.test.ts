@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { auditUsage } from '../../../actions/audit/usage.ts';
-import { replayDeadLetters } from '../../../actions/events/replay-dead-letters.ts';
+import { replayDeadLetters } from '../../../actions/metering/events/replay-dead-letters.ts';
+import { auditUsage } from '../../../actions/operations/audit/usage.ts';
 import { countDeadLetters, findDeadLetters } from '../../../storage/events/dead-letters.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 

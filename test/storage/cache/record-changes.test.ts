@@ -1,6 +1,6 @@
 /** Every record that an answer about a running period is made of tells that it has changed, or has a reason why it need not. */
 import { expect } from 'chai';
-import { loadRealTimeBalance } from '../../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance } from '../../../actions/lifecycle/wallets/real-time-balance.ts';
 import { purgeRecordChanges, readChanges } from '../../../storage/cache/change-feed.ts';
 import { WalletModel } from '../../../storage/models/wallet.ts';
 import { connectPostgres, readUrl } from '../../../storage/postgres/postgres.ts';

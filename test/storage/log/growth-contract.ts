@@ -3,10 +3,10 @@
  * events, which stand on a partition of their own, lose nothing. `test/storage/log-grow.test.ts` and `test/kafka/growth.test.ts` run it.
  */
 import { expect } from 'chai';
-import { CHECKS, type Finding } from '../../../actions/audit/findings.ts';
-import { auditRecords } from '../../../actions/audit/records.ts';
-import { auditUsage, type UsageDifference } from '../../../actions/audit/usage.ts';
-import { requestCorrection } from '../../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../../actions/metering/events/request-correction.ts';
+import { CHECKS, type Finding } from '../../../actions/operations/audit/findings.ts';
+import { auditRecords } from '../../../actions/operations/audit/records.ts';
+import { auditUsage, type UsageDifference } from '../../../actions/operations/audit/usage.ts';
 import { countOpenCorrections, requestCorrectionsAgain } from '../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE } from '../../support/metering.ts';
 

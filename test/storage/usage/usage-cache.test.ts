@@ -4,7 +4,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { pino } from 'pino';
-import { requestCorrection } from '../../../actions/events/request-correction.ts';
+import { requestCorrection } from '../../../actions/metering/events/request-correction.ts';
 import { US_PER_HOUR } from '../../../core/foundation/time/instant.ts';
 import { planSegments, useEdgeBuckets } from '../../../core/metering/analytics/segments.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';

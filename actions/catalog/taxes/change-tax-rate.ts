@@ -1,0 +1,32 @@
+/** Changes or archives a tax rate; neither while something is taxed with it (docs/rules/taxes.md, "Rates in use"). */
+
+import type { TaxRate } from '../../../core/catalog/tax/record.ts';
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Author } from '../../../core/foundation/stamp.ts';
+import { TaxAppliedModel } from '../../../storage/models/tax-applied.ts';
+import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
+import type { Stores } from '../../../storage/stores.ts';
+
+export async function changeTaxRate(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; changes: Partial<TaxRate>; author: Author },
+): Promise<TaxRateModel> {
+  const { id, changes, author } = request;
+  return stores.postgres.transaction(async (database) => {
+    const rate = await TaxRateModel.fetchPublished(scope, id, { database, lock: true });
+    const [used] = await TaxAssociationModel.in(scope, database)
+      .select('id')
+      .where({ tax_rate_id: id, status: 'published' })
+      .limit(1);
+    if (used) throw notAllowed(`tax rate ${id} has associations: remove them first`);
+    const [taxed] = await TaxAppliedModel.in(scope, database).select('id').where({ tax_rate_id: id }).limit(1);
+    // Invoices show the rate's name and value, so after its use only its status may change.
+    if (taxed && Object.keys(changes).some((field) => field !== 'status'))
+      throw notAllowed(`tax rate ${id} stands on invoices: make another one`);
+    const conflict = `a tax rate with code ${changes.code} exists already`;
+    return TaxRateModel.change(rate, changes, { by: author, database, conflict });
+  });
+}

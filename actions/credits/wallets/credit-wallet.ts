@@ -1,0 +1,43 @@
+/**
+ * Puts an amount or a number of credits into the customer's prepaid wallet in the currency, and creates the wallet if there is none. One
+ * key is one credit, also if it is repeated (docs/rules/wallets.md, "Credits of changes").
+ */
+
+import { toCredits } from '../../../core/credits/wallet/rates.ts';
+import type { Decimal } from '../../../core/foundation/decimal.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type CustomerCurrency, WalletModel } from '../../../storage/models/wallet.ts';
+import type { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { addWallet, type NewWallet } from './add-wallet.ts';
+import { type MovementInput, moveCredits } from './move-credits.ts';
+
+export type WalletCredit = CustomerCurrency &
+  MovementInput &
+  (
+    | { readonly amount: Decimal; readonly credits?: undefined }
+    | { readonly credits: Decimal; readonly amount?: undefined }
+  ) & {
+    /** Fields of a wallet that has to be created. Default: it pays for all prices, and a credit is one currency unit. */
+    readonly wallet?: Partial<NewWallet>;
+  };
+
+/** Credits returned for any charge pay for any price. */
+const FOR_ALL: Partial<NewWallet> = { config: { allowed_price_types: ['ALL'] } };
+
+export async function creditWallet(
+  transaction: Transaction,
+  scope: Scope,
+  { amount, credits, customer_id, currency, wallet: walletFields, ...saying }: WalletCredit,
+): Promise<WalletTransactionModel> {
+  const purse = { customer_id, currency };
+  const wallet =
+    (await WalletModel.lockPrepaidWallet(scope, purse, transaction)) ??
+    (await addWallet(transaction, scope, { ...FOR_ALL, ...walletFields, ...purse, author: saying.author }));
+  const movement = {
+    kind: 'credit' as const,
+    credits: credits ?? toCredits(amount, wallet.conversion_rate),
+    amount,
+  };
+  return (await moveCredits(transaction, wallet, { ...saying, movement })).transaction;
+}

@@ -1,0 +1,108 @@
+/**
+ * Records which drafts a clock advance need not plan again at finalization, because no input of their plan can have changed
+ * (docs/decisions/0009-draft-plan-cache.md). Any job of the advance that may change such an input clears this cache. A plan that is not
+ * provably valid is recomputed.
+ */
+
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { loadSharedProgress } from '../../../storage/progress/slices.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+
+type Versioned = Pick<Invoice & SubscriptionModel, 'id' | 'version'>;
+
+/** A draft, and its subscription after the draft was made. `is_settled`: the plan has checked all earlier usage charges. */
+export type PlannedDraft = {
+  readonly invoice: Versioned & Pick<Invoice, 'invoice_status'>;
+  readonly subscription: Versioned;
+  readonly is_settled: boolean;
+};
+
+/** Log position up to which events are counted; while it is unchanged, all usage is unchanged. */
+type CountedProgress = string;
+type CheckedCharges = { readonly subscription_version: number; readonly counted: CountedProgress };
+type ClockAdvancePlan = CheckedCharges & { readonly invoice: Versioned };
+
+/** Whether a new plan of the locked draft and subscription would equal the last one. */
+export type IsPlanCurrent = (held: {
+  readonly invoice: Versioned;
+  readonly subscription: (Versioned & Scope & Pick<SubscriptionModel, 'customer_id'>) | null;
+  readonly line_items: readonly Pick<InvoiceLineItem, 'subscription_id'>[];
+}) => boolean | Promise<boolean>;
+
+export class ClockAdvancePlanCache {
+  /** Whether nobody else has written in the environment since the advance was requested, nor will until the transaction ends. */
+  readonly #isAlone: (transaction: Transaction) => Promise<boolean>;
+  /** By subscription id. Null if the subscription has several drafts: the later ones were planned while the first was open. */
+  readonly #drafts = new Map<string, ClockAdvancePlan | null>();
+
+  /** By subscription id: the state in which all its earlier usage charges were checked. */
+  readonly #checked = new Map<string, CheckedCharges>();
+
+  constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
+    this.#isAlone = isAlone;
+  }
+
+  /** Clears the cache, because an input of a plan may have changed. */
+  forget(): void {
+    this.#drafts.clear();
+    this.#checked.clear();
+  }
+
+  /** Read before anything is planned: the plan may miss events counted later. */
+  async counted({ postgres }: Pick<Stores, 'postgres'>): Promise<CountedProgress> {
+    return loadCountedProgress(postgres);
+  }
+
+  /** Called after the commit of the drafts. */
+  keep(drafted: readonly PlannedDraft[], counted: CountedProgress): void {
+    for (const { invoice, subscription, is_settled } of drafted) {
+      const checked = { subscription_version: subscription.version, counted };
+      if (is_settled) this.#checked.set(subscription.id, checked);
+      const { id, version, invoice_status } = invoice;
+      if (invoice_status !== 'DRAFT') continue;
+      const draft = { ...checked, invoice: { id, version } };
+      this.#drafts.set(subscription.id, this.#drafts.has(subscription.id) ? null : draft);
+    }
+  }
+
+  /**
+   * For subscriptions whose periods end in this transaction; `counted` is the log position before planning. The result is true if all
+   * earlier usage was charged and cannot have changed since. Only the charges due now are then read.
+   */
+  async settledWithin(transaction: Transaction, counted: CountedProgress): Promise<(held: Versioned) => boolean> {
+    const isKnown = this.#checked.size > 0 && (await this.#isAlone(transaction));
+    return ({ id, version }) => {
+      const checked = this.#checked.get(id);
+      return isKnown && checked?.subscription_version === version && checked.counted === counted;
+    };
+  }
+
+  /** For drafts that become final in this transaction. Each is checked once: a finalized draft changes the plans of later ones. */
+  async within({ postgres }: Pick<Stores, 'postgres'>, transaction: Transaction): Promise<IsPlanCurrent> {
+    const isKnown = this.#drafts.size > 0 && (await this.#isAlone(transaction));
+    if (!isKnown) this.forget();
+    const counted = isKnown ? await loadCountedProgress(postgres) : '';
+    return ({ invoice, subscription, line_items }) => {
+      const draft = this.#drafts.get(subscription?.id ?? '');
+      this.#drafts.delete(subscription?.id ?? '');
+      // The plans of other subscriptions on the invoice are dropped, too.
+      for (const { subscription_id } of line_items) this.#drafts.delete(subscription_id ?? '');
+      return (
+        draft?.invoice.id === invoice.id &&
+        draft.invoice.version === invoice.version &&
+        draft.subscription_version === subscription?.version &&
+        draft.counted === counted
+      );
+    };
+  }
+}
+
+/** A recount after a correction changes `rebuilds`. */
+async function loadCountedProgress(postgres: Stores['postgres']): Promise<CountedProgress> {
+  const progress = await loadSharedProgress(postgres);
+  return progress
+    .map(({ partition, epoch, next_offset, rebuilds }) => [partition, epoch, next_offset, rebuilds].join())
+    .join(' ');
+}

@@ -1,0 +1,200 @@
+/**
+ * Caches drafts in the process that planned them, with the inputs of their plans. If no input has changed when a draft becomes final, a
+ * second plan would be equal and is skipped (docs/decisions/0009-draft-plan-cache.md). A change snapshot, read with the draft and its
+ * subscription locked, shows changed records; the usage cache shows changed usage. A plan that is not provably valid is recomputed.
+ */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Microseconds } from '../../../core/foundation/time/instant.ts';
+import { type ChangeSnapshot, excludeOwnWrites, readChanges } from '../../../storage/cache/change-feed.ts';
+import { type DependencyRecorder, runWithRecorder } from '../../../storage/cache/dependency-recorder.ts';
+import { internId } from '../../../storage/cache/shared-value.ts';
+import { findNameInEvents } from '../../../storage/models/customer.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../../../storage/usage/live-usage.ts';
+import type { UsageCache } from '../../../storage/usage/usage-cache.ts';
+import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
+import type { IsPlanCurrent, PlannedDraft } from './clock-advance-plan-cache.ts';
+
+/** Drafts cached per process; the oldest are evicted and planned again. */
+const CACHED_DRAFTS_MAX = 50_000;
+
+type WatchedUsage = {
+  readonly meter_id: string;
+  readonly customer: string;
+  readonly subject: LiveUsageSubject;
+  /** Events at or after this instant do not affect the plan. */
+  end_us: Microseconds;
+};
+
+/** Inputs of one draft's plan, recorded while it is planned. */
+class PlanDependencies implements DependencyRecorder, LiveUsageWatcher {
+  readonly #memory: UsageCache;
+  records: Iterable<string> = new Set<string>();
+  readonly watched: WatchedUsage[] = [];
+  /** True if other usage has arrived, or if the usage is no longer tracked. */
+  is_other = false;
+
+  constructor(memory: UsageCache) {
+    this.#memory = memory;
+  }
+
+  dependsOn(ids: Iterable<string>): void {
+    for (const id of ids) (this.records as Set<string>).add(internId(id));
+  }
+
+  recordUsageQuery(
+    _tenant_id: string,
+    _environment_id: string,
+    { meter, external_customer_ids, end_us }: MeterUsageQuery,
+  ): void {
+    if (external_customer_ids === null) this.is_other = true;
+    for (const customer of external_customer_ids ?? []) {
+      const known = this.watched.find((one) => one.meter_id === meter.id && one.customer === customer);
+      if (known) known.end_us = Math.max(known.end_us, end_us);
+      else {
+        const subject = this.#memory.running.watch(this, meter.id, customer);
+        this.watched.push({ meter_id: meter.id, customer, subject, end_us });
+      }
+    }
+  }
+
+  row(): void {}
+
+  /** New events of a meter without rows are not reported. */
+  read({ has_rows }: UsageRead): void {
+    if (!has_rows) this.is_other = true;
+  }
+
+  /** Usage of the next month does not affect the draft of this month. */
+  came(subject: LiveUsageSubject, first_us: Microseconds): void {
+    if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
+  }
+
+  invalidate(): void {
+    this.is_other = true;
+  }
+
+  end(): void {
+    for (const one of this.watched) this.#memory.running.leave(this, one);
+  }
+}
+
+type CachedDraftPlan = {
+  readonly made_of: PlanDependencies;
+  /** Number of the last change snapshot before the plan. */
+  readonly snapshot: number;
+  readonly version: number;
+  readonly subscription: PlannedDraft['subscription'];
+};
+
+export type DraftPlanning = {
+  /** Called before anything is read. The transaction's own writes do not invalidate its drafts. */
+  begin(transaction: Transaction): Promise<void>;
+  /** Records the inputs read for the draft of this subscription. */
+  of<Made>(subscription_id: string, plan: () => Made): Made;
+  /** Called after the commit, or with an empty list after a rollback. */
+  end(drafted: readonly PlannedDraft[]): void;
+};
+
+const caches = new WeakMap<UsageCache, DraftPlanCache>();
+
+/** Undefined in a process that does not receive new usage. */
+export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | undefined {
+  if (usage_memory === undefined) return undefined;
+  let own = caches.get(usage_memory);
+  if (own === undefined) caches.set(usage_memory, (own = new DraftPlanCache(usage_memory)));
+  return own;
+}
+
+class DraftPlanCache {
+  readonly #memory: UsageCache;
+  /** By draft id; the most recently planned come last. */
+  readonly #drafts = new Map<string, CachedDraftPlan>();
+
+  constructor(memory: UsageCache) {
+    this.#memory = memory;
+  }
+
+  planning(stores: Stores): DraftPlanning {
+    let snapshot = Number.NEGATIVE_INFINITY;
+    const noted = new Map<string, PlanDependencies>();
+    return {
+      begin: async (transaction) => {
+        await excludeOwnWrites(stores.postgres, transaction);
+        snapshot = (await this.#readChanges(stores)).number;
+      },
+      of: (subscription_id, plan) => {
+        const made_of = new PlanDependencies(this.#memory);
+        noted.set(subscription_id, made_of);
+        return runWithRecorder(made_of, plan);
+      },
+      end: (drafted) => {
+        for (const one of drafted)
+          if (this.#keep(one, snapshot, noted.get(one.subscription.id)!)) noted.delete(one.subscription.id);
+        for (const made_of of noted.values()) made_of.end();
+      },
+    };
+  }
+
+  /** True if the draft is cached with its inputs. A draft is not cached if the subscription has other open charges or corrections. */
+  #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
+    if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;
+    made_of.records = [...made_of.records];
+    const { id, version } = subscription;
+    this.#drafts.set(invoice.id, {
+      made_of,
+      snapshot,
+      version: invoice.version,
+      subscription: { id, version },
+    });
+    if (this.#drafts.size > CACHED_DRAFTS_MAX) this.#take(this.#drafts.keys().next().value!);
+    return true;
+  }
+
+  #take(invoice_id: string): CachedDraftPlan | undefined {
+    const cached = this.#drafts.get(invoice_id);
+    this.#drafts.delete(invoice_id);
+    cached?.made_of.end();
+    return cached;
+  }
+
+  /** The usage cache continues to receive updates while drafts are cached. */
+  async stay(stores: Stores): Promise<void> {
+    if (this.#drafts.size > 0) await this.#readChanges(stores);
+  }
+
+  async #readChanges({ postgres }: Stores): Promise<ChangeSnapshot> {
+    const snapshot = await readChanges(postgres);
+    this.#memory.follow(snapshot.progress);
+    return snapshot;
+  }
+
+  /**
+   * For drafts that become final in this transaction, which locks each draft and its subscription before the call. Each is checked once.
+   */
+  within(stores: Stores, transaction: Transaction): IsPlanCurrent {
+    return async ({ invoice, subscription, line_items }) => {
+      const cached = this.#drafts.get(invoice.id);
+      if (cached === undefined || subscription === null) return false;
+      const snapshot = await this.#readChanges(stores);
+      this.#take(invoice.id);
+      if (invoice.version !== cached.version || subscription.version !== cached.subscription.version) return false;
+      if (line_items.some(({ subscription_id }) => subscription_id !== subscription.id)) return false;
+      if (cached.made_of.is_other || cached.snapshot < snapshot.known_since) return false;
+      for (const id of cached.made_of.records)
+        if ((snapshot.changed_by_others.get(id) ?? 0) > cached.snapshot) return false;
+      return isSameCustomer(transaction, subscription, cached.made_of.watched);
+    };
+  }
+}
+
+/** A customer with another external id counts usage that was sent under that id. */
+async function isSameCustomer(
+  transaction: Transaction,
+  subscription: Scope & { readonly customer_id: string },
+  watched: readonly WatchedUsage[],
+): Promise<boolean> {
+  if (watched.length === 0) return true;
+  const name = await findNameInEvents(subscription, subscription.customer_id, transaction);
+  return watched.every(({ customer }) => customer === name);
+}

@@ -1,0 +1,280 @@
+/**
+ * Lines of a subscription on other invoices, and its final usage charges with new or corrected events since: the source of adjustment
+ * lines. A meter whose definition has changed since is not read again: its new counts of the past are never billed to a closed period
+ * (docs/rules/invoices.md, "Late events").
+ */
+
+import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import { groupBy } from '../../../core/foundation/group-by.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
+import type { InvoiceStatus } from '../../../core/invoicing/invoice/record.ts';
+import { toComputedCharge } from '../../../core/rating/computed-from.ts';
+import { sumBilledLines } from '../../../core/rating/credit-adjustments.ts';
+import { type ClosedCharge, expectedEventCount } from '../../../core/rating/late-events.ts';
+import { filterPartialCharges, type PartialCharge } from '../../../core/rating/partial-charges.ts';
+import { chargeKey } from '../../../core/rating/plan-invoice.ts';
+import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
+import { type LineOnInvoice, listLinesOnInvoices } from '../../../storage/models/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { hasCorrectionsSince } from '../../../storage/progress/corrections.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { computeLimitedSince, recordedWindows } from '../../rating/allowances/gather-allowances.ts';
+import type { BillableItem } from '../../rating/billable-items.ts';
+import {
+  type ChainedWindow,
+  gatherClosedChains,
+  hasEarlierUse,
+  type RecordedCharge,
+} from '../../rating/gather-closed-chains.ts';
+import type { UsageMeasure } from '../../rating/measure-usage.ts';
+import { listReturnedCredits } from '../credit-notes/returned-as-credits.ts';
+
+export type InvoicedLine = {
+  readonly key: string;
+  readonly service: Period;
+  readonly line: LineOnInvoice['line'];
+  readonly invoice_status: InvoiceStatus;
+  /** End of the period of its invoice. */
+  readonly invoiced_until: Milliseconds | null;
+  /** The customer of its invoice. */
+  readonly billed_to: string;
+  /** Usage invoiced by progressive billing, which is no charge of its own. */
+  readonly is_partial: boolean;
+};
+
+/** Whether the line credits an advance charge of another line (docs/rules/proration.md, "Changes inside a period"). */
+export function isCredit({ line }: InvoicedLine): boolean {
+  return line.price_type === 'FIXED' && new Decimal(line.amount).isNegative();
+}
+
+/**
+ * Every line of the subscription on an invoice that is neither void nor `except`, oldest first. Lines on invoices of a parent that included
+ * the subscription are listed, too. `since` returns only lines whose service ends then or later; `fixed_since` limits only fixed charges in
+ * this way.
+ */
+export async function gatherInvoicedLines(
+  database: Database,
+  subscription: SubscriptionModel,
+  { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
+): Promise<InvoicedLine[]> {
+  const found = await listLinesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
+  // A parent's invoices that included the subscription are dependencies, too.
+  currentRecorder()?.dependsOn?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
+  const lines = found.filter(({ line }) => line.invoice_id !== except);
+  return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
+    const service = { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') };
+    const key = chargeKey(line.subscription_line_item_id ?? '', service);
+    // A threshold invoice may also correct closed periods; such a line is not partial.
+    const is_partial = billing_reason === 'THRESHOLD_BILLING' && !line.parent_line_item_id;
+    const invoiced_until = period_end ? toInstant(period_end) : null;
+    return { key, service, line, invoice_status, invoiced_until, billed_to: customer_id, is_partial };
+  });
+}
+
+/** Whether the line corrects another line after late or corrected events, or after a change. */
+export function isCorrection({ line }: InvoicedLine): boolean {
+  return Boolean(line.parent_line_item_id);
+}
+
+type ClosedChargesInput = {
+  readonly lines: readonly InvoicedLine[];
+  readonly items: readonly BillableItem[];
+  readonly before: number;
+  /** Whether events were corrected since (`isCorrected`). */
+  readonly corrected: boolean;
+};
+
+/**
+ * Closed charges of services that ended by `before`, the end of the period that is being invoiced. Late usage of a later period is on an
+ * invoice after that period, never on a recomputed invoice of an earlier one.
+ */
+export async function gatherClosedCharges(
+  { lines, items, before, corrected }: ClosedChargesInput,
+  measure: UsageMeasure,
+): Promise<ClosedCharge<BillableItem>[]> {
+  const closed: ClosedCharge<BillableItem>[] = [];
+  const chained: ChainedWindow[] = [];
+  const partial = partialCharges(lines);
+  const byItem = groupBy(
+    lines.filter((one) => !one.is_partial && !isCorrectedLater(one, before)),
+    ({ line }) => line.subscription_line_item_id,
+  );
+  for (const item of items) {
+    if (item.price_type !== 'USAGE') continue;
+    const windows = closedWindows(item, byItem.get(item.id) ?? []).filter(({ own }) => own.service.end <= before);
+    const isSettled = !windows.some(isCarrying) && !windows.some(hasUseBefore(windows));
+    const isSame = !corrected && isSettled && !(await hasGrown(item, windows, measure));
+    for (const window of windows) {
+      const charge = recordedCharge(item, window, partial);
+      if (window.newest.chain)
+        chained.push({ charge, chain: window.newest.chain, isCarrying: isCarrying(window), isSame });
+      if (isSame || window.newest.chain) continue;
+      const { usage_window, limited, service } = charge;
+      const measured = await measure(item, usage_window, { limited, service });
+      const isOther = measured.event_count !== charge.billed_event_count || hasEarlierUse(charge);
+      if (corrected || isOther || isCarrying(window)) closed.push({ ...charge, measured });
+    }
+  }
+  return [...closed, ...(await gatherClosedChains(chained, { items, corrected }, measure))];
+}
+
+/** A later draft's correction of an earlier charge is recomputed after this invoice, before that draft is final. */
+function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
+  return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
+}
+
+/** Amounts that credit notes and refunds have credited are not credited again by a correction. */
+export async function subtractReturned(
+  database: Database,
+  closed: readonly ClosedCharge<BillableItem>[],
+  lines: readonly InvoicedLine[],
+): Promise<readonly ClosedCharge<BillableItem>[]> {
+  if (closed.length === 0) return closed;
+  const items = new Set(closed.map(({ item }) => item.id));
+  const own = lines.filter(({ line }) => items.has(line.subscription_line_item_id ?? ''));
+  const returned = await listReturnedCredits(database, closed[0]!.item.record, own);
+  return closed.map((charge) => {
+    const { id } = charge.item;
+    const of = returned.filter((one) => one.line.subscription_line_item_id === id && overlaps(one, charge.service));
+    return { ...charge, returned: of.map(({ line }) => line) };
+  });
+}
+
+function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
+  return service.start < end && start < service.end;
+}
+
+/** The lines of a charge, and the event count of the newest. Most often the count shows that no event came since. */
+type ClosedWindow = {
+  /** The charge itself, not its corrections. */
+  readonly own: InvoicedLine;
+  readonly group: readonly [InvoicedLine, ...InvoicedLine[]];
+  readonly newest: NonNullable<LineOnInvoice['line']['computed_from']>;
+  readonly window: Period;
+  readonly event_count: number;
+};
+
+/** Progressive billing invoiced more than could be offset since. */
+function isCarrying({ newest: { carried_amount } }: Pick<ClosedWindow, 'newest'>): boolean {
+  return Boolean(carried_amount) && new Decimal(carried_amount!).gt(0);
+}
+
+/** One per service period. */
+function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): ClosedWindow[] {
+  const groups = groupBy(own, ({ key }) => key);
+  return [...groups.values()].flatMap((group) => closedWindow(item, group) ?? []);
+}
+
+function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
+  // If only corrections are left, the charge itself is void; it is open until its period is billed again.
+  const own = group.find((one) => !isCorrection(one));
+  const newest = group.at(-1)!.line.computed_from;
+  // A draft is recomputed before it becomes final and includes its late events.
+  if (own === undefined || own.invoice_status === 'DRAFT' || own.line.price_type !== 'USAGE') return undefined;
+  if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
+    return undefined;
+  const window = { start: toInstant(newest.window_start), end: toInstant(newest.window_end) };
+  return { own, group, newest, window, event_count: newest.event_count ?? 0 };
+}
+
+/** Whether the limits of a charge begin before the first window of the item. Late usage before that window is in no window's count. */
+function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
+  const first = Math.min(...windows.map(({ window }) => window.start));
+  return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
+}
+
+/** Total billed for the charge. */
+function recordedCharge(
+  item: BillableItem,
+  { own, group, newest, window, event_count }: ClosedWindow,
+  partial: readonly PartialCharge[],
+): RecordedCharge {
+  const { service } = own;
+  const before = filterPartialCharges(partial, item.id, service);
+  const computed = [...before, ...group.map(({ line }) => toComputedCharge(line))];
+  const billed = sumBilledLines([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
+  const isEdited = group.some(({ line }) => line.computed_from?.edited);
+  return {
+    item,
+    service,
+    usage_window: window,
+    limited: recordedWindows(newest),
+    billed_amount: sumDecimals(computed.map(({ amount }) => new Decimal(amount))),
+    billed_base_amount: sumDecimals(
+      group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? toComputedCharge(line).amount)),
+    ),
+    billed_quantity: sumDecimals(computed.map(({ quantity }) => new Decimal(quantity))),
+    billed_event_count: event_count,
+    invoice_line_item_id: own.line.id,
+    carried: new Decimal(newest.carried_amount ?? 0),
+    billed,
+    ...(isEdited ? { max_credit: Decimal.max(0, billed.amount) } : {}),
+  };
+}
+
+/** Usage invoiced by progressive billing. */
+export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] {
+  return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
+}
+
+/** Partial charges, and the amounts that credit notes and refunds have credited of them. */
+export async function loadPartialCharges(
+  database: Database,
+  scope: Scope,
+  lines: readonly InvoicedLine[],
+): Promise<PartialCharge[]> {
+  const partial = lines.filter(({ is_partial }) => is_partial);
+  const returned = await listReturnedCredits(database, scope, partial);
+  return [...partial.map(partialCharge), ...returned.map(toReturnedCharge)];
+}
+
+function toReturnedCharge(one: InvoicedLine): PartialCharge {
+  return { ...partialCharge(one), is_returned: true };
+}
+
+/** A correction of a charge by an invoice of a later period. */
+export function toLaterCharge(one: InvoicedLine): PartialCharge {
+  return { ...partialCharge(one), is_later: true };
+}
+
+function partialCharge({ line, service }: InvoicedLine): PartialCharge {
+  return {
+    item_id: line.subscription_line_item_id ?? '',
+    service,
+    amount: new Decimal(toComputedCharge(line).amount),
+    quantity: new Decimal(toComputedCharge(line).quantity),
+    billed: line,
+  };
+}
+
+/** End of the usage that progressive billing has invoiced, for one line or for all; null if it invoiced none. */
+export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): Milliseconds | null {
+  const those = lines.filter(
+    ({ is_partial, line }) => is_partial && (itemId === undefined || line.subscription_line_item_id === itemId),
+  );
+  return those.length === 0 ? null : Math.max(...those.map(({ service }) => service.end));
+}
+
+/** A voided or replaced event may leave the count unchanged; after one, every charge is measured again. */
+export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
+  const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
+  if (final.length === 0) return false;
+  if (final.some(({ line }) => line.price_type === 'USAGE'))
+    currentRecorder()?.dependsOn?.([`${final[0]!.line.environment_id}/corrections`]);
+  const since = Math.min(...final.map(({ line }) => toInstant(line.created_at)));
+  return hasCorrectionsSince(database, final[0]!.line, new Date(since));
+}
+
+/** One read over all closed windows shows whether any event came late; most often none did. */
+async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: UsageMeasure): Promise<boolean> {
+  if (windows.length <= 1) return windows.length === 1;
+  const expected = expectedEventCount(windows);
+  if (expected === undefined) return true;
+  const whole = {
+    start: Math.min(...windows.map(({ window }) => window.start)),
+    end: Math.max(...windows.map(({ window }) => window.end)),
+  };
+  return (await measure(item, whole, { limited: [] })).event_count !== expected;
+}

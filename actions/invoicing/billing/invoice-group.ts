@@ -1,0 +1,75 @@
+/**
+ * Subscriptions on one invoice: its own, and those of the parent's group (docs/rules/subscriptions.md, "Families"). A recomputed draft, and
+ * an invoice that replaces a void one, include the same subscriptions as before, even if some have joined or left the group since.
+ */
+
+import type { Period } from '../../../core/foundation/time/period.ts';
+import type { ReferencePoint } from '../../../core/rating/charges.ts';
+import type { ComputedFrom } from '../../../core/rating/computed-from.ts';
+import { duePeriods } from '../../../core/rating/due.ts';
+import { deriveEndInstant } from '../../../core/subscriptions/propagation.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+
+type InvoiceGroupTarget = {
+  readonly subscription: SubscriptionModel;
+  readonly period: Period;
+  readonly reference: ReferencePoint;
+  /** The recomputed invoice, or the void one that is billed again. */
+  readonly before?: InvoiceBefore;
+};
+
+export type InvoiceBefore = {
+  readonly invoice: { readonly id: string };
+  readonly line_items: readonly {
+    readonly subscription_id?: string | null | undefined;
+    readonly subscription_line_item_id?: string | null | undefined;
+    readonly parent_line_item_id?: string | null | undefined;
+    readonly computed_from?: Pick<ComputedFrom, 'window_start' | 'chain'> | null | undefined;
+  }[];
+};
+
+export async function loadInvoiceGroup(
+  database: Database,
+  target: InvoiceGroupTarget,
+): Promise<[SubscriptionModel, ...SubscriptionModel[]]> {
+  const { subscription, before } = target;
+  const group = before
+    ? await loadInvoicedBefore(database, subscription, before)
+    : await loadGroupMembers(database, target);
+  return [subscription, ...group];
+}
+
+async function loadInvoicedBefore(database: Database, subscription: SubscriptionModel, { line_items }: InvoiceBefore) {
+  const ids = line_items.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
+  const others = await SubscriptionModel.byId(subscription, ids, database);
+  return [...others.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/**
+ * Children whose period ends with this one, or began with it. A child that ended within the period owes its arrears here. An invoice that
+ * ends the parent's period early includes only ended children; the others continue by themselves.
+ */
+async function loadGroupMembers(database: Database, { subscription, period, reference }: InvoiceGroupTarget) {
+  if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
+  const children = await buildChildrenQuery(
+    subscription,
+    { parents: [subscription], type: 'grouped_invoicing' },
+    database,
+  );
+  // A child that ended after the parent's end is not cut there; it is invoiced by itself.
+  const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
+  return children.filter((child) => {
+    if (child.subscription_status === 'cancelled')
+      return deriveEndInstant(child) > period.start && (last === null || deriveEndInstant(child) <= last);
+    // Periods of the child as of the end of this period, even if the scheduler has not closed them yet. This also holds for an invoice
+    // after one that is not made yet.
+    const due = duePeriods(billedSubscription(child), currentPeriod(child), period.end);
+    const own = due.filter(({ closed }) => closed.end > period.start);
+    if (own.some(({ next }) => next === null)) return true;
+    return (
+      reference === 'period_start' || (reference !== 'cancel' && own.some(({ closed }) => closed.end === period.end))
+    );
+  });
+}

@@ -1,0 +1,167 @@
+/**
+ * Usage and charges of a subscription for a period (docs/rules/usage.md, "One number"). Every usage line item is measured by the one usage
+ * reader and priced by the one rating function, as on the invoice. Without dates it is the running period; an item with a period of its own
+ * shows that.
+ */
+
+import { type Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
+import { invalid } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
+import { planServedLines, type ServedLine } from '../../../core/rating/chains/chains-within.ts';
+import { ChainCharges, usageToRead } from '../../../core/rating/chains/charge-chains.ts';
+import { runningPeriod } from '../../../core/rating/charges.ts';
+import { commitmentPart, drawInOrder } from '../../../core/rating/commitments/part.ts';
+import {
+  computeAmountIn,
+  computePool,
+  computeTrueUp,
+  deriveServiceTerm,
+  endsWith,
+  type PoolFacts,
+  type SubscriptionCommitment,
+  shareOut,
+} from '../../../core/rating/commitments/subscription.ts';
+import { splitByCommitment, toBaseAmount } from '../../../core/rating/committed-lines.ts';
+import { type LineAmount, type MeasuredUsage, usageCharge } from '../../../core/rating/line-amount.ts';
+import { chargeKey } from '../../../core/rating/plan-invoice.ts';
+import { mapConcurrently } from '../../../storage/batch-loader.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import {
+  type BillableItem,
+  billedSubscription,
+  CHARGES_AT_ONCE,
+  currentPeriod,
+  gatherItems,
+} from '../../rating/billable-items.ts';
+import { createUsageReader } from '../../rating/measure-usage.ts';
+import { gatherInvoicedLines } from './gather-closed-charges.ts';
+import { recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
+
+export type UsageRequest = {
+  subscription_id: string;
+  start_time?: string | null;
+  end_time?: string | null;
+  lifetime_usage?: boolean | null;
+};
+
+export type SubscriptionUsageCharge = LineAmount & {
+  item: BillableItem;
+  service: Period;
+  display_name: string;
+  is_overage?: boolean;
+};
+export type SubscriptionUsage = {
+  subscription: SubscriptionModel;
+  period: Period;
+  charges: SubscriptionUsageCharge[];
+  amount: Decimal;
+  /** Commitment of the subscription as a whole; null without one. */
+  commitment: SubscriptionCommitment | null;
+  /** Shortfall at the end of the period; null if it is not charged. */
+  true_up: Decimal | null;
+};
+
+export async function loadSubscriptionUsage(
+  stores: Stores,
+  scope: Scope,
+  request: UsageRequest,
+  now: Date,
+): Promise<SubscriptionUsage> {
+  const database = stores.postgres;
+  const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
+  const requested = deriveRequestedPeriod(subscription, request, now);
+  const billed = billedSubscription(subscription);
+  const current = currentPeriod(subscription);
+  const measure = await createUsageReader(stores, database, subscription, { now });
+  const at = new Date(Math.min(now.getTime(), (requested ?? current).end - 1));
+  const items = await gatherItems(database, subscription, { at });
+  const commitment = subscriptionCommitment(subscription);
+  const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
+  const findPeriod = (item: BillableItem) =>
+    requested ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
+  const served = planServedLines(findPeriod, items, billed);
+  const isOver = ({ service }: ServedLine<BillableItem>) => requested === null && service.end <= current.start;
+  const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
+  const recorded = isPooled ? recordedUsage(invoiced) : [];
+  // A line that ended at the start of the running period may have periods that continue; its usage may be invoiced by now.
+  const keys = new Set(invoiced.map(({ key }) => key));
+  const running = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
+  const usage = new Map<string, MeasuredUsage>();
+  await mapConcurrently(CHARGES_AT_ONCE, usageToRead(running), async ({ item, window, service, chain, keys: of }) => {
+    const measured = await measure(item, window, { service, chain });
+    for (const key of of) usage.set(key, measured);
+  });
+  const { currency } = subscription;
+  const chains = new ChainCharges<BillableItem>(usage);
+  const lines = drawInOrder(running, recorded, {
+    priceLine: (one, before): SubscriptionUsageCharge => {
+      const { item, service, usage_window: window } = one;
+      const question = { subscription: billed, recorded: before };
+      const part = item.commitment ? commitmentPart(item, service, question) : undefined;
+      const measured = usage.get(chargeKey(item.id, service))!;
+      const charge = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
+      return { item, service, display_name: item.display_name, ...charge };
+    },
+    toDrawnAmount: toBaseAmount,
+  });
+  const period = requested ?? current;
+  const { charges, true_up } =
+    commitment === null
+      ? { charges: lines, true_up: null }
+      : drawCommitment(lines, {
+          period: derivePaidPeriod(period, subscription),
+          commitment,
+          recorded,
+          subscription: billed,
+          currency,
+        });
+  const amount = sumDecimals([...charges.map((charge) => charge.amount), true_up ?? ZERO]);
+  return { subscription, period, charges, amount, commitment, true_up };
+}
+
+/** A trial, a draft and the time before the start have no shortfall. */
+function derivePaidPeriod(
+  { start, end }: Period,
+  { trial_end, opens_at, subscription_status }: SubscriptionModel,
+): Period {
+  if (subscription_status === 'draft' || opens_at) return { start: end, end };
+  return { start: Math.min(end, Math.max(start, trial_end ? toInstant(trial_end) : start)), end };
+}
+
+type DrawnUsageInput = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
+
+/** Draws like the invoice of the period; another interval has the commitment of its own length. */
+function drawCommitment(lines: readonly SubscriptionUsageCharge[], { period, currency, ...facts }: DrawnUsageInput) {
+  const { commitment, subscription } = facts;
+  const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
+  const term = deriveServiceTerm(period, facts);
+  const pool = {
+    ...computePool(term, { ...facts, recorded, true_ups: [] }),
+    ...(commitment.duration === null ? { amount: computeAmountIn(period, subscription, commitment) } : {}),
+  };
+  const amounts = lines.map(({ amount }) => amount);
+  const { shares, left } = shareOut(amounts, pool, { currency, in_order: commitment.duration === null });
+  const isEnd = commitment.duration === null || endsWith(term, period, [subscription.end_ms]);
+  return {
+    charges: lines.flatMap((line, index) => splitByCommitment(line, shares[index]!, commitment)),
+    true_up: isEnd ? computeTrueUp(left, commitment, currency) : null,
+  };
+}
+
+/** The requested dates; null if each item uses its own period. */
+function deriveRequestedPeriod(subscription: SubscriptionModel, request: UsageRequest, now: Date): Period | null {
+  const { start_time, end_time, lifetime_usage } = request;
+  if (!start_time && !end_time && !lifetime_usage) return null;
+  const current = currentPeriod(subscription);
+  const start = lifetime_usage
+    ? toInstant(subscription.start_date)
+    : start_time
+      ? toInstant(start_time)
+      : current.start;
+  const end = end_time ? toInstant(end_time) : lifetime_usage ? now.getTime() : current.end;
+  if (end <= start) throw invalid('end_time', 'must be after start_time');
+  return { start, end };
+}

@@ -1,0 +1,18 @@
+/** Changes the invoice of a credit note; the system event depends on whether its payment or its amounts changed. */
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { enqueueInvoiceAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { emit } from '../../foundation/emit.ts';
+
+export async function changeInvoice(
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  { changes, author }: { changes: Partial<InvoiceModel>; author: Author },
+): Promise<InvoiceModel> {
+  const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+  const name = changed.payment_status === invoice.payment_status ? 'invoice.update' : 'invoice.update.payment';
+  await emit(transaction, name, { record: changed, by: author });
+  if (changed.amount_remaining !== invoice.amount_remaining) await enqueueInvoiceAlertChecks(transaction, changed);
+  return changed;
+}

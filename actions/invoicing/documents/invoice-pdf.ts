@@ -1,0 +1,79 @@
+/**
+ * The PDF of an invoice (docs/rules/documents.md). Gathers the content, renders it and stores it until the invoice changes. An invoice that
+ * is not FINALIZED is rendered for each request.
+ */
+
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../../core/invoicing/document/document.ts';
+import { renderPdf } from '../../../integrations/pdf/render.ts';
+import { CustomerModel } from '../../../storage/models/customer.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { findDocument, upsertDocument } from '../../../storage/models/invoice-document.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
+import { loadSetting } from '../../../storage/models/setting.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import type { QueryBounds } from '../../../storage/usage/question.ts';
+import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
+import { loadPrintedGroups } from './printed-groups.ts';
+import { loadPrintedTaxes } from './printed-taxes.ts';
+
+export type InvoicePdfInput = {
+  readonly id: string;
+  /** Renders again with the current settings, even if a stored PDF exists. */
+  readonly force?: boolean;
+  readonly fonts: string | null;
+  readonly now: Date;
+  readonly bounds?: QueryBounds | undefined;
+};
+export type InvoicePdf = { readonly invoice: InvoiceModel; readonly name: string; readonly bytes: Buffer };
+
+export async function loadInvoicePdf(
+  stores: Stores,
+  scope: Scope,
+  { id, force = false, fonts, now, bounds }: InvoicePdfInput,
+): Promise<InvoicePdf> {
+  const { postgres } = stores;
+  const invoice = await InvoiceModel.fetch(scope, id, { database: postgres });
+  const name = `${invoice.invoice_number ?? invoice.id}.pdf`;
+  const cacheKey = { invoice_id: invoice.id, invoice_version: invoice.version };
+  const isFinal = invoice.invoice_status === 'FINALIZED';
+  const known = isFinal && !force ? await findDocument(scope, cacheKey, postgres) : undefined;
+  if (known) return { invoice, name, bytes: known };
+  const document = buildInvoiceDocument(await gatherInvoiceDocument(stores, invoice, { now, bounds }));
+  const bytes = await renderPdf(document, { fonts, asker: scope.tenant_id });
+  if (isFinal) await upsertDocument(scope, { ...cacheKey, bytes, now }, postgres);
+  return { invoice, name, bytes };
+}
+
+type GatherDocumentInput = Pick<InvoicePdfInput, 'now' | 'bounds'>;
+
+/** Content of the document; usage groups are measured as of now. */
+export async function gatherInvoiceDocument(
+  stores: Stores,
+  invoice: InvoiceModel,
+  input: GatherDocumentInput,
+): Promise<InvoiceDocumentInput> {
+  const database = stores.postgres;
+  const { tenant_id, environment_id } = invoice;
+  const scope = { tenant_id, environment_id };
+  const lines = await InvoiceLineItemModel.in(scope, database)
+    .where({ invoice_id: invoice.id, status: 'published' })
+    .orderBy('position');
+  const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database });
+  const settings = await loadSetting(scope, 'invoice_pdf_config', database);
+  return {
+    invoice,
+    lines,
+    taxes: await loadPrintedTaxes(invoice, database),
+    groups: await loadPrintedGroups(stores, scope, { lines, group_by: settings.group_by, ...input }),
+    customer: {
+      ...customer,
+      // The exemption was fixed at finalization.
+      tax_exempt: invoice.finalized_at ? (invoice.tax_exempt ?? 'none') : customer.tax_exempt,
+      tax_ids: (customer.tax_ids ?? []).map(({ value }) => value),
+    },
+    seller: await loadSeller(settings, { tenant_id, database }),
+    settings,
+    timezone: await loadInvoiceTimezone(invoice, scope, database),
+  };
+}

@@ -1,0 +1,37 @@
+/** Sender and time zone of an invoice, for its document and its mail. */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { SettingValue } from '../../../core/platform/setting/record.ts';
+import type { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { loadSetting } from '../../../storage/models/setting.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { TenantModel } from '../../../storage/models/tenant.ts';
+import type { Database } from '../../../storage/stores.ts';
+
+/** Time zone of the subscription; for a manual invoice, the time zone of the invoice numbers. */
+export async function loadInvoiceTimezone(
+  { subscription_id }: InvoiceModel,
+  scope: Scope,
+  database: Database,
+): Promise<string> {
+  if (!subscription_id) return (await loadSetting(scope, 'invoice_config', database)).timezone;
+  return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
+}
+
+export type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
+
+/** From the setting, otherwise from the tenant's own details. */
+export async function loadSeller(
+  { company }: SettingValue<'invoice_pdf_config'>,
+  { tenant_id, database }: { tenant_id: string; database: Database },
+): Promise<InvoiceSeller> {
+  if (company) {
+    const { name, lines, tax_id, email, website } = company;
+    return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };
+  }
+  const [tenant] = await TenantModel.ofTenant(tenant_id, database);
+  const { address, email } = (tenant?.billing_details ?? {}) as { address?: Record<string, string>; email?: string };
+  const part = (key: string) => address?.[`address_${key}`] ?? '';
+  const city = [part('postal_code'), part('city')].filter(Boolean).join(' ');
+  const place = [city, part('state'), part('country')].filter(Boolean).join(', ');
+  return { name: tenant?.name ?? '', lines: [part('line1'), part('line2'), place, email ?? ''].filter(Boolean) };
+}

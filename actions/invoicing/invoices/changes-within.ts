@@ -1,0 +1,110 @@
+/**
+ * Voiding an invoice undoes the credits of changes in it (docs/rules/invoices.md, "Voiding"). A change is voided as well if its left-over
+ * credit lowered only this invoice. Credits of other invoices that had paid a part of it are returned: they lower the debt of the
+ * subscription, and the rest reaches the wallet.
+ */
+
+import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { sumCreditOn } from '../../../core/invoicing/credit-note/offsets.ts';
+import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { emit } from '../../foundation/emit.ts';
+import { gatherCredited, giveCredit } from '../credit-notes/give-credit.ts';
+import { loadInvoiceLines } from '../records/invoice-records.ts';
+import { computeInvoiceNet } from './credit-rest.ts';
+import { listLineCredits } from './credits-of-lines.ts';
+
+/** Throws if a credit of one of the lines `ids` has lowered another invoice, or is in a wallet. */
+export async function gatherChangesWithin(
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  ids: readonly string[],
+): Promise<InvoiceModel[]> {
+  const credits = await listLineCredits(invoice, ids, transaction);
+  const changeIds = credits.map(({ invoice_id }) => invoice_id);
+  const changes = [...(await InvoiceModel.byId(invoice, changeIds, transaction)).values()];
+  for (const change of changes)
+    if (!(await isWithin(transaction, change, { invoice, ids })))
+      throw notAllowed('unused time of this invoice was credited already: it cannot be voided', {
+        invoice_id: change.id,
+      });
+  return changes;
+}
+
+/** This invoice charged everything that the change credits, and the left-over credit lowered this invoice alone. */
+async function isWithin(
+  transaction: Transaction,
+  change: InvoiceModel,
+  { invoice, ids }: { readonly invoice: InvoiceModel; readonly ids: readonly string[] },
+): Promise<boolean> {
+  if (change.invoice_status !== 'SKIPPED') return false;
+  const lines = await loadInvoiceLines(change, transaction);
+  const giving = lines.filter(({ amount }) => new Decimal(amount).isNegative());
+  if (giving.some(({ parent_line_item_id }) => !ids.includes(parent_line_item_id ?? ''))) return false;
+  const lineIds = lines.map(({ id }) => id);
+  if ((await listLineCredits(change, lineIds, transaction)).length > 0) return false;
+  const notes = await offsetNotes(transaction, { change_invoice_id: change.id, invoice_id: invoice.id }, invoice);
+  const lowered = sumDecimals(notes.map(({ total_amount }) => new Decimal(total_amount)));
+  return lowered.eq(computeInvoiceNet(change).negated());
+}
+
+function offsetNotes(
+  transaction: Transaction,
+  where: Partial<Pick<CreditNoteModel, 'change_invoice_id' | 'invoice_id'>>,
+  invoice: InvoiceModel,
+): Promise<CreditNoteModel[]> {
+  return CreditNoteModel.in(invoice, transaction)
+    .where({ ...where, credit_note_status: 'FINALIZED', status: 'published' })
+    .whereNotNull('change_invoice_id')
+    .orderBy(['created_at', 'id']) as unknown as Promise<CreditNoteModel[]>;
+}
+
+export async function voidChangesWithin(
+  transaction: Transaction,
+  changes: readonly InvoiceModel[],
+  author: Author,
+): Promise<void> {
+  for (const change of changes) {
+    const voided = { invoice_status: 'VOIDED' as const, voided_at: author.now.toISOString() };
+    const record = await InvoiceModel.change(change, voided, { by: author, database: transaction });
+    await emit(transaction, 'invoice.update.voided', { record, by: author });
+  }
+}
+
+type ReturnOffsetsInput = {
+  readonly invoice: InvoiceModel;
+  readonly subscription: SubscriptionModel;
+  /** Ids of the changes that are voided with the invoice. */
+  readonly changes: readonly string[];
+  readonly author: Author;
+};
+
+/** `transaction` holds the lock on the subscription. */
+export async function returnOffsets(
+  transaction: Transaction,
+  { invoice, changes, ...returning }: ReturnOffsetsInput,
+): Promise<void> {
+  let amount = ZERO;
+  for (const note of await offsetNotes(transaction, { invoice_id: invoice.id }, invoice)) {
+    const change = await InvoiceModel.fetch(invoice, note.change_invoice_id!, { database: transaction });
+    if (changes.includes(change.id)) continue;
+    const credited = await gatherCredited(transaction, change, await loadInvoiceLines(change, transaction));
+    // Rebilling would charge the amount again that the other invoice credits and that lowered this one.
+    if (sumCreditOn(invoice.id, credited).gt(0))
+      throw notAllowed(
+        'a later invoice gave back a part of what this one charged, and lowered it: it cannot be voided',
+        {
+          invoice_id: change.id,
+        },
+      );
+    amount = amount.plus(note.total_amount);
+  }
+  if (amount.isZero()) return;
+  const description = `Invoice ${invoice.invoice_number ?? invoice.id} is void`;
+  const leftOver = { ...returning, invoice, lines: [], amount, key: 'offset', reason: 'BILLING_ERROR' } as const;
+  await giveCredit(transaction, { ...leftOver, description });
+}

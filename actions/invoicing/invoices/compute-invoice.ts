@@ -1,0 +1,214 @@
+/**
+ * Recomputes an invoice from current usage; it may be repeated while the invoice is not final. An invoice of 0 is skipped and may be
+ * computed again later (docs/rules/invoices.md, "Nothing to pay").
+ */
+
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
+import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { isSameInvoice } from '../../../core/invoicing/invoice/same-lines.ts';
+import { deriveReferencePoint } from '../../../core/rating/after-end.ts';
+import type { ReferencePoint } from '../../../core/rating/charges.ts';
+import { CouponApplicationModel, deleteApplications } from '../../../storage/models/coupon-application.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { deleteInvoiceLines, InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { inSpan } from '../../../tracing/spans.ts';
+import { emit, wasEmitted } from '../../foundation/emit.ts';
+import { runBillingTransaction } from '../../foundation/transaction.ts';
+import { billedSubscription } from '../../rating/billable-items.ts';
+import { returnRedemptions } from '../../rating/coupons/redeem.ts';
+import type { IsPlanCurrent } from '../billing/clock-advance-plan-cache.ts';
+import { type PlannedInvoice, planFromStores } from '../billing/gather-billing.ts';
+import { computedFields, invoiceParts, loadInvoiceLines, loadWithLines } from '../records/invoice-records.ts';
+import { isComplete, isCounted } from './draft-invoice.ts';
+import { type LockedInvoice, lockInvoice, lockInvoiceAndSubscription } from './lock-invoice.ts';
+import type { ReadyDraft } from './write-final.ts';
+
+export type Computation = {
+  invoice: InvoiceWithLines;
+  skipped: boolean;
+  /** Whether the usage included every event from before the period's end. */
+  complete: boolean;
+};
+
+export async function computeInvoice(
+  stores: Stores,
+  scope: Scope,
+  invoice_id: string,
+  now: Date,
+): Promise<Computation> {
+  return runBillingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
+}
+
+/** `recompute`: a manually edited invoice is derived from the subscription again. */
+type ComputeInvoiceInput = {
+  readonly scope: Scope;
+  readonly invoice_id: string;
+  readonly now: Date;
+  readonly recompute?: boolean;
+};
+
+/** For a caller with an open transaction. */
+export async function computeWithin(
+  stores: Stores,
+  transaction: Transaction,
+  input: ComputeInvoiceInput,
+): Promise<Computation> {
+  const { scope, invoice_id, now, recompute = false } = input;
+  const locked = await loadWithItsLines(transaction, await lockInvoice(transaction, scope, invoice_id));
+  if (!isComputed(locked, recompute)) return keepLines(locked, transaction, now);
+  const planned = await planRecomputation(stores, transaction, locked, now);
+  const isLast = isCounted(planned, now);
+  const { invoice, line_items } = await write(transaction, { held: locked, planned, isLast, now });
+  return {
+    invoice: Object.assign(invoice, { line_items }),
+    skipped: invoice.invoice_status === 'SKIPPED',
+    complete: isComplete(planned, toPeriod(invoice)),
+  };
+}
+
+type ComputeLastInput = ComputeInvoiceInput & {
+  readonly subscription_id: string | null;
+  /** Returns true if a new plan would equal the stored draft. */
+  readonly isPlanCurrent?: IsPlanCurrent | undefined;
+};
+
+/**
+ * Computes a draft for the last time, before this transaction makes it final. If the result is unchanged, its lines stay, and only the
+ * finalization emits an event. Nothing is written while events from before the period's end are in the pipeline.
+ */
+export async function computeLast(
+  stores: Stores,
+  transaction: Transaction,
+  { scope, invoice_id, subscription_id, now, isPlanCurrent }: ComputeLastInput,
+): Promise<ReadyDraft | 'skipped' | 'waiting'> {
+  const holding = lockInvoiceAndSubscription(transaction, scope, { id: invoice_id, subscription_id });
+  const locked = await loadWithItsLines(transaction, await holding);
+  const { invoice, line_items, subscription } = locked;
+  const asItWas = { invoice, line_items, subscription, changes: { last_computed_at: now.toISOString() } };
+  const isAsPlanned = await isPlanCurrent?.(locked);
+  if (!isComputed(locked) || isAsPlanned) return asItWas;
+  const planned = await planRecomputation(stores, transaction, locked, now);
+  if (!isComplete(planned, toPeriod(invoice))) return 'waiting';
+  const { plan } = planned;
+  const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
+  // Coupons with an equal result are visible only in their applications, so a draft with applications is always rewritten.
+  const isPlain = coupon_applications.length === 0;
+  if (isPlain && isSameInvoice(locked, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
+  const written = await write(transaction, { held: locked, planned, isLast: true, now });
+  return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
+}
+
+type InvoiceToCompute = LockedInvoice & { readonly line_items: readonly InvoiceLineItem[] };
+
+async function loadWithItsLines(transaction: Transaction, locked: LockedInvoice): Promise<InvoiceToCompute> {
+  checkComputable(locked.invoice);
+  return { ...locked, line_items: await loadInvoiceLines(locked.invoice, transaction) };
+}
+
+/** Only an invoice that is not final: a draft or a skipped one (docs/rules/invoices.md, "From draft to final"). */
+export function checkComputable({ id, invoice_status }: InvoiceModel): void {
+  if (invoice_status !== 'DRAFT' && invoice_status !== 'SKIPPED')
+    throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
+}
+
+/** The rule that derives the lines of an invoice from its subscription; undefined if its creator supplied the lines. */
+export function deriveReference(
+  { billing_reason }: Pick<InvoiceModel, 'billing_reason'>,
+  period: Period,
+  subscription: SubscriptionModel,
+): ReferencePoint | undefined {
+  const reference = REFERENCE_BY_REASON[billing_reason];
+  return reference && deriveReferencePoint(reference, period, billedSubscription(subscription));
+}
+
+/** Reasons whose lines are derived from the subscription. For any other reason, the creator of the invoice supplied the lines. */
+export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
+  SUBSCRIPTION_CREATE: 'period_start',
+  SUBSCRIPTION_TRIAL_END: 'period_start',
+  SUBSCRIPTION_CYCLE: 'period_end',
+  PRORATION: 'cancel',
+};
+
+export function isDerivedFromSubscription({ billing_reason }: Pick<InvoiceModel, 'billing_reason'>): boolean {
+  return REFERENCE_BY_REASON[billing_reason] !== undefined;
+}
+
+type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: SubscriptionModel };
+
+/** Lines of a client name no line item of the subscription and are not replaced. */
+function isComputed(locked: InvoiceToCompute, recompute = false): locked is SubscriptionInvoice {
+  const { invoice, line_items, subscription } = locked;
+  if (subscription === null || !isDerivedFromSubscription(invoice)) return false;
+  // An edited invoice still contains computed lines.
+  if (invoice.is_manually_edited) return recompute && line_items.some(({ computed_from }) => computed_from);
+  return line_items.every((line) => line.subscription_line_item_id || line.computed_from);
+}
+
+function toPeriod({ period_start, period_end }: InvoiceModel): Period {
+  return { start: toInstant(period_start ?? ''), end: toInstant(period_end ?? '') };
+}
+
+function planRecomputation(
+  stores: Stores,
+  transaction: Transaction,
+  locked: SubscriptionInvoice,
+  now: Date,
+): Promise<PlannedInvoice> {
+  const { invoice, subscription } = locked;
+  const period = toPeriod(invoice);
+  const reference = deriveReference(invoice, period, subscription)!;
+  return planFromStores(stores, transaction, { subscription, period, reference, before: locked, now });
+}
+
+type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
+
+/** `isLast`: all events accepted before are counted, so that an amount of 0 is final. */
+type ComputationWriting = { readonly planned: PlannedInvoice; readonly isLast: boolean; readonly now: Date };
+
+function write(
+  transaction: Transaction,
+  { held: { invoice }, ...how }: { held: InvoiceToCompute } & ComputationWriting,
+): Promise<WrittenComputation> {
+  const attributes = { invoice_id: invoice.id, lines: how.planned.plan.lines.length };
+  return inSpan('invoice.write', { attributes }, () => writePlan(transaction, { invoice, ...how }));
+}
+
+async function writePlan(
+  transaction: Transaction,
+  { invoice, planned, isLast, now }: { invoice: InvoiceModel } & ComputationWriting,
+): Promise<WrittenComputation> {
+  if (invoice.is_manually_edited) await returnRedemptions(invoice, { transaction, author: { user_id: '', now } });
+  await deleteInvoiceLines(invoice, invoice.id, transaction);
+  await deleteApplications(invoice, invoice.id, transaction);
+  const fields = { ...computedFields(planned.plan, invoice, now), is_manually_edited: false };
+  const changes = isLast ? fields : { ...fields, invoice_status: 'DRAFT' as const };
+  const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
+  const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
+  const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
+  await CouponApplicationModel.addAll(invoice, coupon_applications, { database: transaction });
+  const name = await findEventName({ before: invoice, computed }, transaction);
+  const record = { ...computed, line_items };
+  await emit(transaction, name, { record, by: { now } });
+  return { invoice: computed, line_items };
+}
+
+/** A skipped invoice that becomes a draft for the first time emits `invoice.drafted`, once. */
+async function findEventName(
+  { before, computed }: { before: InvoiceModel; computed: InvoiceModel },
+  transaction: Transaction,
+): Promise<'invoice.drafted' | 'invoice.update'> {
+  if (before.invoice_status !== 'SKIPPED' || computed.invoice_status !== 'DRAFT') return 'invoice.update';
+  return (await wasEmitted(transaction, 'invoice.drafted', before)) ? 'invoice.update' : 'invoice.drafted';
+}
+
+async function keepLines({ invoice }: InvoiceToCompute, transaction: Transaction, now: Date): Promise<Computation> {
+  const touched = { last_computed_at: now.toISOString() };
+  const computed = await InvoiceModel.change(invoice, touched, { by: { now }, database: transaction });
+  const skipped = computed.invoice_status === 'SKIPPED';
+  return { invoice: await loadWithLines(computed, transaction), skipped, complete: true };
+}

@@ -1,0 +1,147 @@
+/**
+ * Makes a draft final with its computed amounts, an invoice number and a due date; its lines never change afterwards. Numbers have no gaps
+ * (docs/rules/invoices.md, "Numbers"), because the finalizing transaction takes them: the counter's row is locked until it ends, and a
+ * rollback returns the number.
+ *
+ * It does not recompute. The scheduler does so just before it finalizes (finalize-due-invoices.ts). A manual finalization uses the draft
+ * unchanged, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
+ */
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { mapBatched } from '../../../storage/models/batched.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { loadSetting } from '../../../storage/models/setting.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database, Transaction } from '../../../storage/stores.ts';
+import { isTaxing } from '../../catalog/taxes/rates-in-force.ts';
+import {
+  debitPrepaid,
+  listPayingWallets,
+  lockPrepaidWallets,
+  type PayingWallet,
+} from '../../credits/wallets/prepaid-wallets.ts';
+import { isTaxedOrCredited, taxFinal } from '../billing/tax-final.ts';
+import { loadInvoiceLines } from '../records/invoice-records.ts';
+import { creditRest } from './credit-rest.ts';
+import { takeNextNumbers } from './next-numbers.ts';
+import { returnCredits } from './return-credits.ts';
+import { type ReadyDraft, writeFinal } from './write-final.ts';
+
+/** For a caller with an open transaction. */
+export async function finalizeWithin(
+  transaction: Transaction,
+  scope: Scope,
+  { invoice_id, now }: { invoice_id: string; now: Date },
+): Promise<InvoiceWithLines> {
+  const [finalized] = await finalizeAllWithin(transaction, scope, { invoice_ids: [invoice_id], now });
+  return finalized!;
+}
+
+/** Finalizes all or none; numbers follow this order. */
+export async function finalizeAllWithin(
+  transaction: Transaction,
+  scope: Scope,
+  { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
+): Promise<InvoiceWithLines[]> {
+  const ready = await mapBatched(transaction, invoice_ids, (id) => loadReady(transaction, scope, id));
+  return finalizeReady(transaction, scope, { ready, now });
+}
+
+export async function finalizeReady(
+  transaction: Transaction,
+  scope: Scope,
+  { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
+): Promise<InvoiceWithLines[]> {
+  if (ready.length === 0) return [];
+  for (const one of ready) checkFinalizable(one, now);
+  const taxed = await applyAdjustmentsToAll(transaction, scope, { ready, now });
+  // Sequential, because two invoices may share a wallet.
+  for (const one of taxed) {
+    const { line_items } = one;
+    await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
+    await creditRest(transaction, one, now);
+  }
+  const config = await loadSetting(scope, 'invoice_config', transaction);
+  // Numbers come last, because their counter stays locked from here to the commit.
+  const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
+  const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
+  return writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
+}
+
+async function loadReady(transaction: Transaction, scope: Scope, id: string): Promise<ReadyDraft> {
+  const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+  const [line_items, subscription] = [
+    await loadInvoiceLines(invoice, transaction),
+    await loadSubscription(invoice, transaction),
+  ];
+  return { invoice, line_items, subscription };
+}
+
+/** Batched, except invoices paid by prepaid credits: each of these needs the balance that the previous one left in the wallet. */
+async function applyAdjustmentsToAll(
+  transaction: Transaction,
+  scope: Scope,
+  { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
+): Promise<ReadyDraft[]> {
+  const lockedWallets = await lockPrepaidWallets(
+    transaction,
+    scope,
+    ready.map(({ invoice }) => invoice),
+  );
+  const payers = new Set(lockedWallets.map(({ customer_id }) => customer_id));
+  const isPaid = ({ invoice }: ReadyDraft) => payers.has(invoice.customer_id);
+  const settled = new Map<ReadyDraft, ReadyDraft>();
+  // In a large batch, tax rates are queried only if any exist.
+  const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
+  const asks = (one: ReadyDraft) => taxing || one.line_items.some(isTaxedOrCredited);
+  const alone = ready.filter((one) => !isPaid(one) && asks(one));
+  const made = await mapBatched(transaction, alone, (one) => applyAdjustments(transaction, one, { now }));
+  for (const one of ready) if (!isPaid(one) && !asks(one)) settled.set(one, one);
+  for (const [index, one] of alone.entries()) settled.set(one, made[index]!);
+  for (const one of ready.filter(isPaid)) {
+    const wallets = await listPayingWallets(
+      transaction,
+      { ...one.invoice, ...one.changes },
+      { locked: lockedWallets, now },
+    );
+    settled.set(one, await applyAdjustments(transaction, one, { wallets, now }));
+  }
+  return ready.map((one) => settled.get(one)!);
+}
+
+/** Applies credits and taxes at finalization. */
+async function applyAdjustments(
+  transaction: Transaction,
+  { changes, ...draft }: ReadyDraft,
+  { wallets = [], now }: { wallets?: readonly PayingWallet[]; now: Date },
+): Promise<ReadyDraft> {
+  const author = { user_id: '', now };
+  const prepaid = wallets.map((one) => one.prepaid);
+  const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
+  await debitPrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
+  return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
+}
+
+function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {
+  const last_computed_at = changes?.last_computed_at ?? invoice.last_computed_at;
+  if (invoice.invoice_status !== 'DRAFT')
+    throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
+  if (invoice.invoice_type !== 'SUBSCRIPTION') return;
+  if (!last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
+  // Before the end of its period, a computation would lack the rest of the usage (docs/rules/invoices.md, "From draft to final").
+  if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
+  // Manually edited lines are complete; only the end of the period is required.
+  if (invoice.is_manually_edited && toInstant(invoice.period_end) <= now.getTime()) return;
+  if (toInstant(last_computed_at) < toInstant(invoice.period_end))
+    throw notAllowed('this invoice was computed before its period ended', {
+      last_computed_at,
+      period_end: invoice.period_end,
+    });
+}
+
+async function loadSubscription(invoice: InvoiceModel, database: Database): Promise<SubscriptionModel | null> {
+  if (!invoice.subscription_id) return null;
+  return SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
+}

@@ -1,0 +1,103 @@
+/**
+ * Gathers the inputs of an invoice proof: the invoice, its lines and, for each usage line, the customers, the definition and the marks of
+ * its count. A line of an earlier version does not name its customers: they are then determined as billing does today, and the comparison
+ * of count and quantity (seal-lines.ts) verifies them.
+ */
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
+import type { CountedLine } from '../../../core/invoicing/proof/record.ts';
+import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
+import type { CountedScope } from '../../../core/rating/computed-from.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { findDefinitionAt } from '../../../storage/progress/meter-versions.ts';
+import { toOffsetsText } from '../../../storage/progress/slice-state.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { buildCountedCustomers } from '../../rating/measure-usage.ts';
+import { buildCustomerFilter, loadMembers } from '../../rating/members.ts';
+import { loadWithLines } from '../records/invoice-records.ts';
+import { findLevelTime, type LevelTime } from './level-digest.ts';
+
+/** Counting of a usage line; lines with the same `key` counted the same events. */
+export type LineCounting = {
+  readonly key: string;
+  /** Identifies the events to read; several meters may count the same ones. */
+  readonly source: string;
+  readonly counted: CountedLine;
+  readonly definition: MeterDefinition;
+  /** Set for a level that is charged by its integral, else null. */
+  readonly level: LevelTime | null;
+};
+
+export type ProvableInvoice = {
+  readonly invoice: Invoice;
+  readonly lines: readonly {
+    readonly line: InvoiceLineItemModel;
+    readonly counting: LineCounting | null;
+  }[];
+};
+
+/** For an invoice whose lines no longer change automatically. */
+export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<ProvableInvoice> {
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
+  if (invoice.invoice_status === 'DRAFT')
+    throw notAllowed('a draft has no proof: it is computed once more before it is final', { invoice_id });
+  const { line_items, ...record } = await loadWithLines(invoice, database);
+  const lines = [];
+  for (const line of line_items as InvoiceLineItemModel[])
+    lines.push({ line, counting: await loadCounting(database, scope, line) });
+  return { invoice: record, lines };
+}
+
+async function loadCounting(
+  database: Database,
+  scope: Scope,
+  line: InvoiceLineItemModel,
+): Promise<LineCounting | null> {
+  const { meter_id, meter_version, window_start, window_end, high_water } = line.computed_from ?? {};
+  if (!meter_id || !meter_version || !window_start || !window_end || !high_water) return null;
+  const version = Number(meter_version);
+  const found = await findDefinitionAt(database, scope, { meter_id, version });
+  if (found === null) return null;
+  const { definition, stop } = found;
+  const { event_name, aggregation, filters, reset_usage } = definition;
+  const counted: CountedLine = {
+    meter: {
+      id: meter_id,
+      version,
+      event_name,
+      aggregation: aggregation as CountedLine['meter']['aggregation'],
+      filters: filters.map(({ key, values }) => ({ key, values: [...values] })),
+      reset_usage,
+    },
+    ...(line.computed_from?.counted ?? (await computeAsBilled(database, scope, line))),
+    window_start,
+    window_end,
+    marks: computeMarks(high_water, stop),
+    ends: toOffsetsText(stop),
+  };
+  const { customers, marks } = counted;
+  const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);
+  const level = findLevelTime(line);
+  return { key: JSON.stringify([counted, level]), source, counted, definition, level };
+}
+
+/** Events after the offset at which a partition met the end of the meter are not counted. */
+function computeMarks(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
+  const marks = Object.entries(high_water).map(([partition, offset]) => {
+    const end = stop.get(Number(partition));
+    return [partition, end !== undefined && end < BigInt(offset) ? String(end) : offset] as const;
+  });
+  return Object.fromEntries(marks);
+}
+
+async function computeAsBilled(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedScope> {
+  const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
+  const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
+  const { window_start, window_end } = line.computed_from ?? {};
+  const window = { start: toInstant(window_start ?? ''), end: toInstant(window_end ?? '') };
+  return buildCountedCustomers(buildCustomerFilter(members, window, toInstant(line.period_start ?? '')), subscription);
+}

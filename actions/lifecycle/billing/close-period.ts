@@ -1,0 +1,86 @@
+/**
+ * Closes the oldest period of a subscription that is over. It applies the plan change scheduled for the period's end, drafts the invoice,
+ * and moves to the next period or to the end.
+ */
+
+import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { duePeriod } from '../../../core/rating/due.ts';
+import { MOVED_BY_PARENT } from '../../../storage/due-billing.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { emit } from '../../foundation/emit.ts';
+import type { PlannedDraft } from '../../invoicing/billing/clock-advance-plan-cache.ts';
+import { type DraftRequest, draftInvoice } from '../../invoicing/invoices/draft-invoice.ts';
+import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { changePlanIfDue } from '../plan-change/scheduled.ts';
+import { endWithCredits } from '../subscriptions/end-with-credits.ts';
+import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
+
+export type ClosePeriodInput = {
+  readonly subscription: SubscriptionModel;
+  readonly now: Date;
+  /** If true, nothing is invoiced while events from before the period's end are in the pipeline. */
+  readonly untilComplete: boolean;
+  /** Receives a draft that results from a plan alone, if the subscription continues unchanged. */
+  readonly onDrafted?: ((drafted: PlannedDraft) => void) | undefined;
+  readonly is_settled?: boolean;
+};
+
+/** The subscription after the close; null if no period is over. `transaction` holds the lock on its row. */
+export async function closePeriod(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription: stored, now, untilComplete, onDrafted, is_settled = false }: ClosePeriodInput,
+): Promise<SubscriptionModel | 'waiting' | null> {
+  const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
+  if (over === null) return null;
+  const at = over.closed.end;
+  const { subscription } = over.next
+    ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
+    : { subscription: stored };
+  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
+  let drafted: Omit<PlannedDraft, 'subscription'> | null = null;
+  if (at > due.closed.start) {
+    const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
+    const onPlanned: DraftRequest['onPlanned'] = (invoice, planned) => {
+      drafted = { invoice, is_settled: planned.is_settled };
+    };
+    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now, onPlanned, is_settled };
+    if ((await draftInvoice(stores, transaction, draft)) === 'waiting') return 'waiting';
+  }
+  const by = { now };
+  if (due.next === null) return endWithCredits(transaction, { subscription, at, by });
+  const changes = { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
+  const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
+  await emit(transaction, 'subscription.updated', { record: moved, by });
+  if (moved.plan_id !== stored.plan_id) await emit(transaction, 'subscription.plan_changed', { record: moved, by });
+  // After the move, `cancel_at_period_end` ends the subscription with the next period, so its plan is not cached.
+  if (drafted && subscription === stored && !moved.cancel_at_period_end)
+    onDrafted?.({ ...(drafted as Omit<PlannedDraft, 'subscription'>), subscription: moved });
+  return moved;
+}
+
+/**
+ * Closes every period that is over before the subscription is changed, because the scheduler has not closed it yet. Each draft rests as
+ * usual and includes late events when it becomes final. `before`: only periods that end before this instant, for a backdated change.
+ */
+export async function closeDuePeriods(
+  stores: Stores,
+  transaction: Transaction,
+  {
+    subscription,
+    now,
+    before,
+  }: Omit<ClosePeriodInput, 'untilComplete'> & { readonly before?: Milliseconds | undefined },
+): Promise<SubscriptionModel> {
+  let reached = subscription;
+  // A subscription moved by its parent is invoiced with the parent.
+  while (reached.subscription_status === 'active' && !MOVED_BY_PARENT.includes(reached.subscription_type)) {
+    if (before !== undefined && toInstant(reached.current_period_end) >= before) break;
+    const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });
+    if (moved === null || moved === 'waiting') break;
+    await propagateToChildren(stores, transaction, { parent: moved, by: { now } });
+    reached = moved;
+  }
+  return reached;
+}

@@ -1,0 +1,69 @@
+/**
+ * Finalizes a credit note. Amounts paid with prepaid credits return to their lots. An adjustment lowers the invoice's amount due by the
+ * rest. A refund of the rest goes to a prepaid wallet of the invoiced customer, never to a postpaid one (docs/rules/credit-notes.md,
+ * "Adjustment or refund", "As the line was paid").
+ */
+
+import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
+import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { planCreditedInvoice } from '../../../core/invoicing/credit-note/effect.ts';
+import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { checkNotForCredits } from '../../credits/wallets/pending-credits.ts';
+import { returnCredits } from '../../credits/wallets/return-credits.ts';
+import { emit } from '../../foundation/emit.ts';
+import { changeInvoice } from '../../invoicing/credit-notes/change-invoice.ts';
+import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import { completeIfPaid } from '../invoices/settle-paid.ts';
+
+type CreditNoteEffect = {
+  readonly note: CreditNoteModel;
+  readonly lockedInvoice: LockedInvoice;
+  readonly author: Author;
+};
+
+/** The note's amounts were checked under the lock that `transaction` holds. */
+export async function takeEffect(
+  stores: Stores,
+  transaction: Transaction,
+  { note, lockedInvoice, author }: CreditNoteEffect,
+): Promise<CreditNoteModel> {
+  const by = { by: author, database: transaction };
+  const isRefund = note.credit_note_type === 'REFUND';
+  await checkNotForCredits(transaction, lockedInvoice.invoice);
+  await creditPaidPart(transaction, { note, lockedInvoice, author });
+  const changes: Partial<CreditNoteModel> = {
+    credit_note_status: 'FINALIZED',
+    finalized_at: author.now.toISOString(),
+    refund_status: isRefund ? 'SUCCEEDED' : null,
+  };
+  const final = await CreditNoteModel.change(note, changes, by);
+  await emit(transaction, 'credit_note.updated', { record: final, by: author });
+  const invoice = await changeInvoice(transaction, lockedInvoice.invoice, {
+    changes: planCreditedInvoice(lockedInvoice.invoice, note, author.now),
+    author,
+  });
+  await completeIfPaid(stores, transaction, { ...lockedInvoice, invoice, by: author });
+  return final;
+}
+
+async function creditPaidPart(
+  transaction: Transaction,
+  { note, lockedInvoice, author }: CreditNoteEffect,
+): Promise<void> {
+  const { id, invoice_id, total_amount, total_prepaid_credits_returned, credit_note_number } = note;
+  const prepaid = new Decimal(total_prepaid_credits_returned);
+  const rest = note.credit_note_type === 'REFUND' ? new Decimal(total_amount).minus(prepaid) : ZERO;
+  await returnCredits(transaction, lockedInvoice.invoice, {
+    prepaid,
+    rest,
+    transaction_reason: 'CREDIT_NOTE',
+    reference_type: 'INVOICE',
+    reference_id: invoice_id,
+    idempotency_key: toOwnKey('credit_note', id),
+    description: `Credit note ${credit_note_number}`,
+    metadata: { credit_note_id: id },
+    author,
+  });
+}

@@ -1,0 +1,213 @@
+/**
+ * Finalizes drafts that have rested for the configured delay since their last computation. Each is recomputed first, so that late usage is
+ * on it and not on an adjustment line of the next invoice. A draft waits while its usage is not complete. Concurrent runs are safe: the
+ * second one finds the invoice final.
+ */
+import { indexById } from '../../../core/foundation/by-id.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type DueEnvironments, type DueRecord, findDueDrafts, listDueDrafts } from '../../../storage/due-billing.ts';
+import { mapBatched } from '../../../storage/models/batched.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { inSpan } from '../../../tracing/spans.ts';
+import { type BatchHandoff, type BatchOutcome, runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
+import { runBillingTransaction } from '../../foundation/transaction.ts';
+import type { ClockAdvancePlanCache } from '../../invoicing/billing/clock-advance-plan-cache.ts';
+import { findDraftPlanCache } from '../../invoicing/billing/draft-plan-cache.ts';
+import { computeLast } from '../../invoicing/invoices/compute-invoice.ts';
+import { finalizeReady } from '../../invoicing/invoices/finalize-invoice.ts';
+import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
+import { activateIfNothingDue } from './settle-paid.ts';
+
+export type FinalizationReport = {
+  finalized: number;
+  /** Computed to 0: such an invoice has no number and is never final. */
+  skipped: number;
+  waiting: string[];
+  failed: { id: string; error: unknown }[];
+};
+
+type FinalizationInput = {
+  readonly now: Date;
+  readonly delay_seconds: number;
+  /** Set by a clock advance: drafts that need no second plan. */
+  readonly plans?: ClockAdvancePlanCache | undefined;
+};
+
+/** Sequential, because numbers follow the order of the longest rest. */
+export async function finalizeDueInvoices(
+  stores: Stores,
+  {
+    now,
+    delay_seconds,
+    only,
+    onProgress,
+    mayGoOn,
+    plans,
+  }: FinalizationInput & DueEnvironments & WatchedRun<FinalizationReport>,
+): Promise<FinalizationReport> {
+  const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
+  const last: LastBatch = { families: new Set() };
+  if (!plans) await findDraftPlanCache(stores)?.stay(stores);
+  await runBatches({
+    next: (left) => listDueDrafts(stores.postgres, { now, delay_seconds, left, only }),
+    act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, plans }),
+    actBatch: (due, handoff) =>
+      finalizeBatch(stores, due, { now, delay_seconds, report, plans, order: { handoff, last } }),
+    workers: 1,
+    onProgress: () => onProgress?.(report),
+    mayGoOn,
+  });
+  return report;
+}
+
+/** Hierarchies of the group that began last. */
+type LastBatch = { families: ReadonlySet<string> };
+type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
+
+/** True if the invoice is no draft any more; otherwise it is left for the next run. */
+async function finalizeOne(
+  stores: Stores,
+  { id, ...scope }: DueRecord,
+  { report, ...how }: FinalizationInput & { report: FinalizationReport },
+): Promise<boolean> {
+  try {
+    const attributes = { ...scope, invoice_id: id };
+    const [outcome] = await inSpan('invoice.finalize', { attributes }, () =>
+      finalizeAll(stores, scope, { ids: [id], ...how }),
+    );
+    return recordOutcome(report, id, outcome!);
+  } catch (error) {
+    if (await isStillDraft(stores, scope, id)) report.failed.push({ id, error });
+    return false;
+  }
+}
+
+async function finalizeBatch(
+  stores: Stores,
+  due: readonly DueRecord[],
+  { report, ...how }: FinalizationInput & { report: FinalizationReport; order: BatchOrder },
+): Promise<BatchOutcome> {
+  const { tenant_id, environment_id } = due[0]!;
+  const ids = due.map(({ id }) => id);
+  const attributes = { tenant_id, environment_id, invoices: ids.length };
+  const scope = { tenant_id, environment_id };
+  const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, ...how }));
+  const outcomes = await ending;
+  return { left: ids.filter((id, index) => !recordOutcome(report, id, outcomes[index]!)), alone: [] };
+}
+
+/** `not_due`: the draft was edited or finalized after it was listed. */
+type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
+
+/** True if the invoice is no draft any more; otherwise it is left for the next run. */
+function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
+  if (outcome === 'waiting') report.waiting.push(id);
+  if (outcome === 'waiting' || outcome === 'not_due') return false;
+  report[outcome]++;
+  return true;
+}
+
+/**
+ * Finalizes in one transaction, with numbers in this order. A draft with incomplete usage stays unchanged, and so does its rest. Drafts are
+ * computed while the previous group is written, and become final after it. From there on the group takes no lock of the next one, which has
+ * no wallet, no counter and no shared hierarchy yet. All subscriptions and drafts are locked before the first wallet and the counter: a
+ * manual finalization holds the subscription while it waits for the counter.
+ */
+function finalizeAll(
+  stores: Stores,
+  scope: Scope,
+  { ids, now, delay_seconds, order, plans }: FinalizationInput & { ids: readonly string[]; order?: BatchOrder },
+): Promise<FinalizationOutcome[]> {
+  return runBillingTransaction(stores, async (transaction) => {
+    const ended = new Map<string, FinalizationOutcome>();
+    const isPlanCurrent = plans
+      ? await plans.within(stores, transaction)
+      : findDraftPlanCache(stores)?.within(stores, transaction);
+    const seen = await loadHierarchyDrafts(transaction, scope, ids);
+    if (order) await waitForSharedHierarchies(seen, order);
+    await lockInvoices(transaction, scope, seen);
+    const rested = await findDueDrafts(transaction, scope, { ids, now, delay_seconds });
+    const parts = splitByHierarchy(seen.filter(({ invoice_id }) => rested.has(invoice_id)));
+    for (const some of parts) {
+      const computed = await mapBatched(transaction, some, (draft) =>
+        computeLast(stores, transaction, { scope, now, isPlanCurrent, ...draft }),
+      );
+      const ready = computed.filter((one) => typeof one !== 'string');
+      await order?.handoff.waitForPrevious();
+      if (some === parts.at(-1)) order?.handoff.allowNext();
+      await finalizeReady(transaction, scope, { ready, now });
+      for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
+        await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });
+      for (const [index, { invoice_id }] of some.entries()) {
+        const one = computed[index]!;
+        ended.set(invoice_id, typeof one === 'string' ? one : 'finalized');
+      }
+    }
+    return ids.map((id) => ended.get(id) ?? 'not_due');
+  });
+}
+
+/** A later draft of a hierarchy depends on the previous one. */
+async function waitForSharedHierarchies(
+  drafts: readonly HierarchyDraft[],
+  { handoff, last }: BatchOrder,
+): Promise<void> {
+  const before = last.families;
+  last.families = new Set(drafts.map(({ family }) => family));
+  if (drafts.some(({ family }) => before.has(family))) await handoff.waitForPrevious();
+}
+
+type DraftToFinalize = { readonly invoice_id: string; readonly subscription_id: string | null };
+
+/** `is_awaited`: the subscription may be incomplete only because of this invoice. */
+type HierarchyDraft = DraftToFinalize & { readonly family: string; readonly is_awaited: boolean };
+
+async function loadHierarchyDrafts(
+  transaction: Transaction,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<HierarchyDraft[]> {
+  const invoices = indexById(
+    await InvoiceModel.in(scope, transaction)
+      .whereIn('id', [...ids])
+      .select('id', 'subscription_id'),
+  );
+  const subscriptionIds = Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? '');
+  const subscriptions = indexById(
+    await SubscriptionModel.in(scope, transaction)
+      .whereIn('id', subscriptionIds)
+      .select('id', 'parent_subscription_id', 'subscription_status'),
+  );
+  return ids.map((invoice_id) => {
+    const subscription_id = invoices.get(invoice_id)?.subscription_id ?? null;
+    const { parent_subscription_id: parent, subscription_status } = subscriptions.get(subscription_id ?? '') ?? {};
+    const family = parent ?? subscription_id ?? invoice_id;
+    return { invoice_id, subscription_id, family, is_awaited: subscription_status === 'incomplete' };
+  });
+}
+
+/**
+ * Splits in order, before a draft whose subscription or hierarchy is already in the part. Late usage is on the first draft, and the next
+ * one has to see that.
+ */
+function splitByHierarchy<One extends { readonly family: string }>(drafts: readonly One[]): One[][] {
+  const parts: One[][] = [];
+  let met = new Set<string>();
+  for (const draft of drafts) {
+    if (parts.length === 0 || met.has(draft.family)) {
+      parts.push([]);
+      met = new Set();
+    }
+    parts.at(-1)!.push(draft);
+    met.add(draft.family);
+  }
+  return parts;
+}
+
+/** If another scheduler or a user has finalized the draft meanwhile, the error is not a failure. */
+async function isStillDraft(stores: Stores, scope: Scope, id: string): Promise<boolean> {
+  const invoice = await InvoiceModel.fetch(scope, id, { database: stores.postgres });
+  return invoice.invoice_status === 'DRAFT';
+}

@@ -1,0 +1,98 @@
+/**
+ * Effects of a lower remaining amount of an invoice: its other open payments are voided. If nothing remains, purchased credits are granted
+ * and an incomplete subscription becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the
+ * invoice").
+ */
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { BillingReason } from '../../../core/invoicing/invoice/record.ts';
+import { findStateAfter } from '../../../core/subscriptions/moves.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payment.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { completePurchase } from '../../credits/wallets/pending-credits.ts';
+import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import { voidOpenPayments } from '../../payments/void-open-payments.ts';
+import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
+
+/** Called after any decrease of the remaining amount, by a payment or a credit note. */
+export async function completeIfPaid(
+  stores: Stores,
+  transaction: Transaction,
+  { invoice, subscription, by }: LockedInvoice & { by: SystemEventChange['by'] },
+): Promise<void> {
+  await voidOpenPayments(transaction, { invoice, by });
+  if (new Decimal(invoice.amount_remaining).gt(0)) return;
+  await completePurchase(transaction, { invoice, by });
+  await activateAwaiting(stores, transaction, { invoice, subscription, by });
+}
+
+/** Called when the invoice needs no payment any more: it is paid or void. */
+export async function activateAwaiting(
+  stores: Stores,
+  transaction: Transaction,
+  { invoice, subscription, by }: LockedInvoice & { by: SystemEventChange['by'] },
+): Promise<void> {
+  if (!subscription || !(await isAwaited(transaction, { invoice, subscription }))) return;
+  const subscription_status = findStateAfter('pay', subscription.subscription_status);
+  if (subscription_status === undefined) return;
+  const activated = await SubscriptionModel.change(
+    subscription,
+    { subscription_status },
+    { by, database: transaction },
+  );
+  await emit(transaction, 'subscription.activated', { record: activated, by });
+  await propagateToChildren(stores, transaction, { parent: activated, by });
+}
+
+/** A recomputed invoice may be 0 and then needs no payment. */
+export async function activateIfNothingDue(
+  stores: Stores,
+  transaction: Transaction,
+  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: SystemEventChange['by'] },
+): Promise<void> {
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
+  const isMade = invoice.invoice_status === 'SKIPPED' || invoice.invoice_status === 'FINALIZED';
+  if (!isMade || !invoice.subscription_id || new Decimal(invoice.amount_remaining).gt(0)) return;
+  const holding = { database: transaction, lock: true };
+  const subscription = await SubscriptionModel.fetch(scope, invoice.subscription_id, holding);
+  if (subscription.subscription_status === 'incomplete')
+    await completeIfPaid(stores, transaction, { invoice, subscription, by });
+}
+
+/** Invoices of these reasons keep an incomplete subscription waiting; so does any invoice whose collection failed. */
+const WAITED_FOR: readonly BillingReason[] = [
+  'SUBSCRIPTION_CREATE',
+  'SUBSCRIPTION_TRIAL_END',
+  'SUBSCRIPTION_UPDATE',
+  'SUBSCRIPTION_CYCLE',
+  'THRESHOLD_BILLING',
+];
+
+/** True if this invoice is one of those, and no other one of them is unpaid. */
+async function isAwaited(
+  transaction: Transaction,
+  { invoice, subscription }: { invoice: InvoiceModel; subscription: SubscriptionModel },
+): Promise<boolean> {
+  if (subscription.subscription_status !== 'incomplete') return false;
+  const unpaid = await InvoiceModel.in(subscription, transaction)
+    .where({ subscription_id: subscription.id, invoice_status: 'FINALIZED', status: 'published' })
+    .where('amount_remaining', '>', 0);
+  const failed = await failedCollections([invoice, ...unpaid], transaction);
+  const isOne = ({ id, billing_reason }: InvoiceModel) => WAITED_FOR.includes(billing_reason) || failed.has(id);
+  return isOne(invoice) && !unpaid.some(isOne);
+}
+
+/** Invoices whose automatic collection failed, even if they were paid otherwise later. */
+async function failedCollections(invoices: readonly InvoiceModel[], transaction: Transaction): Promise<Set<string>> {
+  const [first] = invoices;
+  const failed = await PaymentModel.in(first!, transaction)
+    .whereIn(
+      'destination_id',
+      invoices.map(({ id }) => id),
+    )
+    .where({ is_automatic: true, payment_status: 'FAILED', status: 'published' });
+  return new Set(failed.map(({ destination_id }) => destination_id));
+}

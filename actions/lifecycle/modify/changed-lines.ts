@@ -1,0 +1,67 @@
+/** The preview and the writing of a modification that ends and begins lines, or changes records beside them. */
+
+import { formatMs } from '../../../core/foundation/time/instant.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { previewSettlement, type SettledChange } from '../../invoicing/invoices/settle-change.ts';
+import { type AppliedLines, applyLineChange, type LineChangePlan } from '../subscriptions/change-lines.ts';
+import {
+  type ChangedInvoice,
+  type ChangedResources,
+  toChangedLine,
+  toChangedSubscriptions,
+} from './changed-resources.ts';
+import type { PlannedModification } from './modification.ts';
+
+export function planLineModification(stores: Stores, plan: LineChangePlan): PlannedModification {
+  return {
+    preview: buildLinesPreview(plan),
+    // A change of lines raises the version of the subscription, too.
+    changes: plan.ends.length + plan.begins.length > 0 ? { version: plan.subscription.version + 1 } : {},
+    apply: async (transaction) => showLineChanges(await applyLineChange(stores, transaction, plan)),
+  };
+}
+
+/** A modification of records beside the lines raises the version of the subscription. */
+export function planOtherModification(
+  subscription: SubscriptionModel,
+  write: (transaction: Transaction) => Promise<void>,
+): PlannedModification {
+  const preview = toChangedSubscriptions([{ record: subscription, action: 'updated' }]);
+  return {
+    preview,
+    changes: { version: subscription.version + 1 },
+    apply: async (transaction) => {
+      await write(transaction);
+      return preview;
+    },
+  };
+}
+
+export function buildLinesPreview({ ends, begins, settlement, refunds }: LineChangePlan): ChangedResources {
+  const ended = ends.map(({ item, at }) => toChangedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
+  const begun = begins.map(({ record }) => toChangedLine({ ...record, id: '' }, 'created'));
+  const unmade = new Set<string | null | undefined>(begins.map(({ id }) => id));
+  const invoices = [settlement ?? [], ...refunds].flat().map((each) => {
+    const invoice = previewSettlement(each, unmade);
+    return toChangedInvoice({ invoice, wallet_transaction: null }, 'preview');
+  });
+  return { line_items: [...ended, ...begun], subscriptions: [], invoices };
+}
+
+export function showLineChanges({ ended, begun, settled, refunded }: AppliedLines): ChangedResources {
+  const line_items = [
+    ...ended.map((line) => toChangedLine(line, 'ended')),
+    ...begun.map((line) => toChangedLine(line, 'created')),
+  ];
+  const invoices = [settled ?? [], ...refunded].flat().map((each) => toChangedInvoice(each, 'issued'));
+  return { line_items, subscriptions: [], invoices };
+}
+
+function toChangedInvoice(
+  { invoice, wallet_transaction }: Pick<SettledChange, 'invoice' | 'wallet_transaction'>,
+  status: ChangedInvoice['status'],
+): ChangedInvoice {
+  const action = invoice.subtotal.startsWith('-') ? 'wallet_credit' : 'created';
+  return { id: invoice.id, action, status, invoice, wallet_transaction };
+}

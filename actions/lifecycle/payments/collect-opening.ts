@@ -1,0 +1,143 @@
+/**
+ * Charges the opening invoice of a subscription at once, after the commit that created it, so that the response contains the outcome
+ * (docs/rules/payments.md, "Openings").
+ */
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { PaymentModel } from '../../../storage/models/payment.ts';
+import { deleteUndoneEffects } from '../../../storage/models/request-effects.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import { runBillingTransaction } from '../../foundation/transaction.ts';
+import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
+import { collectNow, ensureCollected } from '../../payments/attempt-invoice.ts';
+import { withdrawCharge } from '../../payments/process-payment.ts';
+import { undoRedemptions } from '../../rating/coupons/redeem.ts';
+import type { OpenedSubscription } from '../invoices/open-and-activate.ts';
+import { voidLocked } from '../invoices/void-invoice.ts';
+import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
+
+type CollectOpeningInput = { readonly opened: OpenedSubscription; readonly author: Author };
+
+/** Returns the subscription after the charge; unchanged if nothing was charged. */
+export async function collectOpening(
+  stores: Stores,
+  scope: Scope,
+  { opened, author }: CollectOpeningInput,
+): Promise<OpenedSubscription> {
+  const payment = await chargeOpening(stores, scope, { opened, author });
+  return payment ? reloadOpened(stores, scope, opened) : opened;
+}
+
+/** Charges a created subscription. With `error_if_incomplete`, a failure undoes the creation and is the error of the request. */
+export async function collectCreation(
+  stores: Stores,
+  scope: Scope,
+  { opened, author }: CollectOpeningInput,
+): Promise<OpenedSubscription> {
+  const invoice_id = opened.latest_invoice?.id;
+  const tried = invoice_id ? await ensureCollected(stores, scope, { invoice_id, by: author }) : null;
+  if (!tried) return opened;
+  const { payment, reason } = await withdrawUnconfirmed(stores, tried, { ...opened, author });
+  const after = await reloadOpened(stores, scope, opened);
+  const { payment_behavior, subscription_status, id } = after.subscription;
+  const isRefused = payment_behavior === 'error_if_incomplete' && subscription_status === 'incomplete';
+  if (!isRefused || payment.payment_status === 'PROCESSING') return after;
+  await undoCreation(stores, scope, { id, invoice_id: after.latest_invoice!.id, author });
+  throw notAllowed(`the opening invoice could not be paid, and payment_behavior is error_if_incomplete`, {
+    field: 'payment_behavior',
+    reason,
+    payment_id: payment.id,
+  });
+}
+
+/** With `error_if_incomplete` the request does not wait for the customer: a charge that needs confirmation is withdrawn. */
+async function withdrawUnconfirmed(
+  stores: Stores,
+  payment: PaymentModel,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+): Promise<{ payment: PaymentModel; reason: string | null | undefined }> {
+  const waits = payment.payment_status === 'PROCESSING' && payment.payment_url;
+  if (!waits || subscription.payment_behavior !== 'error_if_incomplete')
+    return { payment, reason: payment.error_message };
+  const reason = 'authentication_required: the customer has to confirm the charge';
+  return { payment: await withdrawCharge(stores, payment, author), reason };
+}
+
+type ResumeOpeningInput = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
+
+/** Continues a creation whose request crashed before the charge, or before its answer. */
+export async function resumeCreation(
+  stores: Stores,
+  scope: Scope,
+  { author, ...made }: ResumeOpeningInput,
+): Promise<OpenedSubscription> {
+  return collectCreation(stores, scope, { opened: await loadOpened(stores, scope, made), author });
+}
+
+export async function resumeOpening(
+  stores: Stores,
+  scope: Scope,
+  { author, ...made }: ResumeOpeningInput,
+): Promise<OpenedSubscription> {
+  return collectOpening(stores, scope, { opened: await loadOpened(stores, scope, made), author });
+}
+
+async function loadOpened(
+  { postgres: database }: Stores,
+  scope: Scope,
+  { id, invoice_id }: Omit<ResumeOpeningInput, 'author'>,
+) {
+  const subscription = await SubscriptionModel.fetch(scope, id, { database });
+  if (invoice_id === null) return { subscription, latest_invoice: null };
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
+  return { subscription, latest_invoice: await loadWithLines(invoice, database) };
+}
+
+async function chargeOpening(
+  stores: Stores,
+  scope: Scope,
+  { opened, author }: CollectOpeningInput,
+): Promise<PaymentModel | null> {
+  const invoice_id = opened.latest_invoice?.id;
+  return invoice_id ? collectNow(stores, scope, { invoice_id, by: author }) : null;
+}
+
+async function reloadOpened(
+  { postgres }: Stores,
+  scope: Scope,
+  { subscription, latest_invoice }: OpenedSubscription,
+): Promise<OpenedSubscription> {
+  const invoice = await InvoiceModel.fetch(scope, latest_invoice!.id, { database: postgres });
+  return {
+    subscription: await SubscriptionModel.fetch(scope, subscription.id, { database: postgres }),
+    latest_invoice: await loadWithLines(invoice, postgres),
+  };
+}
+
+/** The subscription remains as a cancelled record; its invoice is void and its coupons are released. */
+async function undoCreation(
+  stores: Stores,
+  scope: Scope,
+  { id, invoice_id, author }: { id: string; invoice_id: string; author: Author },
+): Promise<void> {
+  const request = {
+    id,
+    cancellation_type: 'immediate',
+    cancel_at: null,
+    invoice_policy: 'skip',
+    proration_behavior: 'none',
+    reason: 'its opening invoice could not be paid',
+    author,
+  } as const;
+  await runBillingTransaction(stores, async (transaction) => {
+    await cancelWithin(stores, transaction, { scope, request });
+    const locked = await lockInvoice(transaction, scope, invoice_id);
+    await voidLocked(stores, transaction, { ...locked, metadata: null, author });
+    await undoRedemptions(id, { scope, transaction, author });
+    await deleteUndoneEffects(transaction);
+  });
+}

@@ -1,0 +1,238 @@
+/**
+ * Replaces the plan of a subscription: its plan lines end and those of the target plan begin, at one instant (docs/rules/subscriptions.md,
+ * "Plan changes"). `planPlanChange` gathers and decides, and is all of a preview. If the periods change as well, a new period begins at
+ * that instant: every line ends there, and continuing lines begin again.
+ */
+
+import type { AddonPolicy } from '../../../core/catalog/addon/policy.ts';
+import type { Plan } from '../../../core/catalog/plan/record.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { priceReset } from '../../../core/metering/price-reset.ts';
+import { hasOwnPeriods, roundUpToPeriodEnd } from '../../../core/rating/charges.ts';
+import { buildLineItem } from '../../../core/subscriptions/lines.ts';
+import {
+  type ChangeType,
+  checkPlanChange,
+  deriveChangeType,
+  type PeriodTerms,
+  planPeriodsFromChange,
+} from '../../../core/subscriptions/plan-change.ts';
+import { toBilledItem } from '../../../core/subscriptions/plan-sync.ts';
+import type { PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
+import { PlanModel } from '../../../storage/models/plan.ts';
+import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { type BillableItem, billedSubscription, gatherItems } from '../../rating/billable-items.ts';
+import { type LineChangePlan, type LineStart, planLineChange } from '../subscriptions/change-lines.ts';
+import type { LineChangeEnd } from '../subscriptions/retained-charges.ts';
+import { type AddonsOfChange, checkCarried, gatherAddons } from './addons.ts';
+import { gatherTarget, type TargetPlan } from './gather-target.ts';
+
+export type PlanChangeRequest = {
+  readonly target_plan_id: string;
+  readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
+  readonly terms: PeriodTerms;
+  readonly addons?: AddonPolicy | null;
+};
+
+export type PlanChangeInput = {
+  readonly subscription: SubscriptionModel;
+  readonly request: PlanChangeRequest;
+  /** The instant of the change: now, or the end of the period. */
+  readonly at: Milliseconds;
+  /** The schedule that is being executed. */
+  readonly schedule_id?: string;
+  readonly author: Author;
+};
+
+export type PlanChangePlan = {
+  readonly from: Plan;
+  readonly to: Plan;
+  readonly change_type: ChangeType;
+  readonly lines: LineChangePlan;
+  readonly changes: Partial<SubscriptionModel>;
+  /** If a new period begins with the change: the subscription in the period that the change cuts. */
+  readonly closing: SubscriptionModel | null;
+  /** The subscription's own lines, which continue. */
+  readonly carried: readonly BillableItem[];
+  readonly addons: AddonsOfChange;
+};
+
+export async function planPlanChange(database: Database, input: PlanChangeInput): Promise<PlanChangePlan> {
+  const { subscription, request, at, author } = input;
+  const pending = await SubscriptionScheduleModel.findPending(subscription, subscription.id, database);
+  checkPlanChange(subscription, {
+    target_plan_id: request.target_plan_id,
+    pending: pending && pending.id !== input.schedule_id ? pending.schedule_type : null,
+  });
+  const from = await PlanModel.fetch(subscription, subscription.plan_id, { database });
+  const target = await gatherTarget(database, { subscription, plan_id: request.target_plan_id, at });
+  const items = await gatherItems(database, subscription);
+  const periods = planPeriodsFromChange(subscription, request.terms, at);
+  const { billing_period, billing_period_count } = { ...subscription, ...periods };
+  const length = { billing_period, billing_period_count };
+  const isScheduled = input.schedule_id !== undefined;
+  const addons = await gatherAddons(database, { subscription, policy: request.addons, at, isScheduled });
+  await checkCarried(database, { subscription, carried: addons.carried, target_plan_id: target.plan.id, length });
+  const dropped = new Set<string | null | undefined>(addons.dropped.map(({ id }) => id));
+  const leaves = (item: BillableItem) => isOfPlan(item, subscription) || dropped.has(item.record.addon_association_id);
+  const leaving = { subscription, items, at, leaves, restarts: periods !== null };
+  const changing = { ...leaving, target, length, standing: computeHaltedUntil(leaving) };
+  const ends = planLineEnds(changing);
+  const { proration_behavior } = request;
+  const begins = [...planLineStarts(changing), ...(periods ? planStayingLines(changing) : [])];
+  const earlier_periods = earlierPeriods(subscription, at);
+  const restarted = periods && { ...periods, earlier_periods };
+  const after = restarted ? Object.assign(subscription.$clone(), restarted) : undefined;
+  const ended = after ? items.filter((item) => !ends.some((end) => end.item.id === item.id)) : [];
+  const change = { subscription, after, ended, ends, begins, proration_behavior, author };
+  const isAtPeriodEnd = at === toInstant(subscription.current_period_end);
+  const atPeriodEnd = isScheduled ? 'done' : isAtPeriodEnd ? 'previewed' : undefined;
+  const lines = await planLineChange(database, { ...change, atPeriodEnd });
+  const { synced_price_sequence } = target;
+  return {
+    from,
+    to: target.plan,
+    change_type: deriveChangeType(
+      ends.map(({ item }) => item).filter((item) => isOfPlan(item, subscription)),
+      lines.begins.filter(({ record }) => record.entity_id === target.plan.id),
+    ),
+    lines,
+    changes: { plan_id: target.plan.id, synced_price_sequence, ...restarted },
+    closing: restarted ? Object.assign(subscription.$clone(), { earlier_periods }) : null,
+    carried: items.filter((item) => isLive(item, at) && !leaves(item) && !item.record.addon_association_id),
+    addons,
+  };
+}
+
+/** Includes the periods that end here. */
+function earlierPeriods(subscription: SubscriptionModel, at: Milliseconds): EarlierPeriods[] {
+  const { billing_anchor, billing_period, billing_period_count, earlier_periods } = subscription;
+  return [...(earlier_periods ?? []), { until: formatMs(at), billing_anchor, billing_period, billing_period_count }];
+}
+
+type LeavingLines = {
+  subscription: SubscriptionModel;
+  items: readonly BillableItem[];
+  at: Milliseconds;
+  /** Whether a line ends with the plan. */
+  leaves(item: BillableItem): boolean;
+  restarts: boolean;
+};
+
+type ChangingLines = LeavingLines & {
+  target: TargetPlan;
+  /** Length of the periods after the change. */
+  length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
+  standing: HaltedUntilByMeter;
+};
+
+/** Lines of the plan, including those with an overridden price. */
+function isOfPlan({ record }: BillableItem, { plan_id }: SubscriptionModel): boolean {
+  return record.entity_type === 'plan' && record.entity_id === plan_id;
+}
+
+function isLive({ record }: BillableItem, at: Milliseconds): boolean {
+  return record.end_date === null || record.end_date === undefined || toInstant(record.end_date) > at;
+}
+
+function hasBegun({ record }: BillableItem, at: Milliseconds): boolean {
+  return toInstant(record.start_date) <= at;
+}
+
+/** A one-time charge was invoiced, or will be with the arrears of the period in which it began. */
+function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): boolean {
+  return billing_period === 'ONETIME' && start_ms <= at;
+}
+
+/** A line with a later start never begins. */
+function planLineEnds(changing: ChangingLines): LineChangeEnd[] {
+  const { items, at, leaves, restarts } = changing;
+  const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
+  return ending.flatMap((item) => {
+    const last = Math.max(computeLineEnd(item, changing), toInstant(item.record.start_date));
+    return isLive(item, last) ? [{ item, at: last }] : [];
+  });
+}
+
+/** The value of a meter that never resets is charged once per period, because its price changes with the period. */
+function computeLineEnd(item: BillableItem, { subscription, at, restarts, standing }: ChangingLines): Milliseconds {
+  if (restarts || !isOfWholePeriods(item) || !hasBegun(item, at)) return at;
+  const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
+  return roundUpToPeriodEnd(since, item, billedSubscription(subscription));
+}
+
+function isOfWholePeriods({ meter }: BillableItem): boolean {
+  return meter !== null && priceReset(meter) === 'NEVER';
+}
+
+type HaltedUntilByMeter = ReadonlyMap<string | null, Milliseconds>;
+
+/**
+ * Per meter that never resets: the instant up to which lines of this plan, and halted lines of earlier plans, pay for its value. That is
+ * the end of the period of the last such line. Leaving lines continue until then in whole periods, and new lines begin after them. No line
+ * is halted if new periods begin.
+ */
+function computeHaltedUntil({ subscription, items, at, leaves, restarts }: LeavingLines): HaltedUntilByMeter {
+  const billed = billedSubscription(subscription);
+  const standing = new Map<string | null, Milliseconds>();
+  for (const item of restarts ? [] : items) {
+    if (!isOfWholePeriods(item) || !isOfAPlan(item) || !hasBegun(item, at) || !isLive(item, at)) continue;
+    const end = roundUpToPeriodEnd(leaves(item) ? at : (item.end_ms ?? at), item, billed);
+    const meter_id = item.record.meter_id ?? null;
+    standing.set(meter_id, Math.max(end, standing.get(meter_id) ?? at));
+  }
+  return standing;
+}
+
+function isOfAPlan({ record }: BillableItem): boolean {
+  return record.entity_type === 'plan';
+}
+
+/** Per meter, the end of the last halted line, also if their periods end at different times. */
+function computeHaltedEnds(changing: ChangingLines): HaltedUntilByMeter {
+  const { standing } = changing;
+  const behind = new Map(standing);
+  for (const item of changing.items) {
+    const meter_id = item.record.meter_id ?? null;
+    const until = standing.get(meter_id);
+    if (until === undefined || !changing.leaves(item) || !isOfAPlan(item) || !isLive(item, until)) continue;
+    behind.set(meter_id, Math.max(computeLineEnd(item, changing), behind.get(meter_id)!));
+  }
+  return behind;
+}
+
+function planLineStarts(changing: ChangingLines): LineStart[] {
+  const { subscription, target, at, length, restarts } = changing;
+  const { plan, prices, meters } = target;
+  const behind = computeHaltedEnds(changing);
+  const billed = billedSubscription(subscription);
+  return prices.map((price) => {
+    const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
+    const waits = !restarts && meter !== null && priceReset(meter) === 'NEVER';
+    const from = waits ? (behind.get(meter.id) ?? roundUpToPeriodEnd(at, toBilledItem(price, at), billed)) : at;
+    const terms = buildLineItem({
+      price,
+      subscription: { ...length, start_date: formatMs(from), end_date: subscription.end_date },
+      now: from,
+      entity: { entity_id: plan.id, entity_type: 'plan', name: plan.name },
+      meter_name: meter?.name ?? null,
+    });
+    return { terms, price, meter };
+  });
+}
+
+/** Lines that do not end with the plan continue in the new periods. */
+function planStayingLines({ subscription, items, at, leaves }: ChangingLines): LineStart[] {
+  const billed = billedSubscription(subscription);
+  const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));
+  return staying.map((item) => ({
+    terms: { ...item.record, start_date: formatMs(Math.max(at, toInstant(item.record.start_date))) },
+    price: item.price_record,
+    meter: item.meter,
+    continues: item,
+    ...(hasOwnPeriods(item, billed) ? { follows: item } : {}),
+  }));
+}

@@ -1,0 +1,169 @@
+/**
+ * Cancels a subscription now, at the end of its period or on a date (docs/rules/subscriptions.md, "Cancellation";
+ * core/subscriptions/cancellation.ts). An immediate cancellation ends the line items and invoices the arrears, unless the request says skip.
+ * The scheduler executes a scheduled one.
+ */
+import { invalid } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { type CancellationRequest, planCancellation } from '../../../core/subscriptions/cancellation.ts';
+import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
+import { checkVersion } from '../../../core/subscriptions/version.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { emit } from '../../foundation/emit.ts';
+import { runBillingTransaction } from '../../foundation/transaction.ts';
+import { gatherInvoicedLines, invoicedUntil } from '../../invoicing/billing/gather-closed-charges.ts';
+import { creditOverbilled, draftFinalInvoice, draftPeriodsBefore } from '../../invoicing/invoices/draft-invoice.ts';
+import { loadPayer } from '../../subscriptions/load-payer.ts';
+import { addSchedule, closeSchedule } from '../../subscriptions/schedules.ts';
+import { closeDuePeriods } from '../billing/close-period.ts';
+import { catchUpSubscription } from './caught-up.ts';
+import { computeOpenDrafts } from './change-lines.ts';
+import { type CreditedUnusedTime, checkOnePeriod, creditUnused } from './credit-unused.ts';
+import { lockWithParent } from './lock-with-parent.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
+
+export type CancelRequest = CancellationRequest & {
+  id: string;
+  /** The version that the caller has read, if the request names it. */
+  version?: number | null | undefined;
+  invoice_policy: (typeof CANCEL_INVOICE_POLICIES)[number];
+  proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
+  reason: string | null;
+  author: Author;
+};
+
+export type CancelledSubscription = {
+  subscription: SubscriptionModel;
+  effective_date: string;
+  invoice: InvoiceWithLines | null;
+  /** Credited advance charges; null without a credit. */
+  credited: CreditedUnusedTime | null;
+};
+
+export async function cancelSubscription(
+  stores: Stores,
+  scope: Scope,
+  request: CancelRequest,
+): Promise<CancelledSubscription> {
+  return runBillingTransaction(stores, (transaction) => cancelWithin(stores, transaction, { scope, request }));
+}
+
+/** Cancels within a transaction that has other work to do at the same time. */
+export async function cancelWithin(
+  stores: Stores,
+  transaction: Transaction,
+  { scope, request }: { scope: Scope; request: CancelRequest },
+): Promise<CancelledSubscription> {
+  const { id, author } = request;
+  const stored = await lockWithParent(scope, id, transaction);
+  checkVersion(request.version, stored);
+  const running = await bringUpToDate(stores, transaction, { subscription: stored, request });
+  const { effective_date, changes } = planCancellation(running, request, author.now.getTime());
+  const isOver = changes.subscription_status === 'cancelled';
+  if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
+  if (!isOver) await schedule(transaction, running, { request, effective_date });
+  const credited = isOver ? await creditIfRequested(transaction, running, { request, effective_date }) : null;
+  // The amount owed by a grouped subscription is on the next invoice of its parent.
+  const isGrouped = running.subscription_type === 'grouped_invoicing';
+  const final = { subscription: running, effective_date, now: author.now };
+  // A subscription without its first payment granted nothing since; it owes the amount of its opening invoice.
+  const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
+  const isSkipped = request.invoice_policy === 'skip';
+  if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
+  const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
+  if (isOver && (isSkipped || running.subscription_status === 'incomplete'))
+    await creditOverbilled(stores, transaction, { ...final, payer_id: await loadPayer(running, transaction) });
+  const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
+  const by = { by: author, database: transaction };
+  const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);
+  if (isOver) await endLineItems(scope, { subscription, author }, transaction);
+  if (isOver) await closeSchedule(transaction, subscription, { by: author });
+  if (!isGrouped) await computeOpenDrafts(stores, transaction, { subscription, now: author.now });
+  await emit(transaction, 'subscription.updated', { record: subscription, by: author });
+  if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
+  await propagateToChildren(stores, transaction, { parent: subscription, by: author });
+  return { subscription, effective_date, invoice, credited };
+}
+
+/** The subscription at a backdated `cancel_at`, and otherwise now. Work that the scheduler has not done yet is done first. */
+async function bringUpToDate(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, request }: { subscription: SubscriptionModel; request: CancelRequest },
+): Promise<SubscriptionModel> {
+  const { cancel_at, author } = request;
+  const { now } = author;
+  const open = await catchUpSubscription(stores, transaction, { subscription, at: cancel_at, now });
+  const isBackdated = request.cancellation_type === 'immediate' && cancel_at;
+  const before = isBackdated ? toInstant(cancel_at) : undefined;
+  return closeDuePeriods(stores, transaction, { subscription: open, now, before });
+}
+
+/** Usage that progressive billing has invoiced stays charged, so the cancellation cannot take effect before its end. */
+async function checkNotInvoiced(
+  transaction: Transaction,
+  running: SubscriptionModel,
+  { request, effective_date }: AcceptedCancellation,
+): Promise<void> {
+  if (!request.cancel_at) return;
+  const until = invoicedUntil(await gatherInvoicedLines(transaction, running));
+  if (until !== null && toInstant(effective_date) < until)
+    throw invalid('cancel_at', `must not lie before ${formatMs(until)}: usage until then is invoiced`);
+}
+
+/** The parent's invoices no longer include the subscription. */
+const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
+
+type AcceptedCancellation = { request: CancelRequest; effective_date: string };
+
+/** Only one change is scheduled at a time; it can be cancelled until it happens. */
+async function schedule(
+  transaction: Transaction,
+  running: SubscriptionModel,
+  { request, effective_date }: AcceptedCancellation,
+): Promise<void> {
+  const { cancellation_type, reason, proration_behavior, author } = request;
+  const pending = await SubscriptionScheduleModel.findPending(running, running.id, transaction);
+  if (pending)
+    throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, {
+      id: pending.id,
+    });
+  const at = toInstant(effective_date);
+  if (proration_behavior === 'create_prorations') await checkOnePeriod(transaction, { subscription: running, at });
+  await addSchedule(transaction, running, {
+    schedule_type: 'cancellation',
+    scheduled_at: effective_date,
+    configuration: { cancellation_type, reason, proration_behavior },
+    metadata: null,
+    author,
+  });
+}
+
+const NOT_PAID: readonly SubscriptionModel['subscription_status'][] = ['trialing', 'incomplete'];
+
+/** A trial was not charged, and an incomplete subscription was not paid. */
+async function creditIfRequested(
+  transaction: Transaction,
+  running: SubscriptionModel,
+  { request, effective_date }: AcceptedCancellation,
+): Promise<CreditedUnusedTime | null> {
+  if (request.proration_behavior === 'none' || NOT_PAID.includes(running.subscription_status)) return null;
+  const unused = { subscription: running, at: toInstant(effective_date), author: request.author };
+  await checkOnePeriod(transaction, unused);
+  return creditUnused(transaction, unused);
+}
+
+async function endLineItems(
+  scope: Scope,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+  transaction: Transaction,
+): Promise<void> {
+  const { id, end_date } = subscription;
+  await SubscriptionLineItemModel.endAll(scope, { subscription_id: id, at: end_date!, by: author }, transaction);
+}

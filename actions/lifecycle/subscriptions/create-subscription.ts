@@ -1,0 +1,368 @@
+/**
+ * Subscribes a customer to a plan: record, line items, overridden prices and, unless it is a draft, the opening invoice, all or nothing
+ * (docs/rules/subscriptions.md, "The opening").
+ */
+import { checkStartAfterFormerHolder, type FormerHolder } from '../../../core/catalog/customer/former-holder.ts';
+import type { Plan } from '../../../core/catalog/plan/record.ts';
+import type { Price } from '../../../core/catalog/price/record.ts';
+import { indexById } from '../../../core/foundation/by-id.ts';
+import { prefixField } from '../../../core/foundation/error.ts';
+import { checkCurrency } from '../../../core/foundation/money.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
+import { priceReset } from '../../../core/metering/price-reset.ts';
+import { planScheduledPrices, type ScheduledPriceInput } from '../../../core/subscriptions/ahead.ts';
+import { findOpening, planFirstPeriod } from '../../../core/subscriptions/calendar.ts';
+import { checkSamePeriod, parseHierarchy } from '../../../core/subscriptions/hierarchy.ts';
+import {
+  buildLineItem,
+  groupOverridesByPrice,
+  type LineItemTerms,
+  selectPricesToCopy,
+  toLineEntity,
+} from '../../../core/subscriptions/lines.ts';
+import { deriveStartStatus } from '../../../core/subscriptions/moves.ts';
+import { refuseUnsupported } from '../../../core/subscriptions/not-yet.ts';
+import { resolvePaymentSettings } from '../../../core/subscriptions/payment-settings.ts';
+import {
+  findRequestedStart,
+  isEverActive,
+  listExtraLines,
+  planParts,
+  planPhases,
+  toLineFields,
+} from '../../../core/subscriptions/phases.ts';
+import type { CreateSubscription, SubscriptionStatus } from '../../../core/subscriptions/record.ts';
+import {
+  commitmentsByPrice,
+  ownCommitment,
+  withTimeBuckets,
+} from '../../../core/subscriptions/requested-commitments.ts';
+import { checkThreshold, toStoredThreshold } from '../../../core/subscriptions/terms.ts';
+import { applyTrial, checkTrialTerms, planTrial } from '../../../core/subscriptions/trial.ts';
+import { CustomerModel } from '../../../storage/models/customer.ts';
+import { GivenUpExternalIdModel } from '../../../storage/models/given-up-external-id.ts';
+import { lockNoClock } from '../../../storage/models/lock-no-clock.ts';
+import { MeterModel } from '../../../storage/models/meter.ts';
+import { PlanModel } from '../../../storage/models/plan.ts';
+import { PriceModel } from '../../../storage/models/price.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
+import { newId } from '../../../storage/new-id.ts';
+import { retryTransaction } from '../../../storage/postgres/deadlock-retry.ts';
+import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { taxSubscription } from '../../catalog/taxes/attach-rates.ts';
+import { beginGrants } from '../../credits/grants/give-grants.ts';
+import { emit } from '../../foundation/emit.ts';
+import { addPhases } from '../../subscriptions/add-phases.ts';
+import {
+  buildChildRequest,
+  buildGroupHierarchy,
+  createHierarchy,
+  type GatheredHierarchy,
+  gatherHierarchy,
+} from '../../subscriptions/gather-hierarchy.ts';
+import { inheritSubscription } from '../../subscriptions/inherited-subscriptions.ts';
+import { createCommittedLine, loadPlanLineCommitment } from '../../subscriptions/line-commitments.ts';
+import { loadRequestedCustomer } from '../../subscriptions/load-requested-customer.ts';
+import { lockHierarchy } from '../../subscriptions/lock-in-order.ts';
+import { checkInheritsNothing } from '../../subscriptions/one-of-a-kind.ts';
+import { overrideEntitlements } from '../../subscriptions/override-entitlements.ts';
+import { addGrants } from '../../subscriptions/own-grants.ts';
+import { redeemRequested } from '../../subscriptions/redeem-requested.ts';
+import { checkSharedMeters } from '../../subscriptions/shared-meters.ts';
+import { openAndActivate } from '../invoices/open-and-activate.ts';
+import { collectCreation } from '../payments/collect-opening.ts';
+import { gatherAttachment, storeAttachment } from './attach-addon.ts';
+import { loadExtraPrice, storePartPrice } from './line-prices.ts';
+import { toLockedSubscription } from './lock-lines.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
+
+export type NewSubscription = {
+  subscription: SubscriptionModel;
+  line_items: SubscriptionLineItemModel[];
+  latest_invoice: InvoiceWithLines | null;
+};
+
+export async function createSubscription(
+  stores: Stores,
+  scope: Scope,
+  request: CreateSubscription,
+  author: Author,
+): Promise<NewSubscription> {
+  checkTrialTerms(request);
+  const hierarchy = parseHierarchy(request);
+  const make = async (transaction: Transaction): Promise<NewSubscription> => {
+    await lockNoClock(scope, transaction);
+    await lockHierarchy(scope, { hierarchy, request }, transaction);
+    if (hierarchy.kind === 'inherited') {
+      const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
+      return { subscription, line_items: [], latest_invoice: null };
+    }
+    const parties = await gather(scope, request, transaction);
+    const { customer } = parties;
+    const now = author.now.getTime();
+    const family = await gatherHierarchy(scope, { hierarchy, customer, request, now }, transaction);
+    const terms = decide(request, parties, now);
+    return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
+  };
+  const made = await retryTransaction(stores, make);
+  return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
+}
+
+type SubscriptionParties = {
+  customer: CustomerModel;
+  former: FormerHolder | null;
+  plan: Plan;
+  prices: Price[];
+  extras: Map<string, Price>;
+  meters: ReadonlyMap<string, MeterModel>;
+  reset_usage: ScheduledPriceInput['reset_usage'];
+};
+
+/** The locks on customer and plan prevent their archival meanwhile. */
+async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<SubscriptionParties> {
+  const customer = await loadRequestedCustomer(scope, request, database);
+  const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
+  const prices = (await PriceModel.in(scope, database)
+    .where({ entity_type: 'PLAN', entity_id: plan.id })
+    .orderBy(['created_at', 'sequence'])) as Price[];
+  const lines = [request, ...(request.phases ?? [])].flatMap((terms) => terms.line_items ?? []);
+  const wanted = lines.flatMap((line) => line.price_id ?? []);
+  const extras = (await PriceModel.in(scope, database).whereIn('id', wanted).where('status', 'published')) as Price[];
+  const inline = lines.flatMap((line) => line.price ?? []);
+  const meterIds = [...prices, ...extras, ...inline].flatMap((price) => price.meter_id ?? []);
+  const meters = await MeterModel.byId(scope, meterIds, database);
+  return {
+    customer,
+    former: await GivenUpExternalIdModel.formerHolder(scope, customer, database),
+    plan,
+    prices,
+    extras: indexById(extras),
+    meters,
+    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
+  };
+}
+
+function decide(
+  request: CreateSubscription,
+  { customer, former, prices, reset_usage }: SubscriptionParties,
+  now: number,
+) {
+  const currency = checkCurrency(request.currency);
+  const settings = resolvePaymentSettings(request);
+  const billing = {
+    currency,
+    billing_cycle: request.billing_cycle ?? 'anniversary',
+    billing_cadence: 'RECURRING' as const,
+    billing_period: request.billing_period,
+    billing_period_count: request.billing_period_count ?? 1,
+    timezone: request.timezone ?? request.customer_timezone ?? customer.timezone,
+    proration_behavior: request.proration_behavior ?? ('none' as const),
+  };
+  const { end_date, billing_anchor } = request;
+  const dates = { ...billing, start_date: findRequestedStart(request), end_date, billing_anchor };
+  const calendar = planFirstPeriod(dates, now);
+  checkStartAfterFormerHolder(former, calendar.start_date);
+  const start = toInstant(calendar.start_date);
+  const end = calendar.end_date ? toInstant(calendar.end_date) : null;
+  const sold = selectPricesToCopy(prices, currency, { start, end, now });
+  const trial = planTrial(request, { start, timezone: billing.timezone, prices: sold });
+  const begun = applyTrial(calendar, trial, dates);
+  const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: toInstant(begun.billing_anchor) };
+  const copied = planScheduledPrices(sold, { billed, reset_usage, now });
+  checkThreshold(request.auto_invoice_threshold, copied);
+  refuseUnsupported(request);
+  const commitments = commitmentsByPrice(request, copied);
+  const overrides = withTimeBuckets(groupOverridesByPrice(request.override_line_items ?? [], copied), commitments);
+  const phases = planPhases(request, { start, end }, copied);
+  const parts = copied.flatMap((root) => planParts(root, { phases, overrides, billed, reset_usage }));
+  return { terms: { ...billing, ...begun, ...settings, ...ownCommitment(request) }, phases, parts, commitments };
+}
+
+type Decision = SubscriptionParties &
+  ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author; family: GatheredHierarchy };
+
+async function apply(stores: Stores, transaction: Transaction, decision: Decision): Promise<NewSubscription> {
+  const { request, author } = decision;
+  const isDraft = request.subscription_status === 'draft';
+  const opened = await addSubscription(decision, isDraft ? 'draft' : deriveStartStatus(decision.terms), transaction);
+  const line_items = await addLineItems(decision, opened, transaction);
+  await checkSharedMeters(transaction, opened, line_items);
+  await addOwn(decision, { subscription: opened, line_items }, transaction);
+  await createHierarchy(decision.scope, { ...decision, parent: opened }, transaction);
+  const children = await addChildren(decision, opened, transaction);
+  if (isDraft) {
+    await emit(transaction, 'subscription.draft.created', { record: opened, by: author });
+    return { subscription: opened, line_items, latest_invoice: null };
+  }
+  const settled = await openAndActivate(stores, transaction, { subscription: opened, by: author });
+  await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
+  await propagateToChildren(stores, transaction, { parent: settled.subscription, by: author });
+  await beginGrants(transaction, { subscription: settled.subscription, by: author });
+  for (const { id } of children) {
+    // The child is read again, because propagation has changed it.
+    const child = await SubscriptionModel.fetch(decision.scope, id, { database: transaction });
+    await beginGrants(transaction, { subscription: child, by: author });
+  }
+  return { ...settled, line_items };
+}
+
+/** Entitlements, grants, coupons and taxes of the subscription itself, in addition to those of its plan and add-ons. */
+async function addOwn(
+  { scope, author, request }: Decision,
+  { subscription, line_items }: { subscription: SubscriptionModel; line_items: SubscriptionLineItemModel[] },
+  database: Transaction,
+): Promise<void> {
+  const writing = { scope, database, author };
+  await overrideEntitlements(subscription, request.override_entitlements ?? [], writing);
+  await addGrants(subscription, request.credit_grants ?? [], writing);
+  await redeemRequested({ subscription, line_items, request }, { scope, author, transaction: database });
+  await taxSubscription(subscription, request.tax_rate_overrides ?? [], { scope, author, transaction: database });
+}
+
+/** Children are on the opening invoice of their parent, which also opens them. */
+async function addChildren(
+  decision: Decision,
+  parent: SubscriptionModel,
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
+  const { scope, author } = decision;
+  const children: SubscriptionModel[] = [];
+  for (const child of decision.family.children) {
+    const request = buildChildRequest(child, { request: decision.request, parent });
+    const parties = await gather(scope, request, transaction);
+    const beginning = { customers: [parties.customer], from: toInstant(parent.start_date) };
+    await checkInheritsNothing(scope, { ...beginning, field: 'external_customer_id' }, transaction);
+    const terms = decide(request, parties, author.now.getTime());
+    const made = { scope, request, author, family: buildGroupHierarchy(parent), ...parties, ...terms };
+    const record = await addSubscription(made, deriveStartStatus(made.terms), transaction);
+    checkSamePeriod(record, parent);
+    const line_items = await addLineItems(made, record, transaction);
+    await checkSharedMeters(transaction, record, line_items);
+    await addOwn(made, { subscription: record, line_items }, transaction);
+    await emit(transaction, 'subscription.created', { record, by: author });
+    children.push(record);
+  }
+  return children;
+}
+
+function addSubscription(
+  decision: Decision,
+  status: SubscriptionStatus,
+  database: Database,
+): Promise<SubscriptionModel> {
+  const { scope, request, author, customer, plan, prices, terms, family } = decision;
+  const record = {
+    ...terms,
+    ...family.terms,
+    ...createdBy(author),
+    id: newId('subscription', author.now.getTime()),
+    customer_id: customer.id,
+    plan_id: plan.id,
+    lookup_key: request.lookup_key,
+    subscription_status: status,
+    opens_at: status === 'draft' ? null : findOpening(terms, author.now.getTime()),
+    gateway_payment_method_id: request.gateway_payment_method_id,
+    payment_terms: request.payment_terms,
+    auto_invoice_threshold: toStoredThreshold(request.auto_invoice_threshold),
+    metadata: request.metadata,
+    synced_price_sequence: Math.max(0, ...prices.map((price) => price.sequence)),
+    version: 1,
+  };
+  const conflict = `a subscription with lookup_key ${request.lookup_key} exists already`;
+  return SubscriptionModel.add(scope, record, { database, conflict });
+}
+
+/** Plan prices in the order of their creation, then extra lines in the order of the request. */
+async function addLineItems(
+  decision: Decision,
+  subscription: SubscriptionModel,
+  database: Transaction,
+): Promise<SubscriptionLineItemModel[]> {
+  const { scope, author, customer, plan, phases, parts, commitments, request } = decision;
+  const stored = await addPhases(scope, { phases, subscription_id: subscription.id, author }, database);
+  const inPhase = (phase: number | null) => (phase === null ? null : stored[phase]!.id);
+  const lines: LineItemTerms[] = [];
+  for (const part of parts) {
+    const price = await storePartPrice(decision, { part, subscription }, database);
+    const entity = { entity_id: plan.id, entity_type: 'plan' as const, name: plan.name };
+    const committing = {
+      price,
+      requested: commitments.get(part.root.id),
+      prefix: `line_item_commitments.${part.root.id}.`,
+    };
+    const committed = await loadPlanLineCommitment(decision, committing, database);
+    const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, requested: toLineFields(part) };
+    const line = buildPlanLineTerms(decision, subscription, choice);
+    if (isEverActive(line)) lines.push({ ...line, subscription_phase_id: inPhase(part.phase) });
+  }
+  for (const extra of listExtraLines(request, phases)) {
+    const { requested, phase, field } = extra;
+    const shared = await loadExtraPrice(decision, { ...extra, subscription }, database);
+    const committing = { price: shared, requested, subscription, prefix: `${field}.` };
+    const committed = await createCommittedLine(decision, committing, database);
+    const choice = {
+      ...committed,
+      entity: toLineEntity(shared, plan),
+      quantity: requested.quantity,
+      requested,
+    };
+    lines.push({ ...buildPlanLineTerms(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
+  }
+  lines.push(...(await addAddons(decision, subscription, database)));
+  checkThreshold(
+    request.auto_invoice_threshold,
+    lines.map(({ price_type: type }) => ({ type })),
+  );
+  const records = lines.map((line, position) => ({
+    ...line,
+    ...createdBy(author),
+    id: newId('subscription_line_item', author.now.getTime()),
+    position,
+    subscription_id: subscription.id,
+    customer_id: customer.id,
+  }));
+  return SubscriptionLineItemModel.addAll(scope, records, { database });
+}
+
+/** In the order of the request. An add-on begins with the subscription by default. */
+async function addAddons(
+  { request, scope, author }: Decision,
+  subscription: SubscriptionModel,
+  database: Database,
+): Promise<LineItemTerms[]> {
+  const writing = { scope, database, author };
+  const locked = toLockedSubscription(subscription, author);
+  const lines: LineItemTerms[] = [];
+  for (const [index, requested] of (request.addons ?? []).entries()) {
+    try {
+      const attachment = await gatherAttachment(
+        locked,
+        { ...requested, start_date: requested.start_date ?? subscription.start_date },
+        writing,
+      );
+      await storeAttachment(attachment, writing);
+      lines.push(...attachment.lines.map(({ terms }) => terms));
+    } catch (error) {
+      throw prefixField(error, `addons[${index}]`);
+    }
+  }
+  return lines;
+}
+
+type LineChoice = Pick<
+  Parameters<typeof buildLineItem>[0],
+  'price' | 'entity' | 'quantity' | 'requested' | 'commitment'
+>;
+
+function buildPlanLineTerms(
+  { author, meters }: Decision,
+  subscription: SubscriptionModel,
+  choice: LineChoice,
+): LineItemTerms {
+  const meter_name = choice.price.meter_id ? (meters.get(choice.price.meter_id)?.name ?? null) : null;
+  return buildLineItem({ ...choice, subscription, meter_name, now: author.now.getTime() });
+}

@@ -1,0 +1,60 @@
+/**
+ * Ends a subscription of a hierarchy before the end of the parent's period. The parent moves the periods of such subscriptions, but their
+ * ends are their own (docs/rules/subscriptions.md, "Families"). The amount that a grouped subscription owes until its end is on the
+ * parent's next invoice.
+ */
+
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { duePeriod } from '../../../core/rating/due.ts';
+import { planInheritedChanges } from '../../../core/subscriptions/propagation.ts';
+import { MOVED_BY_PARENT } from '../../../storage/due-billing.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { emit } from '../../foundation/emit.ts';
+import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { endWithCredits } from './end-with-credits.ts';
+import { lockWithParent } from './lock-with-parent.ts';
+
+type LeaveHierarchyInput = { readonly subscription_id: string; readonly now: Date };
+
+/** True if the subscription has ended. It does not end while its parent has an earlier period to invoice. */
+export async function leaveHierarchyIfDue(
+  scope: Scope,
+  { subscription_id, now }: LeaveHierarchyInput,
+  transaction: Transaction,
+): Promise<boolean> {
+  const [seen] = await SubscriptionModel.in(scope, transaction)
+    .where({ id: subscription_id, status: 'published' })
+    .whereIn('subscription_type', MOVED_BY_PARENT);
+  if (!seen) return false;
+  const child = await lockWithParent(scope, subscription_id, transaction);
+  const isThere = ['active', 'trialing'].includes(child.subscription_status);
+  if (!isThere || !MOVED_BY_PARENT.includes(child.subscription_type)) return false;
+  return child.subscription_type === 'INHERITED'
+    ? endInherited(transaction, { inherited: child, now })
+    : leaveGroup(transaction, { child, now });
+}
+
+async function endInherited(
+  transaction: Transaction,
+  { inherited, now }: { inherited: SubscriptionModel; now: Date },
+): Promise<boolean> {
+  if (!inherited.end_date) return false;
+  // The record stands in for its parent, as if the parent did not change.
+  const changes = planInheritedChanges(inherited, inherited, now.getTime());
+  if (changes === null) return false;
+  const by = { now };
+  const record = await SubscriptionModel.change(inherited, changes, { by, database: transaction });
+  await emit(transaction, 'subscription.cancelled', { record, by });
+  return true;
+}
+
+async function leaveGroup(
+  transaction: Transaction,
+  { child, now }: { child: SubscriptionModel; now: Date },
+): Promise<boolean> {
+  const due = duePeriod(billedSubscription(child), currentPeriod(child), now.getTime());
+  if (due === null || due.next !== null) return false;
+  await endWithCredits(transaction, { subscription: child, at: due.closed.end, by: { now } });
+  return true;
+}

@@ -1,0 +1,30 @@
+/** Draft invoices that a change of a subscription's lines recomputes. */
+import { formatMs } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database } from '../../../storage/stores.ts';
+
+/** Drafts of the previous period contain the advance charges of the running one. */
+export async function listOpenDrafts(
+  database: Database,
+  subscription: SubscriptionModel,
+  current: Period,
+): Promise<readonly string[]> {
+  const drafts = await InvoiceModel.in(subscription, database)
+    .select('id')
+    .whereIn('subscription_id', [subscription.id, ...deriveGroupParentIds(subscription)])
+    .where({
+      invoice_status: 'DRAFT',
+      status: 'published',
+      billing_reason: 'SUBSCRIPTION_CYCLE',
+      period_end: formatMs(current.start),
+    })
+    .orderBy('id');
+  return drafts.map(({ id }) => id);
+}
+
+/** The lines of a grouped subscription are on the invoices of its parent. */
+function deriveGroupParentIds({ subscription_type, parent_subscription_id }: SubscriptionModel): string[] {
+  return subscription_type === 'grouped_invoicing' && parent_subscription_id ? [parent_subscription_id] : [];
+}

@@ -1,0 +1,158 @@
+/**
+ * Propagates a change of a parent to its children, each with an event of its own (docs/rules/subscriptions.md, "Families"). Called in the
+ * transaction that holds the lock on the parent, after the parent has its final state.
+ */
+
+import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
+import { duePeriod } from '../../../core/rating/due.ts';
+import { deriveEndInstant, planInheritedChanges } from '../../../core/subscriptions/propagation.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { emit } from '../../foundation/emit.ts';
+import { draftAndFinalize, draftFinalInvoice } from '../../invoicing/invoices/draft-invoice.ts';
+import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
+import { removeFromGroup } from '../../subscriptions/group.ts';
+import { endWithCredits } from './end-with-credits.ts';
+
+type ParentPropagation = { readonly parent: SubscriptionModel; readonly by: ChangeAuthor };
+
+export async function propagateToChildren(
+  stores: Stores,
+  transaction: Transaction,
+  following: ParentPropagation,
+): Promise<void> {
+  if (following.parent.subscription_type !== 'PARENT') return;
+  await propagateToInherited(transaction, following);
+  await propagateToGroup(stores, transaction, following);
+}
+
+/** Inherited subscriptions take over the parent's state, period and end. */
+async function propagateToInherited(transaction: Transaction, { parent, by }: ParentPropagation): Promise<void> {
+  const inheritedSubscriptions = await buildChildrenQuery(
+    parent,
+    { parents: [parent], type: 'INHERITED' },
+    transaction,
+  ).forUpdate();
+  for (const inherited of inheritedSubscriptions) {
+    const changes = planInheritedChanges(inherited, parent, by.now.getTime());
+    if (changes === null) continue;
+    const record = await SubscriptionModel.change(inherited, changes, { by, database: transaction });
+    const isOver = record.subscription_status === 'cancelled';
+    const hasBegun = inherited.subscription_status !== 'active' && record.subscription_status === 'active';
+    const name = isOver ? 'subscription.cancelled' : hasBegun ? 'subscription.activated' : 'subscription.updated';
+    await emit(transaction, name, { record, by });
+  }
+}
+
+/** Grouped subscriptions move with the parent, and are billed by themselves after its end. */
+async function propagateToGroup(
+  stores: Stores,
+  transaction: Transaction,
+  { parent, by }: ParentPropagation,
+): Promise<void> {
+  const children = await buildChildrenQuery(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
+    .whereNot('subscription_status', 'cancelled')
+    .forUpdate();
+  if (parent.subscription_status === 'cancelled') await invoiceEnded(stores, transaction, { parent, by });
+  for (const child of children) {
+    const moved = await advanceChild(transaction, { child, parent, by });
+    if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
+    const [alone] = await removeFromGroup([moved], by, transaction);
+    // The parent's last invoice has no charges after its end, even if a period begins at that instant.
+    if (moved !== child || toInstant(moved.current_period_start) === deriveEndInstant(parent))
+      await openAlone(stores, transaction, { child: alone!, by });
+  }
+}
+
+/** Children cancelled earlier that wait for an invoice of the parent. That invoice is not created, or ends before their end. */
+async function invoiceEnded(
+  stores: Stores,
+  transaction: Transaction,
+  { parent, by }: ParentPropagation,
+): Promise<void> {
+  const children = await buildChildrenQuery(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
+    .where('subscription_status', 'cancelled')
+    .forUpdate();
+  const invoiced = toInstant(parent.current_period_start);
+  for (const child of children) {
+    if (deriveEndInstant(child) <= invoiced) continue;
+    // The child as it was when it ended, in a period that would have continued.
+    const unended = Object.assign(child.$clone(), { cancel_at: null, cancel_at_period_end: false, end_date: null });
+    const last = { subscription: unended, effective_date: formatMs(deriveEndInstant(child)), now: by.now };
+    // Charges on the parent's last invoice are not charged again.
+    if (await draftFinalInvoice(stores, transaction, last)) await removeFromGroup([child], by, transaction);
+  }
+}
+
+/** A period of the child that the parent has invoiced is over. */
+async function advanceChild(
+  transaction: Transaction,
+  { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
+): Promise<SubscriptionModel> {
+  if (child.opens_at) {
+    // The child is on the opening invoice of its parent.
+    if (parent.opens_at) return child;
+    return changeChild(transaction, { child, changes: { opens_at: null }, by, name: 'subscription.updated' });
+  }
+  if (child.subscription_status === 'trialing')
+    // Without its parent, the child ends its trial like a standalone subscription.
+    return parent.subscription_status === 'cancelled' ? child : endChildTrial(transaction, { child, parent, by });
+  if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
+    return changeChild(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
+  const invoicedUntil =
+    parent.subscription_status === 'cancelled' ? deriveEndInstant(parent) : toInstant(parent.current_period_start);
+  const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
+  if (due === null) return child;
+  if (due.next === null) return endWithCredits(transaction, { subscription: child, at: due.closed.end, by });
+  const { start, end } = due.next;
+  const changes = { current_period_start: formatMs(start), current_period_end: formatMs(end) };
+  return changeChild(transaction, { child, changes, by, name: 'subscription.updated' });
+}
+
+/** The charges that it waited for were on its parent's invoice. */
+const PAID = { subscription_status: 'active' } as const;
+
+/** The child was in the parent's trial. Its advance charges are on the parent's invoice of that end. */
+async function endChildTrial(
+  transaction: Transaction,
+  { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
+): Promise<SubscriptionModel> {
+  if (parent.subscription_status === 'trialing') return child;
+  const { current_period_start, current_period_end, subscription_status } = parent;
+  const { end_ms } = billedSubscription(child);
+  if (end_ms !== null && end_ms <= toInstant(current_period_start))
+    return endWithCredits(transaction, { subscription: child, at: end_ms, by });
+  const changes = { current_period_start, current_period_end, subscription_status };
+  const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';
+  return changeChild(transaction, { child, changes, by, name });
+}
+
+async function changeChild(
+  transaction: Transaction,
+  {
+    child,
+    changes,
+    by,
+    name,
+  }: {
+    child: SubscriptionModel;
+    changes: Partial<SubscriptionModel>;
+    by: ChangeAuthor;
+    name: 'subscription.updated' | 'subscription.activated';
+  },
+): Promise<SubscriptionModel> {
+  const record = await SubscriptionModel.change(child, changes, { by, database: transaction });
+  await emit(transaction, name, { record, by });
+  return record;
+}
+
+async function openAlone(
+  stores: Stores,
+  transaction: Transaction,
+  { child, by }: { child: SubscriptionModel; by: ChangeAuthor },
+): Promise<void> {
+  const opening = { reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' } as const;
+  const period = currentPeriod(child);
+  await draftAndFinalize(stores, transaction, { subscription: child, period, ...opening, now: by.now });
+}

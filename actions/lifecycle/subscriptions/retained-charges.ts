@@ -1,0 +1,108 @@
+/**
+ * Without proration, advance charges stay and pay for the replacing lines until the next period (docs/rules/proration.md, "Without
+ * proration"). A final invoice and a draft are treated alike. A later change with proration credits the part that such a charge has not
+ * served.
+ */
+
+import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
+import { computeChargedUntil, nextWholePeriod } from '../../../core/rating/change.ts';
+import type { BilledSubscription } from '../../../core/rating/charges.ts';
+import { PriceModel } from '../../../storage/models/price.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../../storage/stores.ts';
+import type { InvoicedLine } from '../../invoicing/billing/gather-closed-charges.ts';
+import { type BillableItem, billableItem, requireRecord } from '../../rating/billable-items.ts';
+
+export type LineChangeEnd = { readonly item: BillableItem; readonly at: Milliseconds };
+
+type ChargedRunningPeriod = { readonly subscription: BilledSubscription; readonly current: Period };
+
+/** For a line that ends without proration: the end of its paid time, and the lines whose charges pay for it. */
+export type RetainedCharge = {
+  readonly item_id: string;
+  readonly until: Milliseconds;
+  readonly payers: readonly string[];
+};
+
+export function computeRetainedCharge(
+  { item, at }: LineChangeEnd,
+  invoiced: readonly InvoicedLine[],
+  running: ChargedRunningPeriod,
+): RetainedCharge | null {
+  const { id, start_date, charged_from, paid_by_lines } = item.record;
+  const isBilled = invoiced.some(
+    ({ line, invoice_status }) => line.subscription_line_item_id === id && invoice_status !== 'DRAFT',
+  );
+  // A line deleted for lack of active time is on no draft.
+  const isCharged = at > toInstant(start_date) || isBilled;
+  // Uncut, as it was charged: a cancellation scheduled since can be undone.
+  const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
+  const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
+  // Time paid by earlier lines stays paid, however short this line was active.
+  if (until !== null) return { item_id: id, until, payers: [id] };
+  const paid = charged_from ? toInstant(charged_from) : at;
+  return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;
+}
+
+/** Instant from which a line without proration is charged, because retained charges pay for the time before. Null means from its start. */
+export function computeChargedFrom(
+  item: BillableItem,
+  retained: readonly RetainedCharge[],
+  {
+    follows,
+    running,
+    restarts,
+  }: { follows: BillableItem | undefined; running: ChargedRunningPeriod; restarts: boolean },
+): Milliseconds | null {
+  if (follows) return retained.find(({ item_id }) => item_id === follows.id)?.until ?? null;
+  const { current } = running;
+  // A charge for the whole period also pays for a line that begins with it. For a new period nothing was charged.
+  const isPaid = !restarts && retained.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
+  return nextWholePeriod(item, running) ?? (isPaid ? current.end : null);
+}
+
+/** Lines whose charges pay for an ending line before it is charged itself, as billable items. */
+export async function gatherPayers(
+  database: Database,
+  subscription: SubscriptionModel,
+  ends: readonly LineChangeEnd[],
+): Promise<LineChangeEnd[]> {
+  const paid = ends.flatMap(({ item, at }) => {
+    const { charged_from, paid_by_lines } = item.record;
+    const isPaid = charged_from && toInstant(charged_from) > at;
+    return isPaid ? (paid_by_lines ?? []).map((payer) => ({ payer, at })) : [];
+  });
+  if (paid.length === 0) return [];
+  const ids = paid.map(({ payer }) => payer);
+  const records = await SubscriptionLineItemModel.byId(subscription, ids, database);
+  const priceIds = Array.from(records.values(), ({ price_id }) => price_id);
+  const prices = await PriceModel.byId(subscription, priceIds, database);
+  return paid.map(({ payer, at }) => {
+    const record = requireRecord(records, payer, 'line item');
+    const price = requireRecord(prices, record.price_id, 'price');
+    return { item: billableItem(record, { price, meter: null, subscription }), at };
+  });
+}
+
+export type BegunLineRecord = {
+  readonly record: SubscriptionLineItemModel;
+  readonly follows: BillableItem | undefined;
+};
+
+/** Records who pays for each line that is charged later: the line that it follows, or the ending lines of the other plan. */
+export function notePayers(begun: readonly BegunLineRecord[], retained: readonly RetainedCharge[]): void {
+  const later = begun.filter(({ record }) => record.charged_from);
+  const others = later.filter(({ follows }) => !follows);
+  for (const { record, follows } of later)
+    if (follows) record.paid_by_lines = listPayers(retained.filter(({ item_id }) => item_id === follows.id));
+  for (const [place, payer] of listPayers(retained).entries()) {
+    const record = others[Math.min(place, others.length - 1)]?.record;
+    if (record) record.paid_by_lines = [...(record.paid_by_lines ?? []), payer];
+  }
+}
+
+function listPayers(retained: readonly RetainedCharge[]): string[] {
+  return retained.flatMap(({ payers }) => payers);
+}

@@ -1,0 +1,148 @@
+/**
+ * Accepts events: each is appended to the partition of its identity, as the received bytes. The promise resolves when all of
+ * them are durable in the log (docs/rules/events.md, "Accepted is durable").
+ */
+
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toUs } from '../../../core/foundation/time/instant.ts';
+import { type CheckedEvents, eventSpan, idSpan } from '../../../core/metering/event/check-body.ts';
+import { IdentityHasher, toPartition, toShard } from '../../../core/metering/event/identity.ts';
+import type { TextSpan } from '../../../core/metering/event-text.ts';
+import type { EventLog, LogEntry } from '../../../storage/log/log.ts';
+import { newId } from '../../../storage/new-id.ts';
+
+/** One event of a body: its byte span, and its id if the producer gave one. */
+export type IncomingEvent = { span: TextSpan; event_id: string | undefined };
+
+/** Creates the id of an event without one, from its index in the batch. */
+export type MakeId = (index: number) => string;
+
+type IncomingEvents = {
+  body: Buffer;
+  events: readonly IncomingEvent[];
+  contiguous: boolean;
+  now: Date;
+  makeId?: MakeId;
+};
+
+/** Joins separate events to one body. */
+export function toOneBody(
+  each: readonly { readonly bytes: Buffer; readonly event_id: string | undefined }[],
+): Pick<IncomingEvents, 'body' | 'events' | 'contiguous'> {
+  let end = -1;
+  const events = each.map(({ bytes, event_id }) => {
+    const start = end + 1;
+    end = start + bytes.length;
+    return { span: { start, end }, event_id };
+  });
+  const body = Buffer.concat(each.flatMap(({ bytes }, index) => (index === 0 ? [bytes] : [COMMA, bytes])));
+  return { body, events, contiguous: true };
+}
+
+/** Appends events and returns their ids in order, including created ones. `contiguous`: only commas separate the events. */
+export async function appendEvents(log: EventLog, scope: Scope, incoming: IncomingEvents): Promise<string[]> {
+  const placed = await appendPlacedEvents(log, scope, incoming);
+  return placed.map(({ event_id }) => event_id);
+}
+
+/** Log position of an event: usage that is read up to a later offset contains it. */
+export type AppendedEvent = { readonly event_id: string; readonly partition: number; readonly offset: bigint };
+
+/** Appends events and returns their log positions. */
+export async function appendPlacedEvents(
+  log: EventLog,
+  scope: Scope,
+  incoming: IncomingEvents,
+): Promise<AppendedEvent[]> {
+  const { body, events, now, makeId = () => newId('event', now.getTime()) } = incoming;
+  const hasher = new IdentityHasher(scope);
+  const ids: { event_id: string; partition: number }[] = new Array(events.length);
+  const parts = new Map<number, { spans: TextSpan[]; made: Record<number, string> | null }>();
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index]!;
+    const id = event.event_id ?? makeId(index);
+    const partition = computePartition(hasher, id, log.partition_count);
+    ids[index] = { event_id: id, partition };
+    let part = parts.get(partition);
+    if (!part) parts.set(partition, (part = { spans: [], made: null }));
+    if (event.event_id === undefined) {
+      part.made ??= {};
+      part.made[part.spans.length] = id;
+    }
+    part.spans.push(event.span);
+  }
+  const entries: LogEntry[] = [...parts].map(([partition, part]) => ({
+    ...scope,
+    partition,
+    kind: 'events',
+    received_at_us: toUs(now.getTime()),
+    made_ids: part.made,
+    event_count: part.spans.length,
+    body: joinEvents(body, part.spans, incoming.contiguous && parts.size === 1),
+  }));
+  const offsets = await log.append(entries);
+  const offsetByPartition = new Map(entries.map(({ partition }, index) => [partition, offsets[index]!]));
+  return ids.map((one) => ({ ...one, offset: offsetByPartition.get(one.partition)! }));
+}
+
+/** Appends a body that was validated in place. The ids are read only if there are several partitions. */
+export async function appendChecked(
+  log: EventLog,
+  scope: Scope,
+  incoming: { body: Buffer; checked: CheckedEvents; now: Date; makeId?: MakeId },
+): Promise<void> {
+  const { body, checked, now, makeId = () => newId('event', now.getTime()) } = incoming;
+  if (log.partition_count > 1) {
+    await appendEvents(log, scope, { body, events: listCheckedEvents(body, checked), contiguous: true, now, makeId });
+    return;
+  }
+  let made: Record<number, string> | null = null;
+  for (let index = 0; index < checked.count; index++) {
+    if (idSpan(checked, index).end === 0) (made ??= {})[index] = makeId(index);
+  }
+  await log.append([
+    {
+      ...scope,
+      partition: 0,
+      kind: 'events',
+      received_at_us: toUs(now.getTime()),
+      made_ids: made,
+      event_count: checked.count,
+      body: body.subarray(checked.start, checked.end),
+    },
+  ]);
+}
+
+function listCheckedEvents(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
+  return Array.from({ length: checked.count }, (_, index) => {
+    const id = idSpan(checked, index);
+    return {
+      span: eventSpan(checked, index),
+      event_id: id.end === 0 ? undefined : body.toString('utf8', id.start, id.end),
+    };
+  });
+}
+
+function computePartition(hasher: IdentityHasher, eventId: string, partitionCount: number): number {
+  if (partitionCount === 1) return 0;
+  hasher.hash(eventId);
+  return toPartition(toShard(hasher.high), partitionCount);
+}
+
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
+
+/** Builds one JSON array. If all events go to one partition, it is the unchanged section of the body. */
+function joinEvents(body: Buffer, spans: readonly TextSpan[], contiguous: boolean): Buffer {
+  if (contiguous) {
+    return Buffer.concat([OPEN, body.subarray(spans[0]!.start, spans.at(-1)!.end), CLOSE]);
+  }
+  const pieces: Buffer[] = [OPEN];
+  for (const [index, span] of spans.entries()) {
+    if (index > 0) pieces.push(COMMA);
+    pieces.push(body.subarray(span.start, span.end));
+  }
+  pieces.push(CLOSE);
+  return Buffer.concat(pieces);
+}

@@ -1,0 +1,275 @@
+/**
+ * Applies corrections in the pipeline. The corrected content is stored beside the event, and the usage rows of its old and new content are
+ * rebuilt from the raw events. All corrections of a slice share one rebuild, which also writes the usage rows of the slice's own events.
+ * Each applies once: a repeated message, a void of a voided event, and a correction of an unknown id change nothing.
+ */
+
+import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
+import { groupBy } from '../../../core/foundation/group-by.ts';
+import { type Scope, scopeKey } from '../../../core/foundation/scope.ts';
+import { type Microseconds, parseEventTime, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
+import { properties as propertiesIn, readEvent } from '../../../core/metering/event-text.ts';
+import { matches } from '../../../core/metering/match.ts';
+import {
+  type AppliedCorrection,
+  type CorrectionPlace,
+  compareCorrections,
+  deleteWrongCorrections,
+  type EventContent,
+  type EventHistory,
+  loadHistories,
+  type StoredEventVersion,
+  writeCorrections,
+} from '../../../storage/events/corrections.ts';
+import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
+import {
+  type Correction,
+  listEventsCorrectedSince,
+  listPendingCorrections,
+  markCorrectionApplied,
+  toLogPlace,
+} from '../../../storage/progress/corrections.ts';
+import { type LateArrival, recordLateUsage } from '../../../storage/progress/late-usage.ts';
+import { listMetersByEventNames } from '../../../storage/progress/meter-versions.ts';
+import { type OwnedPartition } from '../../../storage/progress/slice-state.ts';
+import { enqueueUsageChecks } from '../../../storage/progress/usage-checks.ts';
+import type { Database, Stores } from '../../../storage/stores.ts';
+import { findCountedMeter } from '../../../storage/usage/recount.ts';
+import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
+
+export type CorrectionBatch = {
+  readonly held: OwnedPartition;
+  /** In the order of the log. */
+  readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
+  /** When the last record of the slice came. */
+  readonly received_at_us: Microseconds;
+  /** End of the slice: earlier events of this partition are in its raw rows and are recounted. */
+  readonly own_before: bigint;
+  /** Usage rows of the slice's own events. */
+  readonly beside: NonNullable<Rebuild['beside']>;
+  writeBeside(): Promise<void>;
+  /** Commits the slice in the transaction that marks the corrections as applied. */
+  end(transaction: Database): Promise<void>;
+};
+
+export async function correctEvents(stores: Stores, met: CorrectionBatch): Promise<void> {
+  const effects = await gatherEffects(stores, met);
+  const finish = async (transaction: Database) => {
+    for (const { correction, row } of effects) await markCorrectionApplied(transaction, correction.id, row);
+    const arrivals = effects.flatMap(toArrivals);
+    await recordLateUsage(transaction, arrivals, met.received_at_us);
+    // Spend and balances may have changed, as after new usage.
+    await enqueueUsageChecks(transaction, arrivals);
+    await met.end(transaction);
+  };
+  const rows = effects.flatMap(({ row }) => row ?? []);
+  if (rows.length === 0) {
+    await met.writeBeside();
+    return stores.postgres.transaction(finish);
+  }
+  await rebuildBuckets(stores, {
+    held: met.held,
+    own_before: met.own_before,
+    beside: met.beside,
+    prepare: (own) => storeCorrections(stores, rows, own),
+    targets: () => listTouchedTargets(stores, effects),
+    finish,
+  });
+}
+
+type CorrectionEffect = {
+  readonly correction: Correction;
+  /** The stored correction; null for an id that was never accepted. */
+  readonly row: AppliedCorrection | null;
+  /** Content of the event before and after the correction. */
+  readonly contents: readonly EventContent[];
+};
+
+/** Customers and times whose usage changed: those before and after the correction. */
+function toArrivals({ correction, contents }: CorrectionEffect): LateArrival[] {
+  const { tenant_id, environment_id } = correction;
+  return contents.map(({ external_customer_id, timestamp_us }) => ({
+    tenant_id,
+    environment_id,
+    external_customer_id,
+    at_us: timestamp_us,
+  }));
+}
+
+async function gatherEffects(
+  { postgres, clickhouse }: Stores,
+  { held, records }: CorrectionBatch,
+): Promise<CorrectionEffect[]> {
+  // The first of repeated messages counts.
+  const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
+  const corrections = await listPendingCorrections(postgres, [...offsets.keys()]);
+  const effects: CorrectionEffect[] = [];
+  for (const some of groupBy(corrections, scopeKey).values()) {
+    const histories = await loadHistories(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
+    const applied = new Map<string, AppliedCorrection[]>();
+    for (const correction of some) {
+      const history = histories.get(correction.event_id);
+      const met = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
+      if (!history || isAcceptedAfter(history.original, met)) {
+        effects.push({ correction, row: null, contents: [] });
+        continue;
+      }
+      const earlier = applied.get(correction.event_id) ?? [];
+      const effect = buildEffect(correction, {
+        before: findContentBefore(history, earlier, correction.id),
+        history,
+        met,
+      });
+      applied.set(correction.event_id, [...earlier, effect.row]);
+      effects.push(effect);
+    }
+  }
+  return effects;
+}
+
+type LastContent = StoredEventVersion & { readonly action: string };
+
+/**
+ * A dead letter may be corrected and then sent again within one slice. The event is then accepted after the correction, which does not
+ * apply to it. An event on another partition was accepted before partitions were added.
+ */
+function isAcceptedAfter(
+  { event_partition, event_offset }: StoredEventVersion,
+  { partition, offset }: CorrectionPlace,
+): boolean {
+  return event_partition === partition && event_offset > offset;
+}
+
+/**
+ * Returns the content of the event before this correction, which an aborted attempt may have stored already. Corrections of this slice
+ * count as they are applied now. An earlier correction may lie between two of them if the first is applied again.
+ */
+function findContentBefore(
+  { original, corrections }: EventHistory,
+  applied: readonly AppliedCorrection[],
+  id: string,
+): LastContent {
+  const now = applied.at(-1);
+  const stored = corrections.findLast(({ sequence }) => sequence < BigInt(id));
+  if (now && (!stored || stored.sequence <= BigInt(now.sequence))) return now;
+  return stored ?? { ...original, action: 'none' };
+}
+
+type EffectInput = { readonly before: LastContent; readonly history: EventHistory; readonly met: CorrectionPlace };
+
+function buildEffect(
+  correction: Correction,
+  { before, history, met }: EffectInput,
+): CorrectionEffect & { row: AppliedCorrection } {
+  const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
+  const after = action === 'void' ? null : buildReplacement(correction, before);
+  const contentBefore = before.action === 'void' ? [] : [before];
+  // An earlier attempt or a manual change may have stored other content under this number, which was counted there.
+  const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
+  const { event_partition, event_offset, event_position } = history.original;
+  const row = {
+    ...before,
+    ...after,
+    tenant_id,
+    environment_id,
+    event_id,
+    action,
+    sequence,
+    ...(toLogPlace(correction) ?? stored[0]?.place ?? met),
+    event_partition,
+    event_offset,
+    event_position,
+  };
+  return { correction, row, contents: [...contentBefore, ...stored, ...(after === null ? [] : [after])] };
+}
+
+/** Stores the new contents and verifies them: without them the rebuild would count the old ones. */
+async function storeCorrections(
+  { clickhouse }: Stores,
+  rows: readonly AppliedCorrection[],
+  own: WriteAttempt,
+): Promise<void> {
+  const { missing, wrong } = await compareCorrections(clickhouse, rows);
+  await writeCorrections(clickhouse, missing, own);
+  if (wrong.length > 0) await deleteWrongCorrections(clickhouse, wrong);
+  const left = await compareCorrections(clickhouse, rows);
+  if (left.missing.length + left.wrong.length > 0)
+    throw unavailable('the usage store (corrections that were written are not there)');
+}
+
+/** The replacing content; without a timestamp it has that of the event. */
+function buildReplacement({ replacement }: Correction, before: EventContent): EventContent {
+  const fields = readEvent(replacement!);
+  const given = fields.timestamp ? parseEventTime(fields.timestamp) : undefined;
+  if (fields.external_customer_id === undefined || (typeof given === 'string' && given !== 'absent'))
+    throw new FarthingError('internal_error', 'a replacement was stored that is no event');
+  return {
+    event_name: fields.event_name,
+    external_customer_id: fields.external_customer_id,
+    customer_id: fields.customer_id ?? '',
+    source: fields.source ?? '',
+    timestamp_us: typeof given === 'number' ? given : before.timestamp_us,
+    properties: fields.properties?.json() ?? '{}',
+  };
+}
+
+/** Usage touched by corrections since the version was announced: its back-fill may have read the events before or after them. */
+export async function listOvertakenTargets(
+  stores: Stores,
+  scope: Scope,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<RebuildTarget[]> {
+  const counted = await findCountedMeter(stores, scope, { meter_id, before: new Map(), settling: version });
+  if (counted?.version !== version) return [];
+  const corrected = await listEventsCorrectedSince(stores.postgres, scope, { meter_id, version });
+  const histories = await loadHistories(stores.clickhouse, scope, corrected);
+  const targets: RebuildTarget[] = [];
+  for (const { original, corrections } of histories.values()) {
+    for (const content of [original, ...corrections]) {
+      if (content.event_name !== counted.meter.event_name) continue;
+      const day = Math.floor(content.timestamp_us / US_PER_DAY);
+      targets.push({ ...scope, meter_id, day, external_customer_ids: [content.external_customer_id] });
+    }
+  }
+  return targets;
+}
+
+async function listTouchedTargets(stores: Stores, effects: readonly CorrectionEffect[]): Promise<RebuildTarget[]> {
+  const targets: RebuildTarget[] = [];
+  for (const some of groupBy(effects, ({ correction }) => scopeKey(correction)).values()) {
+    const contents = some.flatMap(({ correction: { event_id }, contents: contentBefore }) =>
+      contentBefore.map((content) => ({ ...content, event_id })),
+    );
+    targets.push(...(await listTouchedMeters(stores, some[0].correction, contents)));
+  }
+  return targets;
+}
+
+/**
+ * Returns customers and days of the meters that any of these contents feeds. Contents with unusable values are included, because an earlier
+ * version may have counted them.
+ */
+async function listTouchedMeters(
+  stores: Stores,
+  { tenant_id, environment_id }: Scope,
+  contents: readonly (EventContent & { event_id: string })[],
+): Promise<RebuildTarget[]> {
+  const scope = { tenant_id, environment_id };
+  const byName = groupBy(contents, ({ event_name }) => event_name);
+  const targets: RebuildTarget[] = [];
+  const meter_ids = await listMetersByEventNames(stores.postgres, scope, [...byName.keys()]);
+  const meters = await Promise.all(
+    meter_ids.map((meter_id) => findCountedMeter(stores, scope, { meter_id, before: new Map() })),
+  );
+  const parsed = new Map(contents.map((content) => [content, propertiesIn(content.properties)]));
+  for (const counted of meters) {
+    if (!counted) continue;
+    const { meter_id, meter } = counted;
+    for (const content of byName.get(meter.event_name) ?? []) {
+      if (!matches(meter, parsed.get(content)!)) continue;
+      const day = Math.floor(content.timestamp_us / US_PER_DAY);
+      targets.push({ ...scope, meter_id, day, external_customer_ids: [content.external_customer_id] });
+    }
+  }
+  return targets;
+}

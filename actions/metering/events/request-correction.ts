@@ -1,0 +1,74 @@
+/**
+ * Requests the void or the replacement of an accepted event. The request is stored with user, time and reason. It goes through the log to
+ * the partition of the id, so that it applies once and in order (actions/metering/events/correct-events.ts). An event in flight is corrected after
+ * it is processed; usage on a final invoice is left to an adjustment.
+ */
+import { FarthingError, notAllowed, notFound } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { toPartition } from '../../../core/metering/event/identity.ts';
+import { findEvent } from '../../../storage/events/find-events.ts';
+import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
+import { ensureCorrectionNumbers } from '../../../storage/progress/attempts.ts';
+import {
+  addCorrection,
+  type Correction,
+  computeEventShard,
+  listCorrections,
+  lockEvent,
+} from '../../../storage/progress/corrections.ts';
+import { readProgress } from '../../../storage/progress/slices.ts';
+import type { Stores } from '../../../storage/stores.ts';
+
+export type RequestCorrectionInput = {
+  readonly event_id: string;
+  readonly action: Correction['action'];
+  /** JSON text of the corrected event; null for a void. */
+  readonly replacement: string | null;
+  readonly reason: string;
+  readonly user_id: string;
+  readonly now: Date;
+};
+
+/** Number of checks for an event that may still be in the log, because the log cannot be searched. */
+const ATTEMPTS_MAX = 100;
+const PAUSE_MS = 50;
+
+export async function requestCorrection(
+  stores: Stores,
+  scope: Scope,
+  input: RequestCorrectionInput,
+): Promise<Correction> {
+  const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = input;
+  if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
+  await ensureCorrectionNumbers(stores);
+  return stores.postgres.transaction(async (transaction) => {
+    await lockEvent(transaction, scope, event_id);
+    const known = await listCorrections(transaction, scope, event_id);
+    const last = known.filter(({ state }) => state !== 'unknown_event').at(-1);
+    if (last?.action === 'void' && action === 'void') return last;
+    if (last?.action === 'void')
+      throw notAllowed(`event ${event_id} is voided and cannot be replaced`, { id: event_id });
+    return addCorrection(transaction, scope, { event_id, action, replacement, reason, requested_by, requested_at });
+  });
+}
+
+/** Whether the event is in the stores, or in the unprocessed part of the log. */
+async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promise<boolean> {
+  const partition = toPartition(computeEventShard(scope, eventId), stores.log.partition_count);
+  const lag = await stores.log.lag();
+  const end = lag.find((some) => some.partition === partition)?.end_offset ?? 0n;
+  for (let attempts = 1; ; attempts++) {
+    const progress = await readProgress(stores.postgres);
+    const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
+    if (await findEvent(stores.clickhouse, scope, eventId)) return true;
+    if (await findUnprocessed(stores, scope, eventId)) return true;
+    // Everything in the log at the time of the request is stored now, and the event is not part of it.
+    if (reached >= end) return false;
+    if (attempts === ATTEMPTS_MAX)
+      throw new FarthingError(
+        'service_unavailable',
+        'the event is not in the stores, and the log is behind: try again',
+      );
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Makes the daily rollups of UTC days that are over (docs/decisions/0001). A day has only base rows until then. Afterwards every writer of
+ * its base rows also writes daily rollups, and queries read these. It is the effect of one message in the log, like a rebuild:
+ *
+ * lock the bucket rows → no slice is in its bucket rows → sum up the base rows, day by day → unlock: these days have rollups
+ *
+ * After a crash the next owner of the partition repeats it under a greater attempt number. No query reads the rollups of a day before it is
+ * done, so the next attempt deletes the rows of the failed one.
+ */
+import { FarthingError } from '../../../core/foundation/error.ts';
+import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
+import { toPartitionWriter } from '../../../storage/progress/attempts.ts';
+import {
+  type BucketLockHolder,
+  beginRebuild,
+  lockBucketsWhenQuiet,
+  returnBucketLock,
+  unlockBuckets,
+} from '../../../storage/progress/bucket-lock.ts';
+import { hasUnsettledVersions } from '../../../storage/progress/meter-versions.ts';
+import {
+  computeRebuildRange,
+  EVERY_DAY,
+  type OwnedPartition,
+  readDaysBefore,
+} from '../../../storage/progress/slice-state.ts';
+import { updateDaysBefore } from '../../../storage/progress/slices.ts';
+import type { Database, Stores } from '../../../storage/stores.ts';
+import { deleteDailyRollups, insertDailyRollups, listDaysWithBaseRows } from '../../../storage/usage/daily-rollups.ts';
+
+export type DailyRollupsRequest = {
+  readonly held: OwnedPartition;
+  /** Days since 1970; rollups are made for the days before it. */
+  readonly days_before: number;
+  /** Records the end, in the transaction that unlocks the bucket rows. */
+  finish(transaction: Database): Promise<void>;
+};
+
+/** The locked bucket rows block all writers. If the days have more base rows than this, the rest is left for the next message. */
+const BASE_ROWS_MAX = 3_000_000;
+
+/** The day before which daily rollups exist now; `problem` says why further days could not be written. */
+export type DailyRollupsMade = { readonly days_before: number; readonly problem: Error | null };
+
+export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequest): Promise<DailyRollupsMade> {
+  const { postgres } = stores;
+  const holder: BucketLockHolder = { ...request.held, only_adds: true };
+  const progress = await lockBucketsWhenQuiet(postgres, holder);
+  const from = readDaysBefore(progress);
+  const made = await makeRollups(stores, { ...request, holder, from }).catch(async (error) => {
+    // If nothing was written, the lock is released. Otherwise the bucket rows stay locked for the next attempt.
+    await returnBucketLock(postgres, holder);
+    throw error;
+  });
+  // The sum of the rows does not change.
+  stores.usage_memory?.comingRebuild({ ...computeRebuildRange(progress), customers: new Map() });
+  await unlockBuckets(postgres, holder, async (transaction) => {
+    await updateDaysBefore(transaction, made.days_before);
+    await request.finish(transaction);
+  });
+  return made;
+}
+
+type MakeRollupsInput = DailyRollupsRequest & {
+  readonly holder: BucketLockHolder;
+  /** Days since 1970; daily rollups exist for the days before it. */
+  readonly from: number;
+};
+
+async function makeRollups(stores: Stores, making: MakeRollupsInput): Promise<DailyRollupsMade> {
+  const { holder, from } = making;
+  // Rollups of later days exist as well. They are ignored from now on, and the next attempt deletes them.
+  if (from === EVERY_DAY) return { days_before: making.days_before, problem: null };
+  if (from >= making.days_before) return { days_before: from, problem: null };
+  // A back-fill ignores the lock on the bucket rows. It cannot begin meanwhile, because it waits until this partition reaches its barrier.
+  if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
+  const own = {
+    writer: toPartitionWriter(holder.partition),
+    attempt: (await beginRebuild(stores.postgres, holder)).attempt,
+  };
+  let days_before = from;
+  try {
+    for await (const made of makeRollupDays(stores, making, own)) days_before = made;
+  } catch (error) {
+    // Daily rollups are optional: a write error of the engine must not block the log. An unavailable store is retried.
+    if (error instanceof FarthingError && error.code === 'database_error') return { days_before, problem: error };
+    throw error;
+  }
+  return { days_before, problem: null };
+}
+
+/** Yields the day before which daily rollups exist, after each completed day. */
+async function* makeRollupDays(
+  { clickhouse }: Stores,
+  { from, days_before: until }: MakeRollupsInput,
+  own: WriteAttempt,
+): AsyncGenerator<number> {
+  await deleteDailyRollups(clickhouse, from, own.attempt);
+  let rows = 0;
+  for (const { day, base_rows } of await listDaysWithBaseRows(clickhouse, { from, until })) {
+    if (rows > 0 && rows + base_rows > BASE_ROWS_MAX) return;
+    rows += base_rows;
+    await insertDailyRollups(clickhouse, day, own);
+    yield day + 1;
+  }
+  yield until;
+}

@@ -1,0 +1,25 @@
+/** Changes a user's own password, which requires the current one. Earlier tokens become invalid. */
+import { FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
+import { findPassword, replacePassword } from '../../../storage/models/user-password.ts';
+import { hashPassword, isPassword } from '../../../storage/password.ts';
+import type { Database, Stores } from '../../../storage/stores.ts';
+
+type PasswordOwner = { readonly user_id: string; readonly tenant_id: string };
+type ChangePasswordInput = { readonly password: string; readonly current_password?: string | null | undefined };
+
+/** Checks and hashes before the transaction that stores the password, because both take long. */
+export async function preparePassword(
+  { postgres }: Pick<Stores, 'postgres'>,
+  owner: PasswordOwner,
+  { password, current_password }: ChangePasswordInput,
+): Promise<(transaction: Database, now: Date) => Promise<void>> {
+  const storedHash = await findPassword(postgres, owner);
+  if (storedHash === undefined) throw notAllowed('this user does not sign in with a password');
+  if (!current_password) throw invalid('current_password', 'is required to change the password');
+  if (!(await isPassword(current_password, storedHash)))
+    throw new FarthingError('permission_denied', 'current_password: is not the password', {
+      details: { field: 'current_password' },
+    });
+  const hash = await hashPassword(password);
+  return (transaction, now) => replacePassword(transaction, { ...owner, hash, now });
+}

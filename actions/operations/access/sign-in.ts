@@ -1,0 +1,36 @@
+/** Signs a user in by email and password. A wrong email and a wrong password get the same answer. */
+import { FarthingError, invalid } from '../../../core/foundation/error.ts';
+import { EnvironmentModel } from '../../../storage/models/environment.ts';
+import { findSignIn } from '../../../storage/models/user-password.ts';
+import { isPassword } from '../../../storage/password.ts';
+import type { Stores } from '../../../storage/stores.ts';
+
+export type SignInInput = {
+  readonly email: string;
+  readonly password: string;
+  /** Restricts the token to this environment. */
+  readonly environment_id?: string | null | undefined;
+};
+
+export type SignInResult = {
+  readonly user_id: string;
+  readonly tenant_id: string;
+  readonly environment_id: string | null;
+};
+
+export async function signIn(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { email, password, environment_id }: SignInInput,
+): Promise<SignInResult> {
+  const known = await findSignIn(postgres, email);
+  const isRight = await isPassword(password, known?.hash);
+  if (!known || !isRight) throw new FarthingError('permission_denied', 'the email or the password is wrong');
+  const { user_id, tenant_id } = known;
+  if (!environment_id) return { user_id, tenant_id, environment_id: null };
+  const [environment] = await EnvironmentModel.ofTenant(tenant_id, postgres).where({
+    id: environment_id,
+    status: 'published',
+  });
+  if (!environment) throw invalid('environment_id', 'is no environment of this tenant');
+  return { user_id, tenant_id, environment_id };
+}

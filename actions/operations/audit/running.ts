@@ -1,0 +1,134 @@
+/**
+ * Audit of the usage cache for running periods (docs/decisions/0007-cached-answers.md, docs/decisions/0012-entitlement-grants.md).
+ * Each line equals the stores' usage of its customer, meter and period. Each charge equals a preview, and each history of grants
+ * equals a recomputation from raw events. The process that owns the cache compares samples continuously and records its findings;
+ * `npm run audit`, another process, reports them. A differing entry is invalidated, so the next answer is exact.
+ */
+import { setTimeout } from 'node:timers/promises';
+import { loadRunningAuditSums, recordRunningAudit, takeUnreportedDifferences } from '../../../storage/audit/running.ts';
+import type { CacheEntry } from '../../../storage/cache/cache-entry.ts';
+import { getCache } from '../../../storage/cache/cached-answers.ts';
+import { readChanges } from '../../../storage/cache/change-feed.ts';
+import { newId } from '../../../storage/new-id.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import {
+  deleteHistory,
+  findHistoryDifference,
+  type NamedHistory,
+  sampleHistories,
+} from '../../../storage/usage/cached-histories.ts';
+import { readUsageReport } from '../../../storage/usage/usage.ts';
+import { compareCachedCharges } from '../../lifecycle/wallets/real-time-balance.ts';
+import type { OnFinding } from './findings.ts';
+
+const ANSWERS = 50;
+/** All of their raw events are read. */
+const HISTORIES = { count: 20, events: 200_000 };
+/** Data that arrive during a comparison are no difference: it is repeated. */
+const TRIES = 5;
+const PAUSE_MS = 200;
+
+export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding) {
+  const { differences, ...counts } = await loadRunningAuditSums(postgres);
+  for (const what of differences) found(toRunningFinding(what));
+  return counts;
+}
+
+type SampleInput = { readonly chance: () => number; readonly now: Date };
+
+/** Compares a sample of cached entries, if there are any. `found` reports the findings; null leaves that to another process. */
+export async function sampleRunning(stores: Stores, sampling: SampleInput, found: OnFinding | null): Promise<void> {
+  const answers = await compareAnswers(stores, sampling);
+  const histories = await compareHistories(stores, sampling);
+  if (answers.answers + histories.histories === 0) return;
+  const differences = [...answers.differences, ...histories.differences];
+  const compared = { ...answers, ...histories, differences, is_told: found !== null };
+  await recordRunningAudit(stores.postgres, { id: newId('run'), ...compared });
+  for (const what of differences) found?.(toRunningFinding(what));
+}
+
+/** Reports the findings of processes that cannot report themselves. */
+export async function reportOtherProcesses({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
+  for (const what of await takeUnreportedDifferences(postgres)) found(toRunningFinding(what));
+}
+
+async function compareAnswers(stores: Stores, { chance, now }: SampleInput) {
+  const differences: string[] = [];
+  if (stores.usage_memory === undefined) return { answers: 0, lines: 0, differences };
+  const cached = getCache(stores.usage_memory);
+  const some = cached.some(ANSWERS, chance);
+  let lines = 0;
+  for (const answer of some) {
+    lines += answer.lines.length;
+    const different = [
+      ...(await listLineDifferences(stores, answer)),
+      ...((await compareCachedCharges(stores, answer, now)) ?? []),
+    ];
+    if (different.length > 0) cached.drop(answer);
+    differences.push(...different);
+  }
+  return { answers: some.length, lines, differences };
+}
+
+async function compareHistories(stores: Stores, { chance, now }: SampleInput) {
+  const some = sampleHistories(stores, { ...HISTORIES, chance });
+  const differences: string[] = [];
+  for (const history of some) {
+    const what = await confirmHistoryDiffers(stores, history, now);
+    if (what === null) continue;
+    deleteHistory(stores, history);
+    const { scope, question } = history.history;
+    const { meter, external_customer_ids } = question;
+    differences.push(
+      `grants of ${scope.tenant_id} ${scope.environment_id} ${meter.id} ${JSON.stringify(external_customer_ids)}: ${what}`,
+    );
+  }
+  return { histories: some.length, differences };
+}
+
+async function confirmHistoryDiffers(stores: Stores, history: NamedHistory, now: Date): Promise<string | null> {
+  let what: string | null = null;
+  for (let tries = 0; tries < TRIES; tries++) {
+    if (tries > 0) await setTimeout(PAUSE_MS);
+    what = await findHistoryDifference(stores, history, now.getTime());
+    if (what === null) return null;
+  }
+  return what;
+}
+
+function toRunningFinding(what: string) {
+  return { kind: 'running_differs', count: 1, what } as const;
+}
+
+async function listLineDifferences(stores: Stores, answer: CacheEntry): Promise<string[]> {
+  const different: string[] = [];
+  for (const one of answer.lines) different.push(...(await lineDiffers(stores, answer, one)));
+  return different;
+}
+
+type CachedUsageLine = CacheEntry['lines'][number];
+
+async function lineDiffers(
+  stores: Stores,
+  answer: CacheEntry,
+  { meter_id, customer, line }: CachedUsageLine,
+): Promise<string[]> {
+  let what = '';
+  for (let tries = 0; tries < TRIES; tries++) {
+    if (tries > 0) await setTimeout(PAUSE_MS);
+    stores.usage_memory!.follow((await readChanges(stores.postgres)).progress);
+    const { changes } = line;
+    const cached = `${line.answer.quantity.toFixed()} of ${line.answer.event_count} events`;
+    const { start_us, end_us } = line;
+    const query = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
+    const { usage } = await readUsageReport({ ...stores, usage_memory: undefined }, answer.scope, query);
+    stores.usage_memory!.follow((await readChanges(stores.postgres)).progress);
+    if (line.is_lost) return [];
+    const { value, event_count } = usage[0]!.total;
+    const stored = `${value.toFixed()} of ${event_count} events`;
+    if (stored === cached) return [];
+    what = `${answer.scope.tenant_id} ${answer.scope.environment_id} ${meter_id} ${JSON.stringify(customer)}: ${cached} in memory, ${stored} in the stores`;
+    if (line.changes !== changes) what = '';
+  }
+  return what === '' ? [] : [what];
+}

@@ -1,0 +1,93 @@
+/**
+ * Rows become events like all others: they are appended to the log, which detects repeated ids. A row without an id gets one derived from
+ * the task and the row number. So a worker that takes over appends the same events, and nothing counts twice.
+ */
+import { createHash } from 'node:crypto';
+import { formatId } from '../../../core/foundation/id.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { addTimestamp } from '../../../core/metering/event/timed.ts';
+import { type ImportedEventRow, parseEventRow } from '../../../core/platform/import/event-row.ts';
+import type { RowFault } from '../../../core/platform/import/row.ts';
+import { loadClock } from '../../../storage/environment-clock.ts';
+import { waitForPipeline } from '../../../storage/log/room.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import { appendEvents, toOneBody } from '../../metering/events/append-events.ts';
+import { findReservedIds } from '../../metering/events/reserved-ids.ts';
+import type { FileRow } from './rows.ts';
+import { toRowFault } from './take-records.ts';
+
+export type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
+
+/** Returns each row as an event or its fault, after the pipeline has room for the events. */
+export async function readEventRows(
+  stores: Stores,
+  scope: Scope,
+  { rows, signal }: { rows: readonly FileRow[]; signal: AbortSignal },
+): Promise<readonly ImportEventRow[]> {
+  const read = await rejectReservedIds(stores, scope, rows.map(readRow));
+  await waitForPipeline(stores.log, signal);
+  return read;
+}
+
+type EventRowBatch = {
+  readonly task_id: string;
+  readonly read: readonly ImportEventRow[];
+  /** Number of rows before these. */
+  readonly before: number;
+  /** By the machine's clock. */
+  readonly now: Date;
+};
+
+/** Resolves when the valid events are in the log. */
+export async function appendEventRows(
+  stores: Stores,
+  scope: Scope,
+  { task_id, read, before, now }: EventRowBatch,
+): Promise<void> {
+  const good = read.flatMap((row, index) => ('text' in row ? { ...row, number: before + index + 1 } : []));
+  if (good.length === 0) return;
+  const clock = await loadClock(stores.postgres, scope);
+  const events = good.map(({ text, event_id }) => ({ bytes: toEventBytes(text, clock?.now), event_id }));
+  const makeId = (index: number) => computeRowEventId(task_id, good[index]!.number);
+  await appendEvents(stores.log, scope, { ...toOneBody(events), now, makeId });
+}
+
+function readRow(row: FileRow): ImportEventRow {
+  if ('fault' in row) return row;
+  try {
+    return parseEventRow(row);
+  } catch (error) {
+    return { fault: toRowFault(error) };
+  }
+}
+
+async function rejectReservedIds(
+  { postgres }: Stores,
+  scope: Scope,
+  rows: readonly ImportEventRow[],
+): Promise<readonly ImportEventRow[]> {
+  const ids = rows.map((row) => ('text' in row ? row.event_id : undefined));
+  const reserved = await findReservedIds(postgres, scope, ids);
+  return rows.map((row, index) => {
+    const found = reserved.get(index);
+    if (found === undefined) return row;
+    const { field, why } = found;
+    return { fault: { field, code: 'validation_error', message: `${field}: ${why}` } };
+  });
+}
+
+/** In an environment with a test clock, an event without a timestamp gets that clock's time. */
+function toEventBytes(text: string, now: Date | undefined): Buffer {
+  const bytes = Buffer.from(text);
+  if (now === undefined) return bytes;
+  const timed = addTimestamp(bytes.toString('latin1'), { start: 0, end: bytes.length }, now.getTime());
+  return Buffer.from(timed, 'latin1');
+}
+
+const TIME_BYTES = 6;
+
+/** docs/rules/imports.md, "Events". */
+function computeRowEventId(task_id: string, row: number): string {
+  const hash = createHash('sha256').update(`${task_id}\n${row}`).digest();
+  return formatId('event', hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
+}

@@ -1,0 +1,231 @@
+/** A subscription's line items with their prices and meters, in the terms of core. */
+
+import { Decimal } from '../../core/foundation/decimal.ts';
+import { FarthingError } from '../../core/foundation/error.ts';
+import { groupBy } from '../../core/foundation/group-by.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { toInstant } from '../../core/foundation/time/instant.ts';
+import type { Period } from '../../core/foundation/time/period.ts';
+import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
+import type { ChainTerms } from '../../core/rating/chains/chain.ts';
+import type { BilledItem, BilledSubscription } from '../../core/rating/charges.ts';
+import { lineCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
+import type { PricedItem } from '../../core/rating/line-amount.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+import { loadSubscriptionAllowances } from './allowances/gather-allowances.ts';
+
+/** A line item as core prices it, with its source records. */
+export type BillableItem = PricedItem & {
+  readonly record: SubscriptionLineItemModel;
+  readonly price_record: PriceModel;
+  readonly meter: MeterModel | null;
+};
+
+/** `at`: allowances in force at this instant are free. `withRemoved` also returns lines that a change ended at their start. */
+export async function gatherItems(
+  database: Database,
+  subscription: SubscriptionModel,
+  { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
+): Promise<BillableItem[]> {
+  const scope = toScope(subscription);
+  const where = withRemoved ? {} : { status: 'published' };
+  const listed = { column: 'subscription_id', value: subscription.id, where };
+  const records = await SubscriptionLineItemModel.listBy(scope, listed, database);
+  const priceIds = records.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, database);
+  const priced = records.map((record) => {
+    const price = requireRecord(prices, record.price_id, 'price');
+    const meter = record.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
+    return billableItem(record, { price, meter, subscription });
+  });
+  const items = withCommittedLines(priced);
+  const isMeasured = items.some(({ meter }) => meter !== null);
+  return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
+}
+
+/** Each line of a shared commitment gets the list of all its lines. A commitment per window belongs to one line alone. */
+export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'record'>>(
+  items: readonly Item[],
+): Item[] {
+  const committed = items.filter(({ commitment }) => commitment && !commitment.windows);
+  const groups = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
+  return items.map((item) => {
+    const lines = groups.get(item.record.commitment_line_id ?? item.id) ?? [];
+    if (lines.length < 2 || lines.every(({ id }) => id !== item.id)) return item;
+    const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
+    const last = Math.max(...ends);
+    const committed_lines = {
+      since: Math.min(...lines.map(({ start_ms }) => start_ms)),
+      end_ms: Number.isFinite(last) ? last : null,
+      item_ids: lines.map(({ id }) => id),
+      active_intervals: lines.map(({ start_ms, end_ms }) => ({ start_ms, end_ms })),
+    };
+    return { ...item, committed_lines };
+  });
+}
+
+async function withAllowances(
+  items: readonly BillableItem[],
+  { database, subscription, at }: { database: Database; subscription: SubscriptionModel; at: Date },
+): Promise<BillableItem[]> {
+  const allowances = await loadSubscriptionAllowances(database, subscription, at);
+  return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
+}
+
+/** Order of addition; lines added at one instant follow the order of prices in the plan. */
+function inOrder(a: BillableItem, b: BillableItem): number {
+  return (
+    toInstant(a.record.created_at) - toInstant(b.record.created_at) ||
+    a.price_record.sequence - b.price_record.sequence ||
+    place(a) - place(b) ||
+    (a.id < b.id ? -1 : 1)
+  );
+}
+
+function place({ record: { position } }: BillableItem): number {
+  return position ?? Number.MAX_SAFE_INTEGER;
+}
+
+export type LineItemPricing = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
+
+export function billableItem(
+  record: SubscriptionLineItemModel,
+  { price, meter, subscription }: LineItemPricing,
+): BillableItem {
+  return {
+    ...billedItem(record, subscription),
+    reset_usage: meter?.reset_usage ?? null,
+    price,
+    quantity: new Decimal(record.quantity),
+    display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
+    meter_id: meter?.id ?? null,
+    commitment: deriveCommitment(record, meter, subscription),
+    chain_terms: chainTerms(record, meter, subscription),
+    record,
+    price_record: price,
+    meter,
+  };
+}
+
+/** Cadence and billed interval of a line, as far as its record defines them. */
+export function billedItem(
+  record: SubscriptionLineItemModel,
+  subscription: SubscriptionModel,
+): Omit<BilledItem, 'reset_usage'> {
+  // The trial is never billed: paid periods begin at its end.
+  const trialEnd = subscription.trial_end ? toInstant(subscription.trial_end) : Number.NEGATIVE_INFINITY;
+  return {
+    id: record.id,
+    price_type: record.price_type,
+    invoice_cadence: record.invoice_cadence,
+    billing_period: record.billing_period,
+    billing_period_count: record.billing_period_count,
+    start_ms: Math.max(toInstant(record.charged_from ?? record.start_date), trialEnd),
+    anchor_ms: record.period_anchor ? Math.max(toInstant(record.period_anchor), trialEnd) : null,
+    end_ms: instantOrNull(record.charged_until ?? record.end_date),
+  };
+}
+
+function instantOrNull(timestamp: string | null | undefined): number | null {
+  return timestamp ? toInstant(timestamp) : null;
+}
+
+/** Null without a commitment. */
+export function deriveCommitment(
+  record: SubscriptionLineItemModel,
+  meter: MeterModel | null,
+  subscription: SubscriptionModel,
+) {
+  const { timezone, billing_anchor } = subscription;
+  return lineCommitment(record, { bucket_size: meter?.aggregation.bucket_size ?? null, timezone, billing_anchor });
+}
+
+/**
+ * Null if the line is charged by itself. A meter that never resets has a price per period and no chain, unless it measures a level. A
+ * commitment per window covers one line.
+ */
+export function chainTerms(
+  record: SubscriptionLineItemModel,
+  meter: MeterModel | null,
+  subscription: SubscriptionModel,
+): ChainTerms | null {
+  if (meter === null || deriveCommitment(record, meter, subscription)?.windows) return null;
+  const { chain_rule: rule } = AGGREGATIONS[meter.aggregation.type];
+  if (meter.reset_usage === 'NEVER' && rule !== 'integral') return null;
+  const source = record.entity_type === 'addon' ? record.entity_id : 'plan';
+  const { timezone } = subscription;
+  const { bucket_size: size } = meter.aggregation;
+  const billing_anchor = toInstant(subscription.billing_anchor);
+  return {
+    rule,
+    key: `${source} ${meter.id}`,
+    follows_id: record.follows_line_item_id,
+    windows: size ? { size, timezone, billing_anchor } : null,
+  };
+}
+
+/** A line item whose price or meter is gone cannot be measured or priced. That is an error, never a missing line. */
+export function requireRecord<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
+  const record = records.get(id);
+  if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
+  return record;
+}
+
+/** Charges measured concurrently form one batch for the stores (storage/usage/bucket-lines.ts); one statement takes this many. */
+export const CHARGES_AT_ONCE = 50;
+
+export function toScope(record: Scope): Scope {
+  return { tenant_id: record.tenant_id, environment_id: record.environment_id };
+}
+
+export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
+  return {
+    start_ms: toInstant(subscription.start_date),
+    end_ms: computeSubscriptionEnd(subscription),
+    trial_end_ms: instantOrNull(subscription.trial_end),
+    billing_anchor_ms: toInstant(subscription.billing_anchor),
+    billing_period: subscription.billing_period,
+    billing_period_count: subscription.billing_period_count,
+    timezone: subscription.timezone,
+    ...(subscription.earlier_periods ? { earlier: subscription.earlier_periods.map(earlierGrid) } : {}),
+  };
+}
+
+function earlierGrid({ until, billing_anchor, billing_period, billing_period_count }: EarlierPeriods) {
+  return {
+    until_ms: toInstant(until),
+    billing_anchor_ms: toInstant(billing_anchor),
+    billing_period,
+    billing_period_count,
+  };
+}
+
+export function currentPeriod(subscription: SubscriptionModel): Period {
+  return { start: toInstant(subscription.current_period_start), end: toInstant(subscription.current_period_end) };
+}
+
+/** Current period, cut at the subscription's end. */
+export function currentPeriodUntilEnd(subscription: SubscriptionModel): Period {
+  const { start, end } = currentPeriod(subscription);
+  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
+}
+
+export function toRunningPeriod(subscription: SubscriptionModel): {
+  subscription: BilledSubscription;
+  current: Period;
+} {
+  return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
+}
+
+function computeSubscriptionEnd(subscription: SubscriptionModel): number | null {
+  const cancelAt =
+    subscription.cancel_at ?? (subscription.cancel_at_period_end ? subscription.current_period_end : null);
+  const ends = [subscription.end_date, cancelAt].filter((end) => end !== null && end !== undefined);
+  return ends.length === 0 ? null : Math.min(...ends.map(toInstant));
+}

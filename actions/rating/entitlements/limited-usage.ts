@@ -1,0 +1,201 @@
+/**
+ * Computes the usage of each metered feature since its last reset, and compares it with the limit
+ * (docs/rules/entitlements.md, "Usage against limits").
+ */
+
+import { combineGrants } from '../../../core/catalog/entitlement/combine.ts';
+import { indexById } from '../../../core/foundation/by-id.ts';
+import { type Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
+import { groupBy } from '../../../core/foundation/group-by.ts';
+import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import type { Period } from '../../../core/foundation/time/period.ts';
+import { AGGREGATIONS } from '../../../core/metering/aggregations/index.ts';
+import { priceReset } from '../../../core/metering/price-reset.ts';
+import { computeLimitIn, computeLimitWindow, type ResetWindow } from '../../../core/rating/allowances/reset.ts';
+import { integrateLevel, levelReadings } from '../../../core/rating/chains/levels.ts';
+import type { BilledItem } from '../../../core/rating/charges.ts';
+import { mapConcurrently } from '../../../storage/batch-loader.ts';
+import type { ReadCached } from '../../../storage/cache/cache-entry.ts';
+import { loadLiveUsage } from '../../../storage/cache/live-usage-query.ts';
+import { MeterModel } from '../../../storage/models/meter.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import type { LiveLineUsage } from '../../../storage/usage/live-usage.ts';
+import { type BilledUsageQuery, readUsage } from '../../../storage/usage/usage.ts';
+import type { EntitledFeature, SubscriptionEntitlementSource } from '../allowances/entitled-features.ts';
+import { billedSubscription, CHARGES_AT_ONCE, requireRecord, toRunningPeriod } from '../billable-items.ts';
+import { buildCustomerFilter, loadMembers } from '../members.ts';
+import {
+  type FeatureUsage,
+  type FeatureUsageQuery,
+  type FeatureUsageSnapshot,
+  toLimitUsage,
+  type UsageAgainstLimit,
+} from './feature-usage.ts';
+import { gatherGrantedUsage, isGranted } from './granted-usage.ts';
+
+type LimitedFeature = Omit<FeatureUsage, keyof UsageAgainstLimit> & { meter: MeterModel };
+
+/** Incoming usage updates the result in memory. */
+export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsage[]> {
+  const { scope, now } = query.reading;
+  const toWindow = (one: LimitedFeature) => toPeriodUntil(one, now);
+  const read = (question: BilledUsageQuery) => loadLiveUsage(stores, scope, question);
+  const usages = await gatherCounts(query, { toWindow, read }, ({ meter: _, ...one }, { quantity }) => ({
+    ...one,
+    ...toLimitUsage(quantity, one.combined.usage_limit),
+  }));
+  return [...usages, ...(await gatherGrantedUsage(stores, query))];
+}
+
+/** A window without an end includes events that a process with a faster clock has just committed. */
+const AHEAD_MS = 60_000;
+
+/** Reads the stores without the cache. */
+export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsageSnapshot[]> {
+  const { scope, now } = query.reading;
+  const toWindow = ({ window }: LimitedFeature) => ({
+    start: window.start,
+    end: window.end ?? now.getTime() + AHEAD_MS,
+  });
+  const read = (question: BilledUsageQuery) => readUsage(stores, scope, question);
+  const usages = await gatherCounts(
+    query,
+    { toWindow, read },
+    ({ meter: _, ...one }, { quantity, high_water, as_of }) => ({
+      ...one,
+      ...toLimitUsage(quantity, one.combined.usage_limit),
+      high_water,
+      as_of,
+    }),
+  );
+  return [...usages, ...(await gatherGrantedUsage(stores, query))];
+}
+
+type LimitMeasurement = LiveLineUsage & { readonly event_count: number };
+type LimitUsageReader<Answer extends LimitMeasurement> = {
+  readonly toWindow: (one: LimitedFeature) => Period;
+  readonly read: (question: BilledUsageQuery) => Promise<Answer>;
+};
+
+async function gatherCounts<Answer extends LimitMeasurement, Usage>(
+  { entitled, reading: { scope, database, now } }: FeatureUsageQuery,
+  { toWindow, read }: LimitUsageReader<Answer>,
+  toUsage: (one: LimitedFeature, answer: Answer) => Usage,
+): Promise<Usage[]> {
+  const metered = entitled.filter((one) => one.feature.type === 'metered' && !isGranted(one));
+  const meterIds = metered.map(({ feature }) => feature.meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, database);
+  const limited = metered.flatMap((one) =>
+    splitByWindow(one, requireRecord(meters, one.feature.meter_id ?? '', 'meter'), now),
+  );
+  const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
+  const members = await loadMembers(database, scope, [...indexById(subscriptions).values()]);
+  return mapConcurrently(CHARGES_AT_ONCE, limited, async (one) => {
+    const { subscription } = one.sources[0]!;
+    const those = one.sources.flatMap((source) => members.get(source.subscription.id)!);
+    const readIn = (window: Period, service_start: Milliseconds) =>
+      read({
+        meter: one.meter,
+        ...buildCustomerFilter(those, window, service_start),
+        start_ms: window.start,
+        end_ms: window.end,
+        timezone: subscription.timezone,
+        billing_anchor_ms: toInstant(subscription.billing_anchor),
+        now_ms: now.getTime(),
+      });
+    const window = toWindow(one);
+    if (!one.is_level) return toUsage(one, await readIn(window, window.start));
+    // A level is compared as it is billed (docs/rules/metering.md, "Levels over time").
+    const readings = levelReadings(window, buildLevelItem(one, subscription), billedSubscription(subscription));
+    const answers = await Promise.all(readings.map(({ window: part, period }) => readIn(part, period.start)));
+    const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
+    if (!last) return toUsage(one, await readIn(window, window.start));
+    return toUsage(one, { ...last, ...integrateLevel(readings, answers) });
+  });
+}
+
+/** Builds a line with the subscription's own periods. */
+function buildLevelItem(
+  { meter }: LimitedFeature,
+  { billing_period, billing_period_count, start_date }: SubscriptionModel,
+): BilledItem {
+  const periods = { billing_period, billing_period_count, start_ms: toInstant(start_date), end_ms: null };
+  return { id: meter.id, price_type: 'USAGE', invoice_cadence: 'ARREAR', reset_usage: meter.reset_usage, ...periods };
+}
+
+/** Recomputes the usage after new events, until the first window resets. */
+export function buildUsageRefresh(usages: readonly FeatureUsage[], now: Date) {
+  const until_ms = Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY));
+  // Usage-ordered grants have no running total that could be updated: new events invalidate the answer.
+  if (usages.some(({ granted, is_level }) => granted || is_level)) return { until_ms };
+  // The answer is cached for many customers, so it contains only the compared fields.
+  const compared = usages.map((one) => ({
+    meter_id: one.feature.meter_id!,
+    window: toPeriodUntil(one, now),
+    limit: one.combined.usage_limit,
+  }));
+  return {
+    again: (read: ReadCached): UsageAgainstLimit[] =>
+      compared.map(({ meter_id, window, limit }) => toLimitUsage(read(meter_id, window).quantity, limit)),
+    until_ms,
+  };
+}
+
+function toPeriodUntil({ window }: Pick<LimitedFeature, 'window'>, now: Date): Period {
+  return { start: window.start, end: window.end ?? now.getTime() };
+}
+
+/** Subscriptions with different reset times have separate usage. */
+function splitByWindow(
+  { feature, sources, of_feature }: EntitledFeature,
+  meter: MeterModel,
+  now: Date,
+): LimitedFeature[] {
+  const placed = sources.map((source) => {
+    const { subscription, usage_reset_period } = source;
+    const window = computeLimitWindow(now.getTime(), {
+      ...toRunningPeriod(subscription),
+      usage_reset_period,
+      reset_usage: priceReset(meter),
+    });
+    return { source, window };
+  });
+  return [...groupBy(placed, ({ window }) => `${window.start}/${window.end}`).values()].map((of) => {
+    const heldSources = of.map(({ source }) => source);
+    const combined = combineGrants('metered', heldSources, of_feature);
+    const usage_limit = combined.usage_limit && computeLimit(heldSources, { of_feature, meter, window: of[0].window });
+    const is_level = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
+    return {
+      feature,
+      meter,
+      is_level,
+      window: of[0].window,
+      sources: heldSources,
+      combined: { ...combined, usage_limit },
+    };
+  });
+}
+
+type LimitTerms = { of_feature: readonly SubscriptionEntitlementSource[]; meter: MeterModel; window: ResetWindow };
+
+/** Limit in the window: a short first period has its share of the limit, a trial the whole limit. */
+function computeLimit(
+  sources: readonly SubscriptionEntitlementSource[],
+  { of_feature, meter, window }: LimitTerms,
+): Decimal {
+  const { reset_usage } = meter;
+  const each = [...groupBy(sources, ({ subscription }) => subscription.id).values()].map((of) => {
+    const [{ subscription: record, usage_reset_period }] = of;
+    const limit = combineGrants('metered', of, of_feature).usage_limit!;
+    // A level is measured against whole periods, so its limit is not prorated.
+    const isWhole = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
+    if (record.subscription_status === 'trialing' || isWhole) return limit;
+    return computeLimitIn(limit, window.start, {
+      subscription: billedSubscription(record),
+      usage_reset_period,
+      reset_usage,
+    });
+  });
+  return sumDecimals(each);
+}

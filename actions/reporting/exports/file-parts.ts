@@ -1,0 +1,26 @@
+/** Splits a file's Postgres records into late records of earlier ranges and the records of its own range (docs/rules/exports.md). */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Microseconds } from '../../../core/foundation/time/instant.ts';
+import { buildFileCondition, type FileCondition } from '../../../storage/exports/cuts.ts';
+import type { ExportInput } from './export-kind.ts';
+
+export type ExportedRange = {
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly only: FileCondition | undefined;
+};
+
+/** `id` is the column of the record's id in the statement. */
+export function splitIntoFileParts(
+  scope: Scope,
+  { start_us, end_us, cut }: ExportInput,
+  { kind, id }: { kind: 'invoice' | 'credits'; id: string },
+): ExportedRange[] {
+  if (!cut) return [{ start_us, end_us, only: undefined }];
+  const { tenant_id, environment_id } = scope;
+  const only = (is_late: boolean) => buildFileCondition({ tenant_id, environment_id, kind, id, cut, is_late });
+  return [
+    { start_us: cut.first_us, end_us: start_us, only: only(true) },
+    { start_us, end_us, only: only(false) },
+  ];
+}

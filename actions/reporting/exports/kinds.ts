@@ -1,0 +1,15 @@
+/** Table of export kinds, one line for each. */
+import type { ExportEntityType } from '../../../core/platform/export/record.ts';
+import type { ExportKind } from './export-kind.ts';
+import { usageAnalyticsExport } from './exported-analytics.ts';
+import { creditTopupsExport, creditUsageExport } from './exported-credits.ts';
+import { eventsExport } from './exported-events.ts';
+import { invoicesExport } from './exported-invoices.ts';
+
+export const EXPORT_KINDS = {
+  events: eventsExport,
+  invoice: invoicesExport,
+  credit_topups: creditTopupsExport,
+  credit_usage: creditUsageExport,
+  usage_analytics: usageAnalyticsExport,
+} as const satisfies Record<ExportEntityType, ExportKind>;

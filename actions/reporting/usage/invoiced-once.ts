@@ -1,0 +1,18 @@
+/** Invoices record their draws on commitments; usage that is priced line by line reads them here (docs/rules/commitments.md). */
+import type { RecordedUsage } from '../../../core/rating/commitments/part.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { gatherInvoicedLines } from '../../invoicing/billing/gather-closed-charges.ts';
+import { recordedUsage } from '../../invoicing/billing/gather-commitments.ts';
+
+/** The invoices of a subscription are read once for all of its lines. */
+export type InvoicedUsageReader = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
+
+export function createInvoicedUsageReader(database: Database): InvoicedUsageReader {
+  const read = new Map<string, Promise<RecordedUsage[]>>();
+  return (subscription) => {
+    const known = read.get(subscription.id) ?? gatherInvoicedLines(database, subscription).then(recordedUsage);
+    read.set(subscription.id, known);
+    return known;
+  };
+}

@@ -1,0 +1,18 @@
+/**
+ * With windows, of the query or of the meter, each customer takes as many result cells as the range has windows. Customers are split so
+ * that each result stays small.
+ */
+import { type WindowSize, windowCount } from '../../../core/foundation/time/window.ts';
+import { QUESTION_CELLS_MAX } from '../../../storage/usage/question.ts';
+
+const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;
+
+export function* splitPortions(
+  customers: readonly string[],
+  window_size: WindowSize | null | undefined,
+  range: { start_us: number; end_us: number },
+): Generator<readonly string[]> {
+  const windows = Math.ceil(windowCount(range, window_size));
+  const size = Math.max(1, Math.floor(CELLS_AT_ONCE / windows));
+  for (let from = 0; from < customers.length; from += size) yield customers.slice(from, from + size);
+}

@@ -1,0 +1,273 @@
+/**
+ * All work with a due time of its own, in the order in which work due at one instant runs. The scheduler makes a job of each kind, for all
+ * environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that instant
+ * (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs an entry here and nothing elsewhere.
+ */
+
+import type { Scope } from '../../core/foundation/scope.ts';
+import { nextAlertCheck } from '../../storage/due-alerts.ts';
+import {
+  type DueEnvironments,
+  type Instant,
+  loadInstants,
+  nextDraftRested,
+  nextSubscriptionDue,
+  nextThresholdCheck,
+  nextUnpaidEnd,
+} from '../../storage/due-billing.ts';
+import { nextExportDue } from '../../storage/due-exports.ts';
+import { nextGrantDue } from '../../storage/due-grants.ts';
+import { nextLateUsage } from '../../storage/due-late-usage.ts';
+import { nextGracePeriodEnd, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
+import { nextReservationDue } from '../../storage/due-reservations.ts';
+import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { checkAlerts } from '../alerts/check-alerts.ts';
+import { applyAllDueGrants } from '../credits/grants/apply-due-grants.ts';
+import { expireCredits } from '../credits/wallets/expire-credits.ts';
+import type { Interruptible } from '../foundation/batch-loop.ts';
+import type { DueWorkName } from '../foundation/due-work-names.ts';
+import type { ClockAdvancePlanCache } from '../invoicing/billing/clock-advance-plan-cache.ts';
+import { billLateUsage } from '../lifecycle/billing/bill-late-usage.ts';
+import { billDuePeriods, type UnqueuedAlertChecks } from '../lifecycle/billing/bill-period.ts';
+import { billThresholds } from '../lifecycle/billing/bill-thresholds.ts';
+import { finalizeDueInvoices } from '../lifecycle/invoices/finalize-due-invoices.ts';
+import { cancelOverdue } from '../lifecycle/payments/end-overdue.ts';
+import { endUnpaid } from '../lifecycle/subscriptions/end-unpaid.ts';
+import { topUpDueWallets } from '../lifecycle/wallets/auto-top-up.ts';
+import { processDuePayments } from '../payments/due-payments.ts';
+import { emitOverdue } from '../payments/emit-overdue.ts';
+import { cutDueFiles } from '../reporting/exports/cut.ts';
+import { addDueExports } from '../reporting/exports/due-exports.ts';
+import { endDueReservations } from '../reservations/end-due.ts';
+import { findAlertCheck, findThresholdCheck } from './next-threshold-check.ts';
+
+export type DueWork = {
+  readonly name: DueWorkName;
+  /** Set if the job runs less or more often than billing. */
+  readonly every_seconds?: number;
+  /**
+   * When the next work of this environment is due, possibly in the past; null if none will be due by itself. `from` is the time of its
+   * clock.
+   */
+  next(database: Database, scope: Scope, from: Date): Instant;
+  /** For work without a due time of its own: when to check for it, after `from`. Called if `next` finds any. */
+  nextCheck?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
+  /** Does all work due by `now`, for the environment in `only` or for all without a clock. Two runs may overlap. */
+  run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
+  /**
+   * `minds`: the kind manages the draft-plan cache itself. `leaves`: the kind writes no input of a plan. Any other kind may change such
+   * inputs, so the cache is cleared.
+   */
+  readonly draft_plan_cache?: 'minds' | 'leaves';
+  /**
+   * The run calls `mayGoOn`, and a later run does the rest. A kind that checks each record once per run is not interruptible, because it
+   * would begin with the first record again.
+   */
+  readonly is_interruptible?: true;
+  /** Other processes do the work and may take long. The clock advance waits for them and gives its slot to other clocks meanwhile. */
+  readonly is_done_elsewhere?: true;
+};
+
+type DueWorkRun = DueEnvironments & {
+  readonly now: Date;
+  readonly onDone?: OnDone;
+  /** Set by a clock advance. */
+  readonly plans?: ClockAdvancePlanCache;
+} & Interruptible;
+
+/** Receives the counts of work done so far while the run continues. */
+export type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
+
+export type DueWorkReport = {
+  readonly done: Readonly<Record<string, number>>;
+  /** Ids left because their usage is not complete. */
+  readonly waiting: readonly string[];
+  readonly failed: readonly { readonly id: string; readonly error: unknown }[];
+  /** Done, but their alert checks could not be enqueued; the hourly sweep will run them. */
+  readonly without_alert_checks?: readonly UnqueuedAlertChecks[];
+};
+
+export type DueWorkSettings = { readonly FINALIZATION_DELAY_SECONDS: number; readonly EXPORT_DELAY_SECONDS: number };
+
+export function listDueWork(settings: DueWorkSettings): DueWork[] {
+  const delay_seconds = settings.FINALIZATION_DELAY_SECONDS;
+  return [
+    {
+      name: 'bill-due-periods',
+      is_interruptible: true,
+      next: nextSubscriptionDue,
+      draft_plan_cache: 'minds',
+      async run(stores, { now, only, onDone, mayGoOn, plans }) {
+        const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
+        const { billed, ...others } = await billDuePeriods(stores, now, { only, onProgress, mayGoOn, plans });
+        return { done: { billed }, ...others };
+      },
+    },
+    {
+      // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
+      name: 'end-unpaid-subscriptions',
+      is_interruptible: true,
+      next: nextUnpaidEnd,
+      async run(stores, due) {
+        const { ended, failed } = await endUnpaid(stores, due);
+        return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Credits of plans, add-ons and subscriptions (docs/rules/credits.md, "Applications"); runs after everything that ends at the same
+      // instant.
+      name: 'apply-credit-grants',
+      is_interruptible: true,
+      next: nextGrantDue,
+      // An invoice uses credits at finalization, from the wallets of that time.
+      draft_plan_cache: 'leaves',
+      async run(stores, { now, only, onDone, mayGoOn }) {
+        const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
+        const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress, mayGoOn });
+        return { done: { granted }, waiting: [], failed };
+      },
+    },
+    {
+      // Drafts that have rested since their computation (docs/rules/invoices.md, "From draft to final").
+      name: 'finalize-due-invoices',
+      is_interruptible: true,
+      next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
+      draft_plan_cache: 'minds',
+      async run(stores, { now, only, onDone, mayGoOn, plans }) {
+        const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
+          onDone?.({ finalized, skipped });
+        const due = { now, delay_seconds, only, onProgress, mayGoOn, plans };
+        const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
+        return { done: { finalized, skipped }, waiting, failed };
+      },
+    },
+    {
+      // Late usage of ended subscriptions (docs/rules/invoices.md, "Late events").
+      name: 'bill-late-usage',
+      next: nextLateUsage,
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ drafted, looked }: { drafted: number; looked: number }) => onDone?.({ drafted, looked });
+        const { drafted, looked, failed } = await billLateUsage(stores, now, { only, onProgress });
+        return { done: { drafted, looked }, waiting: [], failed };
+      },
+    },
+    {
+      // Payments to try, or to query at the provider (docs/rules/payments.md, "Tried again").
+      name: 'pursue-payments',
+      is_interruptible: true,
+      next: nextPaymentDue,
+      async run(stores, due) {
+        const { processed: pursued, failed } = await processDuePayments(stores, due);
+        return { done: { pursued }, waiting: [], failed };
+      },
+    },
+    {
+      // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
+      name: 'tell-overdue-invoices',
+      is_interruptible: true,
+      next: nextOverdue,
+      // The job writes only that the invoice was reported.
+      draft_plan_cache: 'leaves',
+      async run(stores, due) {
+        const { emitted: reported, failed } = await emitOverdue(stores, due);
+        return { done: { told: reported }, waiting: [], failed };
+      },
+    },
+    {
+      // Subscriptions whose invoices are unpaid after the grace period (docs/rules/payments.md, "After the grace period").
+      name: 'end-overdue-subscriptions',
+      is_interruptible: true,
+      next: nextGracePeriodEnd,
+      async run(stores, due) {
+        const { ended, failed } = await cancelOverdue(stores, due);
+        return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Expired reservations, and events of committed ones (docs/rules/reservations.md, "How it ends").
+      name: 'end-reservations',
+      every_seconds: 10,
+      next: (database, scope, from) => nextReservationDue(database, scope, { from }),
+      async run(stores, due) {
+        const { ended, sent, failed, uncharged } = await endDueReservations(stores, due);
+        // The job reports uncharged reservations once; a clock advance continues after them.
+        const reported = due.only ? failed : [...failed, ...uncharged];
+        return { done: { ended, sent, uncharged: uncharged.length }, waiting: [], failed: reported };
+      },
+    },
+    {
+      // Expired credits (docs/rules/wallets.md, "Expiry"); runs after the invoices that may use them.
+      name: 'expire-credits',
+      is_interruptible: true,
+      next: nextExpiry,
+      draft_plan_cache: 'leaves',
+      async run(stores, due) {
+        const { expired, failed } = await expireCredits(stores, due);
+        return { done: { expired }, waiting: [], failed };
+      },
+    },
+    {
+      // Wallets whose balance has fallen to their threshold (docs/rules/wallets.md, "Automatic top-up").
+      name: 'top-up-wallets',
+      next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
+      async run(stores, due) {
+        const { filled, failed } = await topUpDueWallets(stores, due);
+        return { done: { filled }, waiting: [], failed };
+      },
+    },
+    {
+      // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
+      name: 'bill-thresholds',
+      next: (database, scope, from) => nextThresholdCheck(database, scope, { from }),
+      nextCheck: findThresholdCheck,
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ invoiced }: { invoiced: number }) => onDone?.({ invoiced });
+        const { invoiced, failed } = await billThresholds(stores, now, { only, onProgress });
+        return { done: { invoiced }, waiting: [], failed };
+      },
+    },
+    {
+      // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are checked").
+      name: 'watch-alerts',
+      every_seconds: 3600,
+      next: (database, scope, from) => nextAlertCheck(database, scope, { from }),
+      nextCheck: findAlertCheck,
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ alerted }: { alerted: number }) => onDone?.({ alerted });
+        const { alerted, failed } = await checkAlerts(stores, { now, only, onProgress });
+        return { done: { alerted }, waiting: [], failed };
+      },
+    },
+    {
+      // Files of export schedules (docs/rules/exports.md, "Scheduled exports"); runs after the records of that instant are written.
+      name: 'add-due-exports',
+      every_seconds: 60,
+      next: (database, scope, from) =>
+        nextExportDue(database, scope, { from, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
+      draft_plan_cache: 'leaves',
+      is_done_elsewhere: true,
+      async run(stores, { now, only }) {
+        const report = await addDueExports(stores, { now, only, delay_seconds: settings.EXPORT_DELAY_SECONDS });
+        if (only) await cutDueFiles(stores, only, now);
+        return report;
+      },
+    },
+  ];
+}
+
+/** Next due time of each kind in this environment, read in one statement. */
+export async function listNextDueTimes(
+  stores: Stores,
+  kinds: readonly DueWork[],
+  { scope, from }: { scope: Scope; from: Date },
+): Promise<(Date | null)[]> {
+  const queries = kinds.map((kind) => kind.next(stores.postgres, scope, from));
+  const instants = await loadInstants(stores.postgres, queries);
+  return Promise.all(
+    kinds.map(async ({ nextCheck }, index) => {
+      const due = instants[index] ?? null;
+      return nextCheck && due ? nextCheck(stores, scope, from) : due;
+    }),
+  );
+}

@@ -1,0 +1,72 @@
+/** Requests to a test clock: start an advance, which a workflow performs, and stop it. */
+import { FarthingError } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { checkAdvance, NO_PROGRESS } from '../../../core/platform/test-clock/record.ts';
+import { findRunningWorkflow } from '../../../storage/due-exports.ts';
+import { TestClockModel } from '../../../storage/models/test-clock.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { addRun } from '../../foundation/workflows/run.ts';
+
+export const ADVANCE_JOB = { task: 'advance-test-clock', time_sliced: true } as const;
+
+export async function enqueueAdvance(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, frozen_time, author }: { id: string; frozen_time: string; author: Author },
+): Promise<TestClockModel> {
+  return postgres.transaction(async (transaction) => {
+    const clock = await TestClockModel.fetch(scope, id, { database: transaction, lock: true });
+    checkAdvance(clock, toInstant(frozen_time));
+    await checkNothingRuns(scope, transaction);
+    const { id: workflow_id, run_id } = await addRun(transaction, scope, {
+      job: ADVANCE_JOB,
+      workflow_type: 'TestClockWorkflow',
+      task_queue: 'test_clock',
+      entity: 'test_clock',
+      entity_id: id,
+      author,
+    });
+    const advancing = {
+      test_clock_status: 'advancing' as const,
+      target_time: frozen_time,
+      advanced_from: clock.frozen_time,
+      advanced_at: author.now.toISOString(),
+      workflow_id,
+      run_id,
+      progress: NO_PROGRESS,
+      failure: null,
+      worker: null,
+      is_at_failure: isAtFailure(clock),
+    };
+    return TestClockModel.change(clock, advancing, { by: author, database: transaction });
+  });
+}
+
+/** A clock that failed before its first move has no failed instant to repeat. */
+function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_failure }: TestClockModel): boolean {
+  return test_clock_status === 'failed' && (is_at_failure || toInstant(frozen_time) !== toInstant(advanced_from));
+}
+
+/** Earlier requested work has to end at the instant of its request, so that its writes are not spread over the advance. */
+async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
+  const run = await findRunningWorkflow(database, scope);
+  if (!run) return;
+  const details = { workflow_id: run.id, workflow_type: run.workflow_type };
+  throw new FarthingError('version_conflict', `workflow ${run.id} is running: advance when it has ended`, { details });
+}
+
+/** The workflow checks this before its next instant, and ends. A clock that does not advance is not changed. */
+export async function stopTestClock(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<TestClockModel> {
+  return postgres.transaction(async (transaction) => {
+    const clock = await TestClockModel.fetch(scope, id, { database: transaction, lock: true });
+    if (clock.test_clock_status !== 'advancing') return clock;
+    const stopped = { test_clock_status: 'ready' as const, target_time: null };
+    return TestClockModel.change(clock, stopped, { by: author, database: transaction });
+  });
+}

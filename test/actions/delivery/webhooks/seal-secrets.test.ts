@@ -1,0 +1,73 @@
+/** docs/decisions/0022-tenant-isolation.md: what signs webhooks is not in a backup of Postgres. */
+import { expect } from 'chai';
+import { changeEndpoint, rotateSecret } from '../../../../actions/delivery/webhooks/change-endpoint.ts';
+import { sealSecrets } from '../../../../actions/delivery/webhooks/seal-secrets.ts';
+import { sealSecretsJob } from '../../../../scheduler/jobs/seal-secrets.ts';
+import { createSealer } from '../../../../storage/sealing.ts';
+import { startTestApi, type TestApi } from '../../../support/api.ts';
+
+const OLD = 'the key of these tests before this one and long enough';
+const NEW = 'the key of these tests from now on and long enough too';
+
+describe('secrets of webhooks', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi({ now: '2026-03-15T12:00:00Z', config: { SECRETS_KEYS: OLD } });
+  });
+  after(() => api.stop());
+
+  const make = async () => {
+    const body = { url: 'https://example.com/hook', event_names: [] };
+    const { status, text, body: made } = await api.request('POST', '/webhooks/endpoints', { body });
+    expect(status, text).to.equal(201);
+    return { id: made.endpoint.id as string, secret: made.secret as string };
+  };
+  const kept = (id: string) =>
+    api.services.postgres('webhook_endpoints').where({ id }).first('secret', 'previous_secret');
+
+  it('are sealed in Postgres, each otherwise, and opened by the key alone', async () => {
+    const { id, secret } = await make();
+    expect(secret).to.match(/^whsec_/);
+    const row = await kept(id);
+    expect(row.secret)
+      .to.match(/^sealed:/)
+      .and.not.contain(secret.slice(6, 20));
+    expect(createSealer([OLD]).open(row.secret)).to.equal(secret);
+    expect(createSealer([OLD]).seal(secret)).to.not.equal(row.secret);
+    expect(() => createSealer([NEW]).open(row.secret)).to.throw(/SECRETS_KEYS/);
+    expect(() => createSealer([]).open(row.secret)).to.throw(/SECRETS_KEYS/);
+    const damaged = `${row.secret.slice(0, -6)}AAAA==`;
+    expect(() => createSealer([OLD]).open(damaged)).to.throw(/SECRETS_KEYS/);
+  });
+
+  it('stay sealed when another takes their place', async () => {
+    const { id, secret } = await make();
+    const path = `/webhooks/endpoints/${id}/secret/rotate`;
+    const rotated = await api.request('POST', path, { body: { overlap_hours: 24 } });
+    const row = await kept(id);
+    const { open } = createSealer([OLD]);
+    expect([open(row.secret), open(row.previous_secret)]).to.deep.equal([rotated.body.secret, secret]);
+    expect(row.previous_secret).to.match(/^sealed:/);
+  });
+
+  it('that were kept as they are, or with another key, are sealed by the scheduler; then the old key is not needed', async () => {
+    const { id, secret } = await make();
+    await api.services.postgres('webhook_endpoints').where({ id }).update({ secret });
+    const both = createSealer([NEW, OLD]);
+    const run = () => sealSecretsJob(api.services, { sealing: both, every_seconds: 3600 }).run(new Date());
+    expect((await run()).done).to.deep.equal({ sealed: 3 });
+    expect((await run()).done).to.deep.equal({ sealed: 0 });
+    expect(createSealer([NEW]).open((await kept(id)).secret)).to.equal(secret);
+    expect(await sealSecrets(api.services, createSealer([]))).to.equal(0);
+  });
+
+  it('are kept as they are where there is no key', async () => {
+    const { id } = await make();
+    const author = { user_id: 'user', now: new Date() };
+    const asked = { id, overlap_hours: 0, author, sealing: createSealer([]) };
+    const { secret } = await rotateSecret(api.services, api.scope, asked);
+    expect((await kept(id)).secret).to.equal(secret);
+    await changeEndpoint(api.services, api.scope, { id, changes: { description: 'changed' }, author });
+    expect((await kept(id)).secret).to.equal(secret);
+  });
+});
