@@ -14,7 +14,7 @@ import { groupGrantsByDuration } from '../../core/rating/allowances/grants.ts';
 import { deleteAlertStates, lockAlerts } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { recordAlertState } from '../credits/alerts/record-alert-state.ts';
+import { recordAlertState } from '../credits/balance-alerts/record-alert-state.ts';
 import { emit } from '../foundation/emit.ts';
 import {
   type EntitlementReadContext,

@@ -13,7 +13,7 @@ import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { recordAlertState } from '../credits/alerts/record-alert-state.ts';
+import { recordAlertState } from '../credits/balance-alerts/record-alert-state.ts';
 import { emit } from '../foundation/emit.ts';
 import { loadSubscriptionUsage, type SubscriptionUsageCharge } from '../invoicing/billing/subscription-usage.ts';
 

@@ -16,8 +16,8 @@ import {
   loadWalletAlertSettings,
   recordCreditBalanceAlert,
   recordWalletAlert,
-} from '../credits/alerts/credit-alerts.ts';
-import { recordAlertState } from '../credits/alerts/record-alert-state.ts';
+} from '../credits/balance-alerts/credit-alerts.ts';
+import { recordAlertState } from '../credits/balance-alerts/record-alert-state.ts';
 import { emit } from '../foundation/emit.ts';
 import { loadRealTimeBalance } from '../lifecycle/wallets/real-time-balance.ts';
 

@@ -10,9 +10,9 @@ import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { loadCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
 import type { ChangeAuthor } from '../foundation/emit.ts';
+import { loadCollection } from '../invoicing/collection/find-payment-method.ts';
+import { addCollection, findPendingCollection } from '../invoicing/collection/plan-collection.ts';
 import { lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
-import { loadCollection } from './find-payment-method.ts';
-import { addCollection, findPendingCollection } from './plan-collection.ts';
 import { processPayment, resumePayment } from './process-payment.ts';
 
 export async function attemptInvoice(

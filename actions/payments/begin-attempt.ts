@@ -19,9 +19,9 @@ import { lockWalletInOrder } from '../credits/wallets/lock-wallet.ts';
 import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
 import type { ChangeAuthor } from '../foundation/emit.ts';
 import { emit } from '../foundation/emit.ts';
+import { type Collection, loadCollection, loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
 import { bookReceipt, failPayment } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { type Collection, loadCollection, loadUsableGateway } from './find-payment-method.ts';
 import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
 /** `asks`: the caller has to call the provider now. */

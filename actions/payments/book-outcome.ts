@@ -12,12 +12,12 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { debitPayment, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
 import type { ChangeAuthor } from '../foundation/emit.ts';
 import { emit } from '../foundation/emit.ts';
+import { toCreditsTarget } from '../invoicing/collection/find-payment-method.ts';
+import { addCollection, findPendingCollection, planCollection } from '../invoicing/collection/plan-collection.ts';
 import { lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { toCreditsTarget } from './find-payment-method.ts';
 import type { LockedPayment } from './lock-payment.ts';
 import { storePaymentMethod } from './payment-methods.ts';
-import { addCollection, findPendingCollection, planCollection } from './plan-collection.ts';
 import { refundOverpayment } from './refund-payment.ts';
 
 export async function bookReceipt(

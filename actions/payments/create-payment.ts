@@ -15,9 +15,9 @@ import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { findPayingWallet } from '../credits/wallets/pay-with-credits.ts';
 import { emit } from '../foundation/emit.ts';
+import { findPaymentMethod, loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
 import { type LockedInvoice, lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
 import { deriveKeys, isWithinMinute } from './derived-keys.ts';
-import { findPaymentMethod, loadUsableGateway } from './find-payment-method.ts';
 import { processPayment } from './process-payment.ts';
 
 type CreatePaymentInput = { readonly request: CreatePayment; readonly author: Author };

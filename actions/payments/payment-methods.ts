@@ -8,7 +8,7 @@ import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { newId } from '../../storage/new-id.ts';
 import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { loadUsableGateway } from './find-payment-method.ts';
+import { loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
 
 export async function savePaymentMethod(
   { postgres }: Pick<Stores, 'postgres'>,

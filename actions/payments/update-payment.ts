@@ -16,9 +16,9 @@ import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { loadRefundLimit } from '../credits/wallets/pending-credits.ts';
 import { emit } from '../foundation/emit.ts';
+import { loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
 import { bookReceipt, failPayment } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { loadUsableGateway } from './find-payment-method.ts';
 import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
 type UpdatePaymentInput = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };

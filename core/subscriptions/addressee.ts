@@ -1,3 +1,4 @@
+/** The customer who receives the invoices of a subscription (docs/rules/subscriptions.md). */
 import type { Subscription } from './record.ts';
 
 /** The customer who receives the invoices of a subscription. */

@@ -6,7 +6,7 @@ import type { Author } from '../../../core/foundation/stamp.ts';
 import { WalletModel } from '../../../storage/models/wallet.ts';
 import type { Stores } from '../../../storage/stores.ts';
 import { emit } from '../../foundation/emit.ts';
-import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 import { checkActive, lockWallet } from './lock-wallet.ts';
 
 export async function changeWallet(

@@ -18,7 +18,7 @@ import { listLots, toLot, WalletTransactionModel } from '../../../storage/models
 import { newId } from '../../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { emit } from '../../foundation/emit.ts';
-import { checkCreditAlerts, deleteWalletAlertStates } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts, deleteWalletAlertStates } from '../balance-alerts/credit-alerts.ts';
 import { addWallet } from './add-wallet.ts';
 import { checkActive, lockWallet } from './lock-wallet.ts';
 import { type CreditMovement, type MovementInput, moveCredits, toWalletFields } from './move-credits.ts';

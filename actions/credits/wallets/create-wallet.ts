@@ -18,7 +18,7 @@ import { CustomerModel } from '../../../storage/models/customer.ts';
 import { PriceUnitModel } from '../../../storage/models/price-unit.ts';
 import type { WalletModel } from '../../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../../storage/stores.ts';
-import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 import { addWallet } from './add-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 

@@ -25,7 +25,7 @@ import { listLots, toLot, WalletTransactionModel } from '../../../storage/models
 import { newId } from '../../../storage/new-id.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { emit } from '../../foundation/emit.ts';
-import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 
 /** Fields of a movement apart from its amounts. */
 export type MovementInput = {

@@ -18,7 +18,7 @@ import { WalletTransactionModel } from '../../../storage/models/wallet-transacti
 import { newId } from '../../../storage/new-id.ts';
 import type { Database, Transaction } from '../../../storage/stores.ts';
 import { emit, type SystemEventChange } from '../../foundation/emit.ts';
-import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 import { lockWallet } from './lock-wallet.ts';
 import { buildLedgerEntry, type CreditMovement, loadHolding, toLaterInstant, toWalletFields } from './move-credits.ts';
 

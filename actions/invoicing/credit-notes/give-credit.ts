@@ -28,7 +28,7 @@ import { newId } from '../../../storage/new-id.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { creditWallet } from '../../credits/wallets/credit-wallet.ts';
 import { emit } from '../../foundation/emit.ts';
-import { voidOpenPayments } from '../../payments/void-open-payments.ts';
+import { voidOpenPayments } from '../collection/void-open-payments.ts';
 import { changeInvoice } from './change-invoice.ts';
 
 export type LeftOver = {

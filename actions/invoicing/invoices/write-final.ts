@@ -16,7 +16,7 @@ import { InvoiceModel } from '../../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { emitAll } from '../../foundation/emit.ts';
-import { planCollections } from '../../payments/plan-collection.ts';
+import { planCollections } from '../collection/plan-collection.ts';
 
 /** A draft with its lines; this transaction holds the lock on its row. */
 export type ReadyDraft = {

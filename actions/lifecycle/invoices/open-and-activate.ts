@@ -8,9 +8,9 @@ import { InvoiceModel } from '../../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { findPendingCollection } from '../../invoicing/collection/plan-collection.ts';
 import { openSubscription } from '../../invoicing/invoices/draft-invoice.ts';
 import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
-import { findPendingCollection } from '../../payments/plan-collection.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 

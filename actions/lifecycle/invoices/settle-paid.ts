@@ -13,8 +13,8 @@ import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { completePurchase } from '../../credits/wallets/pending-credits.ts';
 import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import { voidOpenPayments } from '../../invoicing/collection/void-open-payments.ts';
 import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { voidOpenPayments } from '../../payments/void-open-payments.ts';
 import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 
 /** Called after any decrease of the remaining amount, by a payment or a credit note. */

@@ -23,12 +23,12 @@ import {
   type InvoicedLine,
   partialCharges,
 } from '../../invoicing/billing/gather-closed-charges.ts';
+import { voidOpenPayments } from '../../invoicing/collection/void-open-payments.ts';
 import { gatherChangesWithin, returnOffsets, voidChangesWithin } from '../../invoicing/invoices/changes-within.ts';
 import { computeWithin } from '../../invoicing/invoices/compute-invoice.ts';
 import { computeRest } from '../../invoicing/invoices/credit-rest.ts';
 import { listLineCorrections } from '../../invoicing/invoices/credits-of-lines.ts';
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { voidOpenPayments } from '../../payments/void-open-payments.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { returnRedemptions } from '../../rating/coupons/redeem.ts';
 import { activateAwaiting } from './settle-paid.ts';

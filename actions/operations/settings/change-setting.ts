@@ -13,7 +13,7 @@ import { findSetting, SettingModel, TenantSettingModel } from '../../../storage/
 import { newId } from '../../../storage/new-id.ts';
 import { enqueueDefaultAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
 import type { Database, Stores } from '../../../storage/stores.ts';
-import { loadUsableGateway } from '../../payments/find-payment-method.ts';
+import { loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
 
 type SettingEditor = { readonly roles: readonly string[] };
 type SettingRequest = { readonly key: SettingKey; readonly principal: SettingEditor; readonly author: Author };

@@ -143,7 +143,8 @@ describe('prepaid credits that a credited charge returns', () => {
         );
         expect(computeNetTotal(settled).plus(used).minus(returned).toFixed()).to.equal(charged.toFixed());
       }),
-      { numRuns: samples(2000) },
+      // The first case returns some; a few random ones may all return none.
+      { numRuns: samples(2000), examples: [[CASES[0]![1]]] },
     );
     expect(returns).to.be.above(samples(20) - 1);
   });

@@ -232,7 +232,7 @@ describe('the quick look at a bulk body', () => {
       }),
       { numRuns: samples(3_000) },
     );
-    expect(taken, 'and most of them are good').to.be.above(samples(500));
+    expect(taken, 'and some of them are good').to.be.above(samples(200));
   });
 
   it('agrees with the long way about bodies with some bytes changed', () => {
@@ -280,7 +280,7 @@ describe('the quick look at a bulk body', () => {
       }),
       { numRuns: samples(4_000) },
     );
-    expect(taken, 'and many of them are good').to.be.above(samples(200));
+    expect(taken, 'and some of them are good').to.be.above(samples(50));
   });
 });
 

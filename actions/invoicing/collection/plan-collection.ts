@@ -3,20 +3,20 @@
  * the finalizing transaction and tried after its commit (docs/rules/payments.md, "Collected by itself").
  */
 
-import { Decimal } from '../../core/foundation/decimal.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { createdBy } from '../../core/foundation/stamp.ts';
-import { SYSTEM_USER } from '../../core/platform/audit/record.ts';
-import { mapBatched } from '../../storage/models/batched.ts';
-import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import { PaymentModel } from '../../storage/models/payment.ts';
-import { withMethods } from '../../storage/models/payment-method.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { withPostpaid } from '../../storage/models/wallet.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Database, Transaction } from '../../storage/stores.ts';
-import { loadCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
-import { emit } from '../foundation/emit.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { createdBy } from '../../../core/foundation/stamp.ts';
+import { SYSTEM_USER } from '../../../core/platform/audit/record.ts';
+import { mapBatched } from '../../../storage/models/batched.ts';
+import type { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payment.ts';
+import { withMethods } from '../../../storage/models/payment-method.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { withPostpaid } from '../../../storage/models/wallet.ts';
+import { newId } from '../../../storage/new-id.ts';
+import type { Database, Transaction } from '../../../storage/stores.ts';
+import { loadCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import { emit } from '../../foundation/emit.ts';
 import { type Collection, loadCollection } from './find-payment-method.ts';
 
 type CollectedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };

@@ -1,18 +1,18 @@
 /** Finds the payment method and the gateway of a payment (docs/rules/payments.md, "What is charged"). */
-import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
-import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { canBePaidInPart, computeCollection } from '../../core/payments/collection.ts';
-import type { PaymentGateway } from '../../core/payments/record.ts';
-import { checkGateway } from '../../core/payments/request.ts';
-import type { Subscription } from '../../core/subscriptions/record.ts';
-import { EnvironmentModel } from '../../storage/models/environment.ts';
-import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import type { PaymentModel } from '../../storage/models/payment.ts';
-import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
-import { loadSetting } from '../../storage/models/setting.ts';
-import type { Database } from '../../storage/stores.ts';
-import type { CoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
+import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
+import { FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { canBePaidInPart, computeCollection } from '../../../core/payments/collection.ts';
+import type { PaymentGateway } from '../../../core/payments/record.ts';
+import { checkGateway } from '../../../core/payments/request.ts';
+import type { Subscription } from '../../../core/subscriptions/record.ts';
+import { EnvironmentModel } from '../../../storage/models/environment.ts';
+import type { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { PaymentModel } from '../../../storage/models/payment.ts';
+import { PaymentMethodModel } from '../../../storage/models/payment-method.ts';
+import { loadSetting } from '../../../storage/models/setting.ts';
+import type { Database } from '../../../storage/stores.ts';
+import type { CoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
 
 export type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 

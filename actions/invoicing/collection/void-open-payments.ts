@@ -2,13 +2,13 @@
  * Voids open payments of an invoice that needs no more money, and pages that ask for more than remains
  * (docs/rules/payments.md, "What becomes of the invoice").
  */
-import { Decimal } from '../../core/foundation/decimal.ts';
-import { OPEN } from '../../core/payments/moves.ts';
-import { hasPage } from '../../core/payments/receipt.ts';
-import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import { PaymentModel } from '../../storage/models/payment.ts';
-import type { Transaction } from '../../storage/stores.ts';
-import { emit, type SystemEventChange } from '../foundation/emit.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import { OPEN } from '../../../core/payments/moves.ts';
+import { hasPage } from '../../../core/payments/receipt.ts';
+import type { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payment.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { emit, type SystemEventChange } from '../../foundation/emit.ts';
 
 /** `transaction` has locked the invoice. */
 export async function voidOpenPayments(
