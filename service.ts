@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { buildListener } from './api/app.ts';
 import { listenForAccessChanges } from './api/http/access-changes.ts';
-import type { Services } from './api/services.ts';
+import type { Services } from './api/http/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { publishRoles } from './process/build-info.ts';

@@ -5,8 +5,8 @@ import { bootstrap } from '../storage/bootstrap.ts';
 import { UsageCache } from '../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../storage/usage/usage-feed.ts';
 import { buildListener } from './app.ts';
-import { startCacheAudit } from './audit-cache.ts';
 import { listenForAccessChanges } from './http/access-changes.ts';
+import { startCacheAudit } from './operations/audit-cache.ts';
 
 runProcess('api', async (given) => {
   const services = { ...given, usage_memory: new UsageCache({ isFed: true }) };

@@ -13,7 +13,7 @@ import { finalizeInvoice } from '../actions/lifecycle/invoices/finalize-by-hand.
 import { finalizeDueInvoices } from '../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { auditUsage, type UsageDifference } from '../actions/operations/audit/usage.ts';
 import { buildApp, buildListener } from '../api/app.ts';
-import type { Services } from '../api/services.ts';
+import type { Services } from '../api/http/services.ts';
 import { readConfig } from '../config.ts';
 import type { Scope } from '../core/foundation/scope.ts';
 import { startPipeline } from '../pipeline/pipeline.ts';

@@ -7,12 +7,12 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { showCustomers } from '../customers/expand.ts';
-import { showFeatures } from '../features/expand.ts';
+import { showCustomers } from '../catalog/customers/expand.ts';
+import { showFeatures } from '../catalog/features/expand.ts';
+import { showWallets } from '../credits/wallets/show.ts';
 import { fetchPage } from '../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
-import { showWallets } from '../wallets/show.ts';
 import {
   AlertLogFilter,
   AlertLogListAnswer,

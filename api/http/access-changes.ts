@@ -6,8 +6,8 @@
 import { clearClocks } from '../../storage/environment-clock.ts';
 import { listen, type PostgresListener } from '../../storage/postgres/listen.ts';
 import { readUrl } from '../../storage/postgres/postgres.ts';
-import type { Services } from '../services.ts';
 import { forgetKeys } from './auth.ts';
+import type { Services } from './services.ts';
 
 /** Channel name in sql/postgres/0084-access-changes.sql. */
 const CHANNEL = 'access_changed';

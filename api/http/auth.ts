@@ -17,10 +17,10 @@ import {
   updateKeyLastUsed,
 } from '../../storage/models/secret.ts';
 import type { Database } from '../../storage/stores.ts';
-import type { Services } from '../services.ts';
 import { toFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
+import type { Services } from './services.ts';
 import { type Claims, verifyToken } from './token.ts';
 
 export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };

@@ -14,11 +14,11 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
-import { showCouponAssociations } from '../coupons/answer.ts';
-import { showEntitled } from '../entitlements/entitled.ts';
+import { showCouponAssociations } from '../catalog/coupons/answer.ts';
+import { showPlans } from '../catalog/plans/expand.ts';
+import { showPrices } from '../catalog/prices/expand.ts';
 import type { Context } from '../http/route.ts';
-import { showPlans } from '../plans/expand.ts';
-import { showPrices } from '../prices/expand.ts';
+import { showEntitled } from '../rating/entitlements/entitled.ts';
 import { loadGrantsBySubscription } from './credit-grants.ts';
 import { showSchedule } from './show-schedule.ts';
 

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Services } from '../../api/services.ts';
+import type { Services } from '../../api/http/services.ts';
 import { readUrl } from '../../storage/postgres/postgres.ts';
 import { testStores } from './stores.ts';
 
