@@ -1,7 +1,7 @@
 /** `npm run api`: the HTTP interface as a separate process, in any number of instances. */
 
 import { runProcess } from '../process/process.ts';
-import { bootstrap } from '../storage/bootstrap.ts';
+import { bootstrap } from '../storage/models/operations/bootstrap.ts';
 import { UsageCache } from '../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../storage/usage/usage-feed.ts';
 import { buildListener } from './app.ts';

@@ -6,9 +6,9 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { buildEventBody } from '../../core/platform/system-event/body.ts';
 import { SYSTEM_EVENTS, type SystemEventName } from '../../core/platform/system-event/catalogue.ts';
-import { SystemEventModel } from '../../storage/models/system-event.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { SystemEventModel } from '../../storage/models/foundation/system-event.ts';
 
 /** `by` changed the record: a caller, or the scheduler alone. */
 export type SystemEventChange = {

@@ -5,7 +5,8 @@
  */
 
 import type { Scope } from '../../core/foundation/scope.ts';
-import { nextAlertCheck } from '../../storage/due-alerts.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import { nextAlertCheck } from '../../storage/queue/due-alerts.ts';
 import {
   type DueEnvironments,
   type Instant,
@@ -14,14 +15,13 @@ import {
   nextSubscriptionDue,
   nextThresholdCheck,
   nextUnpaidEnd,
-} from '../../storage/due-billing.ts';
-import { nextExportDue } from '../../storage/due-exports.ts';
-import { nextGrantDue } from '../../storage/due-grants.ts';
-import { nextLateUsage } from '../../storage/due-late-usage.ts';
-import { nextGracePeriodEnd, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
-import { nextReservationDue } from '../../storage/due-reservations.ts';
-import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+} from '../../storage/queue/due-billing.ts';
+import { nextExportDue } from '../../storage/queue/due-exports.ts';
+import { nextGrantDue } from '../../storage/queue/due-grants.ts';
+import { nextLateUsage } from '../../storage/queue/due-late-usage.ts';
+import { nextGracePeriodEnd, nextOverdue, nextPaymentDue } from '../../storage/queue/due-payments.ts';
+import { nextReservationDue } from '../../storage/queue/due-reservations.ts';
+import { nextExpiry, nextSelfFilling } from '../../storage/queue/due-wallets.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
 import { applyAllDueGrants } from '../credits/grants/apply-due-grants.ts';
 import { expireCredits } from '../credits/wallets/expire-credits.ts';

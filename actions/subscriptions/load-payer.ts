@@ -1,6 +1,6 @@
 import { deriveAddressee } from '../../core/subscriptions/addressee.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { toScope } from '../rating/billable-items.ts';
 
 /** The customer who pays for a subscription: of grouped invoicing, the one of its parent. */

@@ -1,6 +1,6 @@
 /** Subscriptions of a customer, by its external id. */
 import { z } from 'zod';
-import { CustomerModel } from '../../storage/models/customer.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { type Route, route } from '../http/route.ts';
 import { findSubscriptions } from './find.ts';
 import { SubscriptionFilter, SubscriptionListAnswer } from './schema.ts';

@@ -12,6 +12,7 @@ import { writeRows } from '../../storage/events/rows.ts';
 import { EVENT_OUTCOMES, type EventOutcome } from '../../storage/events/tables.ts';
 import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { isBucketLockFree } from '../../storage/progress/bucket-lock.ts';
 import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { listEventsCorrectedSince } from '../../storage/progress/corrections.ts';
@@ -33,7 +34,6 @@ import {
 } from '../../storage/progress/meter-versions.ts';
 import { readDaysBefore } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
 import {
   type CountedMeter,
   listDaysWithEvents,

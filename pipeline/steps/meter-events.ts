@@ -7,8 +7,8 @@ import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
+import { TimeSlicer } from '../../storage/concurrency/time-slicer.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
-import { TimeSlicer } from '../../storage/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
 export type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };

@@ -1,6 +1,7 @@
 /** Requests daily rollups for past days until they exist; the pipeline makes them (docs/decisions/0001). */
+
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
-import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const MS_PER_DAY = 86_400_000;

@@ -1,8 +1,8 @@
 /** Writes the revenue rows of ClickHouse for invoices that became final or void, and for changes of recurring revenue. */
 import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
-import { raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
-import { findGreatestVersion } from '../../storage/revenue/rows.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { raiseRevenueVersion } from '../../storage/reporting/revenue/outbox.ts';
+import { findGreatestVersion } from '../../storage/reporting/revenue/rows.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function streamRevenueJob(stores: Stores, every_seconds: number): ScheduledJob {

@@ -1,6 +1,6 @@
 /** Publishes system events to their Kafka topic. */
 import { streamEvents } from '../../actions/delivery/system-events/stream-events.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function streamSystemEventsJob(stores: Stores, every_seconds: number): ScheduledJob {

@@ -5,9 +5,9 @@
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../due-alerts.ts';
-import { isSelfFilling } from '../due-wallets.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
+import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../queue/due-alerts.ts';
+import { isSelfFilling } from '../queue/due-wallets.ts';
 
 export const ALERT_TASK = 'check-alerts';
 

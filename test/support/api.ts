@@ -17,11 +17,11 @@ import type { ApiKeyType, UserType } from '../../core/foundation/access/role.ts'
 import type { Scope } from '../../core/foundation/scope.ts';
 import { startPipeline } from '../../pipeline/pipeline.ts';
 import { makeHttpServer } from '../../process/http-server.ts';
-import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
-import { bootstrap } from '../../storage/bootstrap.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import { hashApiKey, makeApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
-import { newId } from '../../storage/new-id.ts';
-import { trackOwnStatements } from '../../storage/postgres/own-statements.ts';
+import { bootstrap } from '../../storage/models/operations/bootstrap.ts';
+import { trackOwnStatements } from '../../storage/postgres/interceptors/own-statements.ts';
 import type { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { freshDatabase } from './stores.ts';
 

@@ -6,12 +6,12 @@ import { selectWorseState } from '../../../core/catalog/alert/state.ts';
 import type { AlertSettings } from '../../../core/catalog/feature/record.ts';
 import type { Wallet } from '../../../core/credits/wallet/record.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
-import { deleteAlertState, listAlertStates } from '../../../storage/alert-states.ts';
-import { loadBalanceWatchers } from '../../../storage/due-alerts.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { deleteAlertState, listAlertStates } from '../../../storage/models/alerts/alert-states.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
 import { enqueueCustomerAlertCheck } from '../../../storage/progress/alert-arrivals.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { loadBalanceWatchers } from '../../../storage/queue/due-alerts.ts';
 import { emit, type SystemEventChange } from '../../foundation/emit.ts';
 import { recordAlertState } from './record-alert-state.ts';
 

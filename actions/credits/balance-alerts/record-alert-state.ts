@@ -11,10 +11,10 @@ import type { AlertSettings } from '../../../core/catalog/feature/record.ts';
 import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { type AlertSubject, moveAlertState } from '../../../storage/alert-states.ts';
-import { AlertLogModel } from '../../../storage/models/alert-log.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { AlertLogModel } from '../../../storage/models/alerts/alert-log.ts';
+import { type AlertSubject, moveAlertState } from '../../../storage/models/alerts/alert-states.ts';
 import type { SystemEventChange } from '../../foundation/emit.ts';
 
 export type AlertComparison = AlertSubject & {

@@ -5,9 +5,9 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { OPEN } from '../../../core/payments/moves.ts';
 import { hasPage } from '../../../core/payments/receipt.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { PaymentModel } from '../../../storage/models/payment.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { emit, type SystemEventChange } from '../../foundation/emit.ts';
 
 /** `transaction` has locked the invoice. */

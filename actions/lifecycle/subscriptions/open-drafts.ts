@@ -1,9 +1,9 @@
 /** Draft invoices that a change of a subscription's lines recomputes. */
 import { formatMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /** Drafts of the previous period contain the advance charges of the running one. */
 export async function listOpenDrafts(

@@ -1,7 +1,7 @@
 /** Splits a file's Postgres records into late records of earlier ranges and the records of its own range (docs/rules/exports.md). */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
-import { buildFileCondition, type FileCondition } from '../../../storage/exports/cuts.ts';
+import { buildFileCondition, type FileCondition } from '../../../storage/models/reporting/export-cuts.ts';
 import type { ExportInput } from './export-kind.ts';
 
 export type ExportedRange = {

@@ -1,8 +1,8 @@
 /** Builds the answers of add-ons, with the records that `expand` names. */
 import { groupBy } from '../../../core/foundation/group-by.ts';
-import type { AddonModel } from '../../../storage/models/addon.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
+import type { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import type { Context } from '../../http/route.ts';
 import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import { showPrices } from '../prices/expand.ts';

@@ -1,9 +1,9 @@
 /** Add-ons: create, find, change, archive. */
 import { archiveAddon } from '../../../actions/catalog/addons/archive-addon.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, type Route, toAuthor, toChangeOptions } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

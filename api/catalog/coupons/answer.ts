@@ -1,7 +1,7 @@
 /** Builds the answers of coupons; `valid` depends on the current time. */
 import { findCouponRefusal } from '../../../core/catalog/coupon/record.ts';
-import { CouponModel } from '../../../storage/models/coupon.ts';
-import type { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
+import { CouponModel } from '../../../storage/models/catalog/coupon.ts';
+import type { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
 import type { Context } from '../../http/route.ts';
 
 export function showCoupon(coupon: CouponModel, context: Context) {

@@ -1,8 +1,8 @@
 /** Associations of coupons with subscriptions. They are only read here; modifications of the subscription create and end them. */
 import { invalid } from '../../../core/foundation/error.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import { type Condition, narrow } from '../../../storage/models/page.ts';
+import { type Condition, narrow } from '../../../storage/models/foundation/page.ts';
+import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { showCouponAssociations } from './answer.ts';

@@ -1,9 +1,9 @@
 /** Coupons: create, find, change, archive. */
 import { defineCoupon } from '../../../core/catalog/coupon/record.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { CouponModel } from '../../../storage/models/coupon.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { CouponModel } from '../../../storage/models/catalog/coupon.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, type Route, toAuthor, toChangeOptions } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -1,5 +1,5 @@
 /** Builds the answers of customers, with their parent customers. */
-import { CustomerModel } from '../../../storage/models/customer.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { Context } from '../../http/route.ts';
 
 export async function showCustomers(customers: readonly CustomerModel[], { scope, services }: Context) {

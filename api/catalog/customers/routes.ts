@@ -5,8 +5,8 @@ import { changeCustomer } from '../../../actions/catalog/customers/change-custom
 import { createCustomer } from '../../../actions/catalog/customers/create-customer.ts';
 import { CreateCustomer, toParentReference, toRecordFields } from '../../../core/catalog/customer/request.ts';
 import { invalid } from '../../../core/foundation/error.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { narrow } from '../../../storage/models/page.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { checkExpand, fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -3,10 +3,10 @@
 import { toPublishedEntitlement } from '../../../core/catalog/entitlement/record.ts';
 import { indexById } from '../../../core/foundation/by-id.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import type { Context } from '../../http/route.ts';
 import { showFeatures } from '../features/expand.ts';
 

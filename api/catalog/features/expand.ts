@@ -1,7 +1,7 @@
 /** Builds the answers of features, with their meters if `expand` names them. */
 import type { AlertSettings } from '../../../core/catalog/feature/record.ts';
-import type { FeatureModel } from '../../../storage/models/feature.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
+import type { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { Context } from '../../http/route.ts';
 import { showGroupsById } from '../groups/expand.ts';
 

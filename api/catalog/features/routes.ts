@@ -4,8 +4,8 @@ import { changeFeature } from '../../../actions/catalog/features/change-feature.
 import { cloneFeature } from '../../../actions/catalog/features/clone-feature.ts';
 import { createFeature } from '../../../actions/catalog/features/create-feature.ts';
 import { CreateFeature } from '../../../core/catalog/feature/request.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { narrow } from '../../../storage/models/page.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -1,9 +1,9 @@
 /** Builds the answers of groups, with the ids of their members. */
 import { indexById } from '../../../core/foundation/by-id.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { GroupModel } from '../../../storage/models/group.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { GroupModel } from '../../../storage/models/catalog/group.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import type { Context } from '../../http/route.ts';
 
 export async function showGroups(groups: readonly GroupModel[], context: Context) {

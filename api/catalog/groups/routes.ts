@@ -1,9 +1,9 @@
 /** Groups: create, find, archive. Prices and features join one by their `group_id`. */
 import { archiveGroup } from '../../../actions/catalog/groups/archive-group.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { GroupModel } from '../../../storage/models/group.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { GroupModel } from '../../../storage/models/catalog/group.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -1,7 +1,7 @@
 /** Answer shape of plans, with the parts that `expand` names. */
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import type { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import type { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import type { Context } from '../../http/route.ts';
 import { loadEntitlementsByEntity } from '../entitlements/expand.ts';
 import { showPrices } from '../prices/expand.ts';

@@ -1,8 +1,8 @@
 import { definePriceUnit } from '../../../core/catalog/price-unit/record.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PriceUnitModel } from '../../../storage/models/price-unit.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { PriceUnitModel } from '../../../storage/models/catalog/price-unit.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, type Route, toAuthor, toChangeOptions } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

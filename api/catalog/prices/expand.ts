@@ -1,9 +1,9 @@
 /** Answer shape of prices: names of the published client, and the records that `expand` names. */
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import type { PriceModel } from '../../../storage/models/price.ts';
-import { PriceUnitModel } from '../../../storage/models/price-unit.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import type { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { PriceUnitModel } from '../../../storage/models/catalog/price-unit.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { Context } from '../../http/route.ts';
 import { showGroupsById } from '../groups/expand.ts';
 

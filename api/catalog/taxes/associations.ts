@@ -1,9 +1,9 @@
 /** Tax associations assign rates to entities: attach, find, change, remove. */
 import { attachTaxRate, loadChosenEntity } from '../../../actions/catalog/taxes/attach-tax-rate.ts';
 import { changeTaxAssociation } from '../../../actions/catalog/taxes/change-tax-association.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
+import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor, toChangeOptions } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -2,9 +2,9 @@
 import { changeTaxRate } from '../../../actions/catalog/taxes/change-tax-rate.ts';
 import { defineTaxRate } from '../../../core/catalog/tax/record.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -2,14 +2,14 @@
 import { archiveCreditGrant, changeCreditGrant } from '../../../actions/credits/grants/change-credit-grant.ts';
 import { createCreditGrant } from '../../../actions/credits/grants/create-credit-grant.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { buildUpcomingGrantsQuery } from '../../../storage/due-grants.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { buildUpcomingGrantsQuery } from '../../../storage/queue/due-grants.ts';
 import {
   CreateCreditGrant,
   CreditGrantAnswer,

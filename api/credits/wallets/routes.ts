@@ -10,11 +10,11 @@ import { computeRealTimeBalance } from '../../../core/credits/wallet/real-time.t
 import { WALLET_STATUSES } from '../../../core/credits/wallet/record.ts';
 import { invalid, notFound } from '../../../core/foundation/error.ts';
 import { STATUSES } from '../../../core/foundation/record.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
 import { withInnerKey } from '../../http/idempotency.ts';
 import { checkExpand, fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';

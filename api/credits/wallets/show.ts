@@ -3,9 +3,9 @@
 import { loadRealTimeBalance, type RealTimeSnapshot } from '../../../actions/lifecycle/wallets/real-time-balance.ts';
 import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
-import { UserModel } from '../../../storage/models/user.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
 import type { Context } from '../../http/route.ts';
 import { loadCustomersById } from '../../invoicing/invoices/expand.ts';
 

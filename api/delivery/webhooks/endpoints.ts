@@ -8,10 +8,10 @@ import {
 } from '../../../actions/delivery/webhooks/change-endpoint.ts';
 import { testEndpoint } from '../../../actions/delivery/webhooks/test-endpoint.ts';
 import { notAllowed } from '../../../core/foundation/error.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
-import { WebhookEndpointModel } from '../../../storage/models/webhook-endpoint.ts';
-import { createSealer } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { WebhookEndpointModel } from '../../../storage/models/delivery/webhook-endpoint.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import {

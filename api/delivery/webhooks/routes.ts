@@ -3,10 +3,10 @@ import { createWebhookBackend } from '../../../actions/delivery/webhooks/backend
 import { retryEvent } from '../../../actions/delivery/webhooks/retry-event.ts';
 import { canWrite } from '../../../core/foundation/access/role.ts';
 import { parseEventName, SYSTEM_EVENTS } from '../../../core/platform/system-event/catalogue.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { SystemEventModel } from '../../../storage/models/system-event.ts';
-import { WebhookAttemptModel } from '../../../storage/models/webhook-attempt.ts';
-import { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
+import { WebhookAttemptModel } from '../../../storage/models/delivery/webhook-attempt.ts';
+import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { SystemEventModel } from '../../../storage/models/foundation/system-event.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { endpointRoutes } from './endpoints.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { anyCase, clearedMap, keyText, metadataMap } from '../../../core/foundation/record.ts';
-import { USER_TYPES } from '../../../storage/models/user.ts';
+import { USER_TYPES } from '../../../storage/models/foundation/user.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../../http/list.ts';
 import { newPassword } from '../auth/schema.ts';
 import { TenantAnswer } from '../tenants/schema.ts';

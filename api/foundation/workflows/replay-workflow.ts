@@ -1,5 +1,5 @@
 /** Answers a repeated request for background work with the run that the first request started (http/idempotency-strategy.ts). */
-import { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
+import { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
 import type { Effects } from '../../http/effects.ts';
 import type { Context } from '../../http/route.ts';
 

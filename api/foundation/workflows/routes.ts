@@ -1,8 +1,8 @@
 /** Workflows: progress of work that was accepted with 202. */
 import { notFound } from '../../../core/foundation/error.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import {

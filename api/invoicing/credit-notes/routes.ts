@@ -2,8 +2,8 @@
 import { createCreditNote } from '../../../actions/lifecycle/credit-notes/create-credit-note.ts';
 import { finalizeCreditNote } from '../../../actions/lifecycle/credit-notes/finalize-credit-note.ts';
 import { voidCreditNote } from '../../../actions/lifecycle/credit-notes/void-credit-note.ts';
-import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
-import { narrow } from '../../../storage/models/page.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -1,8 +1,8 @@
 /** Builds the answers of credit notes with their lines and expanded records. Each kind of record takes one query. */
 import { groupBy } from '../../../core/foundation/group-by.ts';
-import type { CreditNoteModel } from '../../../storage/models/credit-note.ts';
-import { CreditNoteLineItemModel } from '../../../storage/models/credit-note-line-item.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { Context } from '../../http/route.ts';
 import { loadCustomersById, showInvoicesById, showSubscriptionsById } from '../invoices/expand.ts';
 

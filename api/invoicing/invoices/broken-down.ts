@@ -1,7 +1,7 @@
 /** Adds the requested breakdowns to the usage lines of an invoice. */
 import { breakDownLines } from '../../../actions/invoicing/documents/break-down.ts';
 import { parseGroupBy } from '../../../core/metering/analytics/group-by.ts';
-import type { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
+import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import type { Context } from '../../http/route.ts';
 import { withBounds } from '../../metering/usage/query-fields.ts';
 

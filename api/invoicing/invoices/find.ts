@@ -2,9 +2,9 @@
  * Lists and searches of invoices. Skipped invoices are omitted unless the status filter names SKIPPED (docs/rules/invoices.md, "Nothing to
  * pay").
  */
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { narrow } from '../../../storage/models/page.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { fetchPage } from '../../http/list.ts';
 import type { Context } from '../../http/route.ts';
 import { showInvoices } from './expand.ts';

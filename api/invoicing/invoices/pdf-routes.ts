@@ -1,8 +1,8 @@
 /** The PDF of an invoice: directly for callers who may read it, and by an address that is valid for 15 minutes. */
 import { z } from 'zod';
 import { type InvoicePdf, loadInvoicePdf } from '../../../actions/invoicing/documents/invoice-pdf.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { runAs } from '../../../storage/request-context.ts';
+import { runAs } from '../../../storage/foundation/request-context.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { makeLink, verifyLink } from '../../http/link.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { withBounds } from '../../metering/usage/query-fields.ts';

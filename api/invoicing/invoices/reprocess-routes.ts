@@ -3,7 +3,7 @@ import { finalizeLater } from '../../../actions/invoicing/invoices/finalize-late
 import { resendInvoiceEvent } from '../../../actions/invoicing/invoices/resend-invoice-event.ts';
 import { recalculateDraft, recalculateInvoice } from '../../../actions/lifecycle/invoices/recalculate-invoice.ts';
 import { parseEventName } from '../../../core/platform/system-event/catalogue.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { replayWorkflow } from '../../foundation/workflows/replay-workflow.ts';
 import { WorkflowResult } from '../../foundation/workflows/schema.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';

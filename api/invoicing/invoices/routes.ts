@@ -9,10 +9,10 @@ import { previewInvoice } from '../../../actions/lifecycle/invoices/preview-invo
 import { updateInvoice, updateInvoicePayment } from '../../../actions/lifecycle/invoices/update-invoice.ts';
 import { voidInvoice } from '../../../actions/lifecycle/invoices/void-invoice.ts';
 import { attemptInvoice, collectNow } from '../../../actions/payments/attempt-invoice.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { loadInvoiceSummaries } from '../../../storage/models/invoice-summary.ts';
-import { PaymentModel } from '../../../storage/models/payment.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { loadInvoiceSummaries } from '../../../storage/models/invoicing/invoice-summary.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { loadStartedRun } from '../../foundation/workflows/replay-workflow.ts';
 import { checkExpand } from '../../http/list.ts';
 import { answerWithStatus, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';

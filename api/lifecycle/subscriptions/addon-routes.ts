@@ -7,10 +7,10 @@ import { detachAddon } from '../../../actions/lifecycle/subscriptions/detach-add
 import { indexById } from '../../../core/foundation/by-id.ts';
 import { formatUs, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
 import { refuseUsed } from '../../../core/subscriptions/not-yet.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { showAddons } from '../../catalog/addons/expand.ts';
 import { checkExpand } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';

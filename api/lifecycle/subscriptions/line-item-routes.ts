@@ -2,8 +2,8 @@
 import { addLineItem } from '../../../actions/lifecycle/subscriptions/add-line-item.ts';
 import { changeLineItem } from '../../../actions/lifecycle/subscriptions/change-line-item.ts';
 import { endLineItem } from '../../../actions/lifecycle/subscriptions/end-line-item.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { AddedLineItemAnswer, SubscriptionLineItemAnswer } from '../../subscriptions/answer.ts';
 import { showLineItems } from '../../subscriptions/expand.ts';

@@ -6,9 +6,9 @@ import {
   previewModification,
 } from '../../../actions/lifecycle/subscriptions/modify-subscription.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { runWithAnswer } from '../../../storage/models/request-effects.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { runWithAnswer } from '../../../storage/models/foundation/request-effects.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { showSubscription } from '../../subscriptions/expand.ts';
 import { ModifySubscription, ModifySubscriptionAnswer } from './modify-schema.ts';

@@ -4,8 +4,8 @@ import {
   executePlanChange,
   previewPlanChange,
 } from '../../../actions/lifecycle/subscriptions/change-plan.ts';
-import { runWithAnswer } from '../../../storage/models/request-effects.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { runWithAnswer } from '../../../storage/models/foundation/request-effects.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { type Context, type DecodedInput, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { showSubscription } from '../../subscriptions/expand.ts';
 import {

@@ -10,9 +10,9 @@ import {
 import { createSubscription } from '../../../actions/lifecycle/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../../actions/lifecycle/subscriptions/update-subscription.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { runWithAnswer } from '../../../storage/models/request-effects.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { runWithAnswer } from '../../../storage/models/foundation/request-effects.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { checkExpand } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -11,9 +11,9 @@ import { FarthingError } from '../../../core/foundation/error.ts';
 import { type Scope, scopeKey } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toMs } from '../../../core/foundation/time/instant.ts';
 import { computeWorstCost, NO_COST, type WorstCost, worstWork } from '../../../core/metering/meter-cost.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
 import { listNewestDefinitions } from '../../../storage/progress/meter-versions.ts';
-import type { Stores } from '../../../storage/stores.ts';
 
 /** Half a second, in the unit of core/metering/expression/work.ts. Another half second of work is still in progress. */
 const WORK_MAX = 5_000_000;

@@ -1,8 +1,8 @@
 /** Meters select and aggregate events. Use this file as the example for a new resource. */
 import { archiveMeter, changeMeterFilters } from '../../../actions/metering/meters/change-meter.ts';
 import { createMeter } from '../../../actions/metering/meters/create-meter.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { narrow } from '../../../storage/models/page.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { loadMeterCounting } from '../../../storage/progress/meter-versions.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';

@@ -8,8 +8,8 @@ import { type WindowSize, windowCount } from '../../../core/foundation/time/wind
 import { isTimezone } from '../../../core/foundation/time/zone.ts';
 import { toBaseSize } from '../../../core/metering/bucket-size.ts';
 import { windowSize } from '../../../core/metering/meter/record.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import type { QueryBounds } from '../../../storage/usage/question.ts';
+import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { Context } from '../../http/route.ts';
 
 const instantText = (text: string | null | undefined, context: z.core.$RefinementCtx): number | null => {

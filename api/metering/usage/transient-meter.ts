@@ -7,7 +7,7 @@ import { compileNewExpression } from '../../../core/metering/expression.ts';
 import type { Aggregation, AggregationType, Meter } from '../../../core/metering/meter/record.ts';
 import { checkMeter } from '../../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { Context } from '../../http/route.ts';
 
 type TransientMeterQuery = {

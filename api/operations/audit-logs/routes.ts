@@ -1,8 +1,8 @@
 /** Audit log: user, record and time of each change, newest first. Each change writes its entry; no route changes an entry. */
 import { invalid } from '../../../core/foundation/error.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { AuditEntryModel } from '../../../storage/models/audit-entry.ts';
-import { loadPage, narrow } from '../../../storage/models/page.ts';
+import { loadPage, narrow } from '../../../storage/models/foundation/page.ts';
+import { AuditEntryModel } from '../../../storage/models/operations/audit-entry.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { AuditAnswer, AuditFilter, AuditListAnswer } from './schema.ts';
 

@@ -3,9 +3,9 @@
 import { addEnvironment } from '../../../actions/operations/environments/add-environment.ts';
 import { enqueueClone } from '../../../actions/operations/environments/clone-environment.ts';
 import { invalid } from '../../../core/foundation/error.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import { runInEnvironment } from '../../../storage/request-context.ts';
+import { runInEnvironment } from '../../../storage/foundation/request-context.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
 import { fetchPage } from '../../http/list.ts';
 import { idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import {

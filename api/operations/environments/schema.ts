@@ -1,7 +1,7 @@
 /** Requests and answers of environments. */
 import { z } from 'zod';
 import { anyCase, keyText } from '../../../core/foundation/record.ts';
-import { ENVIRONMENT_TYPES } from '../../../storage/models/environment.ts';
+import { ENVIRONMENT_TYPES } from '../../../storage/models/foundation/environment.ts';
 import { WorkflowResult } from '../../foundation/workflows/schema.ts';
 import { listShape, Pagination } from '../../http/list.ts';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { findRole, ROLES } from '../../../core/foundation/access/role.ts';
 import { notFound } from '../../../core/foundation/error.ts';
 import { anyCase } from '../../../core/foundation/record.ts';
-import { USER_TYPES } from '../../../storage/models/user.ts';
+import { USER_TYPES } from '../../../storage/models/foundation/user.ts';
 import { idParams, type Route, route } from '../../http/route.ts';
 
 const tag = 'Roles';

@@ -1,9 +1,9 @@
 /** API keys: created for a principal in the caller's environment, shown once, revoked permanently. */
 import { createApiKey, revokeApiKey } from '../../../actions/operations/access/api-keys.ts';
 import { isSuperAdmin } from '../../../core/foundation/access/role.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { SecretModel } from '../../../storage/models/secret.ts';
-import { UserModel } from '../../../storage/models/user.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
+import { SecretModel } from '../../../storage/models/operations/secret.ts';
 import { forgetKeys } from '../../http/auth.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';

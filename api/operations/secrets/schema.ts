@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { anyCase, keyText, timestampText } from '../../../core/foundation/record.ts';
-import { USER_TYPES } from '../../../storage/models/user.ts';
+import { USER_TYPES } from '../../../storage/models/foundation/user.ts';
 import { type ListGrammar, listAnswer, listShape } from '../../http/list.ts';
 
 export const CreateApiKey = z

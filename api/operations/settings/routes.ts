@@ -7,7 +7,7 @@ import {
   type SettingKey,
   toWholeSetting,
 } from '../../../core/platform/setting/record.ts';
-import { findSetting } from '../../../storage/models/setting.ts';
+import { findSetting } from '../../../storage/models/foundation/setting.ts';
 import { type Context, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';
 

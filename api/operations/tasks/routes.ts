@@ -2,8 +2,8 @@
 import { getImportedEntity, IMPORTED } from '../../../actions/operations/imports/import-later.ts';
 import { changeTaskStatus } from '../../../actions/operations/tasks/change-status.ts';
 import { requireWrite } from '../../../core/foundation/access/role.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import { importRoutes } from './imports.ts';

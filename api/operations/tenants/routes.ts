@@ -1,7 +1,7 @@
 /** The caller's own tenant. The id of another tenant is answered like a missing one. */
 
 import { notFound } from '../../../core/foundation/error.ts';
-import { TenantModel } from '../../../storage/models/tenant.ts';
+import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
 import { TenantAnswer, UpdateTenant } from '../../foundation/tenants/schema.ts';
 import { idParams, type Route, route, toAuthor } from '../../http/route.ts';
 

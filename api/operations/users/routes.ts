@@ -5,9 +5,9 @@ import { archiveServiceAccount, changeUser, replaceRoles } from '../../../action
 import { createUser } from '../../../actions/operations/access/create-user.ts';
 import { requireSuperAdmin } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { TenantModel } from '../../../storage/models/tenant.ts';
-import { UserModel } from '../../../storage/models/user.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
 import {
   CreateUser,
   CreateUserAnswer,

@@ -11,10 +11,10 @@ import { buildUsageRefresh, gatherLimitedUsage } from '../../../actions/rating/e
 import { invalid } from '../../../core/foundation/error.ts';
 import type { ReadCached } from '../../../storage/cache/cache-entry.ts';
 import { loadCached } from '../../../storage/cache/cached-answers.ts';
-import type { GatherContext } from '../../../storage/cache/gather-batch-loader.ts';
 import { recordUpcomingStarts } from '../../../storage/cache/upcoming-starts.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { GatherContext } from '../../../storage/concurrency/gather-batch-loader.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { matchAny } from '../../http/list.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import type { AnswerMoment, CachedAnswerRead } from '../../http/serialized-cache.ts';

@@ -8,11 +8,11 @@ import {
   listGrantingSubscriptions,
 } from '../../../actions/rating/allowances/entitled-features.ts';
 import { checkUsageReferences } from '../../../actions/rating/entitlements/check-named.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { loadPage, narrow } from '../../../storage/models/page.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { loadPage, narrow } from '../../../storage/models/foundation/page.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { showEntitlement, showEntitlements } from '../../catalog/entitlements/expand.ts';
 import {
   BulkEntitlementAnswer,

@@ -4,9 +4,9 @@ import {
   changeConnection,
   createConnection,
 } from '../../../actions/reporting/exports/connections.ts';
-import { ConnectionModel } from '../../../storage/models/connection.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { createSealer } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

@@ -1,6 +1,7 @@
 /** Builds the answers of cost sheets, with the prices that `expand` names. */
-import type { CostsheetModel } from '../../../storage/models/costsheet.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
+
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import type { CostsheetModel } from '../../../storage/models/reporting/costsheet.ts';
 import { showPrices } from '../../catalog/prices/expand.ts';
 import type { Context } from '../../http/route.ts';
 

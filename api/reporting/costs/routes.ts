@@ -2,9 +2,9 @@
 
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import type { Costsheet } from '../../../core/invoicing/costs/record.ts';
-import { CostsheetModel } from '../../../storage/models/costsheet.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { CostsheetModel } from '../../../storage/models/reporting/costsheet.ts';
 import { checkExpand, fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor, toChangeOptions } from '../../http/route.ts';
 import { costAnalyticsRoutes } from './analytics.ts';

@@ -14,8 +14,8 @@ import type { Period } from '../../../core/foundation/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../../core/foundation/time/window.ts';
 import type { PaymentStatus } from '../../../core/invoicing/invoice/record.ts';
 import { formatWindowLabel, selectWindowSize } from '../../../core/invoicing/revenue/windows.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { countInvoicesByPayment, countSubscriptionsByPlan } from '../../../storage/models/recent.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { countInvoicesByPayment, countSubscriptionsByPlan } from '../../../storage/reporting/recent.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import { checkRange, withBounds } from '../../metering/usage/query-fields.ts';
 import {

@@ -4,9 +4,9 @@ import { createFileLink, openFile } from '../../../actions/reporting/exports/dow
 import { listScheduleReads } from '../../../actions/reporting/exports/scheduled-tasks.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { CONTENT_TYPES } from '../../../core/platform/export/record.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import { runAs } from '../../../storage/request-context.ts';
+import { runAs } from '../../../storage/foundation/request-context.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { makeLink, verifyLink } from '../../http/link.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { sendStream } from '../../http/send-stream.ts';

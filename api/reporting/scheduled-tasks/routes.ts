@@ -10,9 +10,9 @@ import { requireRead } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import type { ExportRange } from '../../../core/platform/export/range.ts';
 import type { ScheduledTask } from '../../../core/platform/scheduled-task/record.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { fetchPage } from '../../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../../http/route.ts';
 import {

@@ -3,7 +3,7 @@
  * and null for each amount.
  */
 import { canRead } from '../../../core/foundation/access/role.ts';
-import { mapYielding } from '../../../storage/time-slicer.ts';
+import { mapYielding } from '../../../storage/concurrency/time-slicer.ts';
 import type { Context } from '../../http/route.ts';
 
 const AMOUNTS = [

@@ -12,10 +12,10 @@ import { formatUs, type Microseconds } from '../../../core/foundation/time/insta
 import { WINDOW_SIZES } from '../../../core/foundation/time/window.ts';
 import { AGGREGATION_TYPES } from '../../../core/metering/meter/record.ts';
 import { CommitmentInfo } from '../../../core/rating/commitments/info.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import type { FeatureModel } from '../../../storage/models/feature.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { mapYielding, TimeSlicer } from '../../../storage/time-slicer.ts';
+import { mapYielding, TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import type { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import { AddonWithoutParts } from '../../catalog/addons/answer.ts';
 import { showFeatures } from '../../catalog/features/expand.ts';
 import { FeatureAnswer } from '../../catalog/features/schema.ts';

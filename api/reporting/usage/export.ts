@@ -8,7 +8,7 @@ import { writeCsv } from '../../../actions/reporting/exports/export-file.ts';
 import { type ExportedUsage, exportUsage } from '../../../actions/reporting/usage/export-usage.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { defineExportColumns, type ExportColumn } from '../../../core/platform/export/column.ts';
-import { TimeSlicer } from '../../../storage/time-slicer.ts';
+import { TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
 import { loadFreshness } from '../../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import { isBrowser, sendStream, wantsGzip } from '../../http/send-stream.ts';

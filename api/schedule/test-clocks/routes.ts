@@ -1,8 +1,8 @@
 /** Test clocks: simulated time of an environment that is not production. An advance runs all work that falls due on the way. */
 import { createTestClock } from '../../../actions/schedule/test-clocks/create-test-clock.ts';
 import { enqueueAdvance, stopTestClock } from '../../../actions/schedule/test-clocks/move-test-clock.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { TestClockModel } from '../../../storage/models/test-clock.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
 import { fetchPage } from '../../http/list.ts';
 import { idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';

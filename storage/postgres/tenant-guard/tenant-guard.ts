@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { currentRequestContext } from '../../request-context.ts';
+import { currentRequestContext } from '../../foundation/request-context.ts';
 import { checkBulkInsert } from './bulk-insert.ts';
 import { checkStatement, type Demand, type StatementVerdict } from './check-statement.ts';
 

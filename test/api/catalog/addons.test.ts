@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 // Answers of every shape.

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';

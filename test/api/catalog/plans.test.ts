@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';

@@ -1,6 +1,6 @@
 // Every change is told in its own transaction: who, what, before, after (docs/rules/records.md, "The audit log").
 import { expect } from 'chai';
-import { SecretModel } from '../../../storage/models/secret.ts';
+import { SecretModel } from '../../../storage/models/operations/secret.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
 describe('/audit-logs', () => {

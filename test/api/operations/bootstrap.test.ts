@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { hashApiKey } from '../../../storage/api-key.ts';
-import { bootstrap } from '../../../storage/bootstrap.ts';
+import { hashApiKey } from '../../../storage/foundation/secrets/api-key.ts';
+import { bootstrap } from '../../../storage/models/operations/bootstrap.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
 describe('the first start', () => {

@@ -1,8 +1,8 @@
 /** Tasks: what they answer, which moves they allow, and what becomes of one whose run ends without success. */
 import { expect } from 'chai';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 describe('tasks', () => {

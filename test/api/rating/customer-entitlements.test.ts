@@ -1,7 +1,7 @@
 /** What a customer may use, from all that grants it, and what it has used of that since it began again from 0. */
 import { expect } from 'chai';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 // Answers of every shape.

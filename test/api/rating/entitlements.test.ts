@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { NO_GRANTS } from '../../../core/catalog/entitlement/grant-record.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';

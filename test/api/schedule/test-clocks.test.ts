@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { tryAdvance } from '../../../actions/schedule/test-clocks/advance-test-clock.ts';
 import { createTestClock } from '../../../actions/schedule/test-clocks/create-test-clock.ts';
-import { connectPostgres, readUrl } from '../../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../../storage/postgres/pool/postgres.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { until } from '../../support/until.ts';
 
