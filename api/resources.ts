@@ -1,4 +1,4 @@
-/** List of the routes, one line per resource. Order does not matter; mount.ts puts static paths first. */
+/** List of the routes, one line per list of a resource. Order does not matter; mount.ts puts static paths first. */
 
 import { alertRoutes } from './alerts/routes.ts';
 import { addonRoutes } from './catalog/addons/routes.ts';
@@ -36,16 +36,21 @@ import { taskRoutes } from './operations/tasks/routes.ts';
 import { tenantRoutes } from './operations/tenants/routes.ts';
 import { userRoutes } from './operations/users/routes.ts';
 import { paymentRoutes } from './payments/routes.ts';
+import { customerEntitlementRoutes } from './rating/entitlements/customer-routes.ts';
 import { entitlementRoutes } from './rating/entitlements/routes.ts';
 import { connectionRoutes } from './reporting/connections/routes.ts';
 import { costsheetRoutes } from './reporting/costs/routes.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
+import { debuggerRoutes } from './reporting/events/debugger.ts';
 import { downloadRoutes } from './reporting/exports/file-routes.ts';
 import { exportFileRoutes } from './reporting/exports/routes.ts';
 import { meterUsageRoutes } from './reporting/meter-usage/routes.ts';
 import { scheduledTaskRoutes } from './reporting/scheduled-tasks/routes.ts';
+import { analyticsRoutes } from './reporting/usage/analytics.ts';
+import { exportRoutes } from './reporting/usage/export.ts';
 import { reservationRoutes } from './reservations/routes.ts';
 import { testClockRoutes } from './schedule/test-clocks/routes.ts';
+import { customerSubscriptionRoutes } from './subscriptions/customer-routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
@@ -57,6 +62,8 @@ export const routes: Route[] = [
   ...rbacRoutes,
   ...settingRoutes,
   ...customerRoutes,
+  ...customerEntitlementRoutes,
+  ...customerSubscriptionRoutes,
   ...featureRoutes,
   ...planRoutes,
   ...priceRoutes,
@@ -82,6 +89,9 @@ export const routes: Route[] = [
   ...proofRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
+  ...analyticsRoutes,
+  ...debuggerRoutes,
+  ...exportRoutes,
   ...workflowRoutes,
   ...taskRoutes,
   ...scheduledTaskRoutes,

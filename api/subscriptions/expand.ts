@@ -3,7 +3,6 @@ import { listEntitledBySubscription } from '../../actions/rating/allowances/enti
 import { indexById } from '../../core/foundation/by-id.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
-import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { PlanModel } from '../../storage/models/catalog/plan.ts';
 import { PriceModel } from '../../storage/models/catalog/price.ts';
 import { narrow } from '../../storage/models/foundation/page.ts';
@@ -15,6 +14,7 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/su
 import { SubscriptionPhaseModel } from '../../storage/models/subscriptions/subscription-phase.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscriptions/subscription-schedule.ts';
 import { showCouponAssociations } from '../catalog/coupons/answer.ts';
+import { loadCustomersById } from '../catalog/customers/expand.ts';
 import { showPlans } from '../catalog/plans/expand.ts';
 import { showPrices } from '../catalog/prices/expand.ts';
 import type { Context } from '../http/route.ts';
@@ -107,11 +107,6 @@ async function showPlansById(subscriptions: readonly SubscriptionModel[], expand
   const ids = subscriptions.map(({ plan_id }) => plan_id);
   const plans = await PlanModel.byId(scope, ids, services.postgres);
   return indexById(await showPlans([...plans.values()], expand.includes('plan.prices') ? ['prices'] : [], context));
-}
-
-async function loadCustomersById(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
-  const ids = subscriptions.map(({ customer_id }) => customer_id);
-  return CustomerModel.byId(scope, ids, services.postgres);
 }
 
 async function showEntitlementsBySubscription(subscriptions: readonly SubscriptionModel[], context: Context) {

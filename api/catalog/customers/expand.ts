@@ -1,4 +1,4 @@
-/** Builds the answers of customers, with their parent customers. */
+/** Builds the answers of customers, with their parent customers, and loads the customers of other records. */
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import type { Context } from '../../http/route.ts';
 
@@ -14,4 +14,12 @@ export async function showCustomers(customers: readonly CustomerModel[], { scope
 export async function showCustomer(customer: CustomerModel, context: Context) {
   const [shown] = await showCustomers([customer], context);
   return shown!;
+}
+
+export async function loadCustomersById(
+  records: readonly { readonly customer_id: string }[],
+  { scope, services }: Context,
+) {
+  const ids = records.map(({ customer_id }) => customer_id);
+  return CustomerModel.byId(scope, ids, services.postgres);
 }

@@ -10,8 +10,6 @@ import { narrow } from '../../../storage/models/foundation/page.ts';
 import { checkExpand, fetchPage } from '../../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../../http/route.ts';
 import { standardRoutes } from '../../http/standard-routes.ts';
-import { customerEntitlementRoutes } from '../../rating/entitlements/customer-routes.ts';
-import { customerSubscriptionRoutes } from '../../subscriptions/customer-routes.ts';
 import { showCustomer, showCustomers } from './expand.ts';
 import {
   CustomerAnswer,
@@ -140,8 +138,6 @@ export const customerRoutes: Route[] = [
       await archiveCustomer(context.services, context.scope, { id: params.id, author: toAuthor(context) });
     },
   }),
-  ...customerEntitlementRoutes,
-  ...customerSubscriptionRoutes,
 ];
 
 async function findCustomers(input: CustomerFilter, context: Context) {

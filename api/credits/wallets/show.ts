@@ -6,8 +6,8 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { UserModel } from '../../../storage/models/foundation/user.ts';
+import { loadCustomersById } from '../../catalog/customers/expand.ts';
 import type { Context } from '../../http/route.ts';
-import { loadCustomersById } from '../../invoicing/invoices/expand.ts';
 
 const WITHOUT = { credits_available_breakdown: null, real_time_balance: null, real_time_credit_balance: null };
 

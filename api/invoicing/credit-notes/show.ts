@@ -3,8 +3,9 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { loadCustomersById } from '../../catalog/customers/expand.ts';
 import type { Context } from '../../http/route.ts';
-import { loadCustomersById, showInvoicesById, showSubscriptionsById } from '../invoices/expand.ts';
+import { showInvoicesById, showSubscriptionsById } from '../invoices/expand.ts';
 
 const EVERY_PART = ['invoice', 'subscription', 'customer'];
 

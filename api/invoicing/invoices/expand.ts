@@ -5,13 +5,13 @@ import type { TaxApplied } from '../../../core/catalog/tax/applied.ts';
 import { indexById } from '../../../core/foundation/by-id.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
-import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
 import { CouponApplicationModel } from '../../../storage/models/invoicing/coupon-application.ts';
 import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { loadLines } from '../../../storage/models/invoicing/load-lines.ts';
 import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { loadCustomersById } from '../../catalog/customers/expand.ts';
 import type { Context } from '../../http/route.ts';
 import { showSubscriptions } from '../../subscriptions/expand.ts';
 
@@ -85,14 +85,6 @@ async function loadAppliedTaxes(invoices: InvoicesWithParts, { scope, services }
 function loadStoredLines(invoices: InvoicesWithParts, { scope, services }: Context) {
   const ids = invoices.filter((invoice) => !invoice.line_items).map(({ id }) => id);
   return loadLines(scope, { model: InvoiceLineItemModel, parent: 'invoice_id', ids }, services.postgres);
-}
-
-export async function loadCustomersById(
-  records: readonly { readonly customer_id: string }[],
-  { scope, services }: Context,
-) {
-  const ids = records.map(({ customer_id }) => customer_id);
-  return CustomerModel.byId(scope, ids, services.postgres);
 }
 
 export async function showSubscriptionsById(

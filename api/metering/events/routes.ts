@@ -1,8 +1,5 @@
-/** Routes of events: ingestion, queries, corrections, usage and exports. */
+/** Routes of events: ingestion, queries, corrections and usage. */
 import type { Route } from '../../http/route.ts';
-import { debuggerRoutes } from '../../reporting/events/debugger.ts';
-import { analyticsRoutes } from '../../reporting/usage/analytics.ts';
-import { exportRoutes } from '../../reporting/usage/export.ts';
 import { usageRoutes } from '../usage/routes.ts';
 import { correctionRoutes } from './corrections.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
@@ -15,11 +12,8 @@ export const eventRoutes: Route[] = [
   ...ingestRoutes,
   ...otlpRoutes,
   ...queryRoutes,
-  ...debuggerRoutes,
   ...correctionRoutes,
   ...deadLetterRoutes,
   ...monitoringRoutes,
   ...usageRoutes,
-  ...analyticsRoutes,
-  ...exportRoutes,
 ];
