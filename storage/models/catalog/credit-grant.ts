@@ -3,7 +3,6 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
-import { AddonAssociationModel } from '../subscriptions/addon-association.ts';
 
 export interface CreditGrantModel extends CreditGrant {}
 
@@ -22,24 +21,6 @@ export class CreditGrantModel extends ScopedModel {
     return CreditGrantModel.in(scope, database)
       .where('status', 'published')
       .whereIn(giver, [...ids])
-      .orderBy(['created_at', 'id']);
-  }
-
-  /** All published grants of a subscription: those of its plan, its own, and those of every add-on that it ever had. */
-  static reaching(
-    scope: Scope,
-    { subscription_id, plan_id }: { subscription_id: string; plan_id: string },
-    database: Database,
-  ) {
-    const addons = AddonAssociationModel.in(scope, database).where('entity_id', subscription_id).select('addon_id');
-    return CreditGrantModel.in(scope, database)
-      .where('status', 'published')
-      .where((given) => {
-        void given
-          .where({ plan_id })
-          .orWhere({ subscription_id })
-          .orWhereIn('addon_id', addons as never);
-      })
       .orderBy(['created_at', 'id']);
   }
 

@@ -8,7 +8,7 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
-import type { FileCondition } from '../reporting/export-cuts.ts';
+import type { SqlCondition } from '../foundation/page.ts';
 
 export class LedgerTransactionModel extends ScopedModel {
   static override tableName = 'ledger_transactions';
@@ -72,7 +72,7 @@ export type MovedCreditsQuery = {
   readonly from: string;
   readonly to: string;
   /** A further condition with its bindings. */
-  readonly only?: FileCondition | undefined;
+  readonly only?: SqlCondition | undefined;
   readonly after: MovedCredits | null;
   readonly limit: number;
   readonly database: Database;

@@ -36,6 +36,9 @@ export type Condition =
   | readonly [column: string, value: unknown]
   | readonly [column: string, operator: Operator, value: unknown];
 
+/** An SQL condition and its bindings. */
+export type SqlCondition = readonly [sql: string, bound: readonly string[]];
+
 /** Applies every condition with a value. */
 export function narrow<M extends PageRecord>(query: PageQuery<M>, conditions: readonly Condition[]): PageQuery<M> {
   return conditions.reduce((narrowed, condition) => {

@@ -3,7 +3,7 @@ import { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { joinBatch } from '../../concurrency/batched.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
-import type { FileCondition } from '../reporting/export-cuts.ts';
+import type { SqlCondition } from '../foundation/page.ts';
 
 export interface InvoiceModel extends Invoice {
   /** The part of `amount_paid` that was recorded by hand, without a payment. */
@@ -44,7 +44,7 @@ type FinalInvoicesQuery = {
   readonly from: string;
   readonly to: string;
   /** A further condition with its bindings. */
-  readonly only?: FileCondition | undefined;
+  readonly only?: SqlCondition | undefined;
   readonly after: string | null;
   readonly limit: number;
   readonly database: Database;

@@ -5,6 +5,7 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database, Transaction } from '../../foundation/stores.ts';
+import type { SqlCondition } from '../foundation/page.ts';
 
 /** A cut includes records of cuts up to `number`, and events of each partition before its offset. */
 export type ExportCut = { readonly number: string; readonly offsets: Readonly<Record<string, string>> };
@@ -57,9 +58,6 @@ export async function assignArrivalNumbers(
 /** The cuts of a file and of the previous one. */
 export type CutParts = { readonly first_us: number; readonly before: ExportCut; readonly until: ExportCut };
 
-/** An SQL condition and its bindings. */
-export type FileCondition = readonly [sql: string, bound: readonly string[]];
-
 type ArrivalKind = 'invoice' | 'credits';
 type ExportFilePart = Scope & {
   readonly kind: ArrivalKind;
@@ -79,7 +77,7 @@ export function buildFileCondition({
   is_late,
   tenant_id,
   environment_id,
-}: ExportFilePart): FileCondition {
+}: ExportFilePart): SqlCondition {
   const scoped = `tenant_id = ? and environment_id = ? and kind = ?`;
   const values = [tenant_id, environment_id, kind];
   if (is_late)
