@@ -11,18 +11,12 @@
  */
 import { correctEvents } from '../../actions/metering/events/correct-events.ts';
 import { toShardRange } from '../../core/metering/event/identity.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { toHashRange, visitIdentityHashes } from '../../storage/events/identities.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
-import {
-  EVENT_IDENTITIES,
-  EVENT_OUTCOMES,
-  EVENTS,
-  type EventOutcome,
-  type RowTarget,
-  toMonthStart,
-} from '../../storage/events/tables.ts';
+import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type RowTarget, toMonthStart } from '../../storage/events/tables.ts';
 import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
 import { isUnavailable } from '../../storage/foundation/failure.ts';

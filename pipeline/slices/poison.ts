@@ -4,16 +4,11 @@
  * written. If no event is rejected, or all, or more than 100, no event is at fault: the slice waits, and the process logs it.
  */
 
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { deleteOtherOutcomes } from '../../storage/events/delete-outcomes.ts';
 import { deleteIdentities } from '../../storage/events/identities.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
-import {
-  EVENT_IDENTITIES,
-  EVENT_OUTCOMES,
-  EVENTS,
-  type EventOutcome,
-  usageBucketsTarget,
-} from '../../storage/events/tables.ts';
+import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, usageBucketsTarget } from '../../storage/events/tables.ts';
 import { Trial } from '../../storage/events/trial.ts';
 import { isUnavailable } from '../../storage/foundation/failure.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
