@@ -1,7 +1,7 @@
 /**
  * The caller on whose behalf the process works, along the whole call chain. A request sets it once (api/http/mount.ts), and so does
  * a job that works for one tenant. The tenant guard of Postgres checks every statement against its scope
- * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/record-changes.ts). Without a context the
+ * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/foundation/record-changes.ts). Without a context the
  * process works for all tenants: the pipeline, the clock, the lookup of a key.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -15,7 +15,7 @@ export type RequestContext = {
   readonly request_id: string | null;
   /** Clock of the environment, if it has one, with its instant when the request came. */
   readonly clock?: { readonly id: string; readonly target_time?: string | null; readonly now: Date } | null;
-  /** Set for a request with an Idempotency-Key whose effects are recorded (models/request-effects.ts). */
+  /** Set for a request with an Idempotency-Key whose effects are recorded (models/foundation/request-effects.ts). */
   readonly key?: RequestKey;
 };
 

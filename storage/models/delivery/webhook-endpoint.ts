@@ -1,6 +1,6 @@
 /**
  * Table `webhook_endpoints`. Each body is signed with its secrets, so they are stored, sealed if the settings have a key
- * (sealing.ts); no answer contains them.
+ * (foundation/secrets/sealing.ts); no answer contains them.
  */
 import { type WebhookEndpoint, webhookEndpointShape } from '../../../core/platform/webhook/record.ts';
 import { ScopedModel } from '../foundation/model.ts';

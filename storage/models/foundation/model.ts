@@ -139,7 +139,7 @@ export abstract class ScopedModel extends Model {
     return fetchById(this, { tenant_id, environment_id }, { ids, database });
   }
 
-  /** Every record whose column has this value. Concurrent calls in a batched transaction run as one statement (batched.ts). */
+  /** Every record whose column has this value. Concurrent calls in a batched transaction run as one statement (concurrency/batched.ts). */
   static listBy<M extends ScopedModel>(
     this: Class<M>,
     { tenant_id, environment_id }: Scope,

@@ -1,5 +1,5 @@
 /**
- * Entries of table `audit_entries` (audit-entry.ts). The models write them with their own changes (model.ts), in the same
+ * Entries of table `audit_entries` (operations/audit-entry.ts). The models write them with their own changes (model.ts), in the same
  * transaction, so no action can omit them.
  */
 import type { Model } from 'objection';

@@ -1,4 +1,4 @@
-/** Table `audit_entries`, for reading; record-changes.ts writes it. */
+/** Table `audit_entries`, for reading; foundation/record-changes.ts writes it. */
 import type { AuditEntry } from '../../../core/platform/audit/record.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';

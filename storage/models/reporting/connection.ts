@@ -1,4 +1,4 @@
-/** Table `connections`. Its credentials are sealed if the settings have a key (sealing.ts); no answer contains them. */
+/** Table `connections`. Its credentials are sealed if the settings have a key (foundation/secrets/sealing.ts); no answer contains them. */
 import { type Connection, connectionShape } from '../../../core/platform/connection/record.ts';
 import { ScopedModel } from '../foundation/model.ts';
 
