@@ -18,7 +18,7 @@ export function makeDailyRollupsJob(
     async run(now) {
       const today = Math.floor(now.getTime() / MS_PER_DAY);
       const isRequested = await requestDailyRollups(postgres, today - after_days);
-      return { done: { requested: isRequested ? 1 : 0 }, waiting: [], failed: [] };
+      return { done: { asked: isRequested ? 1 : 0 }, waiting: [], failed: [] };
     },
   };
 }

@@ -14,8 +14,8 @@ export function streamRevenueJob(stores: Stores, every_seconds: number): Schedul
     run: async (_now, onDone) => {
       if (!isAhead) await raiseRevenueVersion(stores.postgres, await findGreatestVersion(stores.clickhouse));
       isAhead = true;
-      const streamed = await streamRevenue(stores, (so_far) => onDone?.({ streamed: so_far }));
-      return { done: { streamed }, waiting: [], failed: [] };
+      const streamed = await streamRevenue(stores, (so_far) => onDone?.({ told: so_far }));
+      return { done: { told: streamed }, waiting: [], failed: [] };
     },
   };
 }

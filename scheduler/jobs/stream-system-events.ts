@@ -7,6 +7,6 @@ export function streamSystemEventsJob(stores: Stores, every_seconds: number): Sc
   return {
     name: 'stream-system-events',
     every_seconds,
-    run: async (now) => ({ done: { streamed: await streamEvents(stores, now) }, waiting: [], failed: [] }),
+    run: async (now) => ({ done: { told: await streamEvents(stores, now) }, waiting: [], failed: [] }),
   };
 }
