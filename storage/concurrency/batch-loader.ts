@@ -25,7 +25,7 @@ const REST_MAX_MS = 60;
 export type BatchLimits<Query> = {
   readonly batchMax?: number;
   readonly lengthMax?: number;
-  readonly measureLength?: (queries: Query) => number;
+  readonly measureLength?: (query: Query) => number;
   readonly restMax_ms?: number;
 };
 type BatchLoaderOptions<Query> = BatchLimits<Query> & {
@@ -37,7 +37,7 @@ export class BatchLoader<Query, Answer> {
   readonly #answerAll: LoadBatch<Query, Answer>;
   readonly #batchMax: number;
   readonly #lengthMax: number;
-  readonly #measureLength: (queries: Query) => number;
+  readonly #measureLength: (query: Query) => number;
   readonly #restMax_ms: number;
   readonly #onIdle: (() => void) | undefined;
   #waiting: QueuedQuery<Query, Answer>[] = [];
@@ -45,11 +45,11 @@ export class BatchLoader<Query, Answer> {
 
   /** `answerAll` returns the answers in the order of the queries. */
   constructor(answerAll: LoadBatch<Query, Answer>, options: BatchLoaderOptions<Query> = {}) {
-    const { batchMax: atOnceMax, lengthMax, measureLength: lengthOf, restMax_ms, onIdle } = options;
+    const { batchMax, lengthMax, measureLength, restMax_ms, onIdle } = options;
     this.#answerAll = answerAll;
-    this.#batchMax = atOnceMax ?? Number.POSITIVE_INFINITY;
+    this.#batchMax = batchMax ?? Number.POSITIVE_INFINITY;
     this.#lengthMax = lengthMax ?? Number.POSITIVE_INFINITY;
-    this.#measureLength = lengthOf ?? (() => 0);
+    this.#measureLength = measureLength ?? (() => 0);
     this.#restMax_ms = restMax_ms ?? REST_MAX_MS;
     this.#onIdle = onIdle;
   }
@@ -58,9 +58,9 @@ export class BatchLoader<Query, Answer> {
     return !this.#isOut;
   }
 
-  load(queries: Query): Promise<Answer> {
+  load(query: Query): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ query: queries, resolve, reject });
+      this.#waiting.push({ query, resolve, reject });
       // The first query starts the loop, which also answers the others.
       if (!this.#isOut) void runUnrecorded(() => runAsSystem(() => this.#answerWaiting()));
     });

@@ -15,7 +15,7 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { AlertLogModel } from '../../../storage/models/alerts/alert-log.ts';
 import { type AlertSubject, moveAlertState } from '../../../storage/models/alerts/alert-states.ts';
-import type { SystemEventChange } from '../../foundation/emit.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
 
 export type AlertComparison = AlertSubject & {
   readonly entity_type: AlertEntityType;
@@ -40,7 +40,7 @@ export type AlertStateChange = {
 export async function recordAlertState(
   transaction: Transaction,
   scope: Scope,
-  { compared, by }: { compared: AlertComparison; by: SystemEventChange['by'] },
+  { compared, by }: { compared: AlertComparison; by: ChangeAuthor },
 ): Promise<AlertStateChange | null> {
   const { settings, unless, value, spent_from, alert_type, entity_id, parent_entity_id, ...rest } = compared;
   const state = deriveAlertState(settings, value, unless);

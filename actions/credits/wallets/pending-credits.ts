@@ -17,7 +17,7 @@ import type { Database, Transaction } from '../../../storage/foundation/stores.t
 import { post } from '../../../storage/models/credits/ledger.ts';
 import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
-import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 import { lockWallet } from './lock-wallet.ts';
 import { buildLedgerEntry, type CreditMovement, loadHolding, toLaterInstant, toWalletFields } from './move-credits.ts';
@@ -53,7 +53,7 @@ export async function addPending(
   return added;
 }
 
-type PurchaseOutcome = { readonly invoice: Invoice; readonly by: SystemEventChange['by'] };
+type PurchaseOutcome = { readonly invoice: Invoice; readonly by: ChangeAuthor };
 
 /** Completes the credits bought with an invoice that is fully paid. This transaction has locked the invoice. */
 export async function completePurchase(transaction: Transaction, { invoice, by }: PurchaseOutcome): Promise<void> {

@@ -8,12 +8,12 @@ import { hasPage } from '../../../core/payments/receipt.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
 import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
-import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 
 /** `transaction` has locked the invoice. */
 export async function voidOpenPayments(
   transaction: Transaction,
-  { invoice, by }: { invoice: InvoiceModel; by: SystemEventChange['by'] },
+  { invoice, by }: { invoice: InvoiceModel; by: ChangeAuthor },
 ): Promise<void> {
   const open = await PaymentModel.in(invoice, transaction)
     .where({ destination_id: invoice.id, status: 'published' })

@@ -140,7 +140,7 @@ async function topUp(
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,
       bonus: computeBonus(credits, config, now),
-      request: { priority: null, description: 'Automatic top-up', metadata: METADATA },
+      request: { priority: null, description: 'Filled by itself', metadata: METADATA },
     }),
   );
   if (auto_topup.invoicing) {

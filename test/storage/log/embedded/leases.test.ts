@@ -156,7 +156,7 @@ describe('leases of the embedded log', () => {
     await renewed([0, 1]);
     expect([rival.assignments(0), rival.assignments(1)], 'the new thread was in time').to.deep.equal([0, 0]);
     // Both consumers share the main loop: while one blocks it, the leases of both depend on the new thread.
-    await log.append([entry(0, `block ${1.5 * lease_ms}`), entry(1, 'block 1')]);
+    await log.append([entry(0, `block ${2 * lease_ms}`), entry(1, 'block 1')]);
     await hears('ours', 2);
     expect([rival.assignments(0), rival.assignments(1)]).to.deep.equal([0, 0]);
     expect(await leases()).to.deep.equal(before);
