@@ -7,6 +7,7 @@ import { classifyFailure, isUnavailable } from '../../../storage/foundation/fail
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { connectPostgres } from '../../../storage/postgres/pool/postgres.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
 
 const NOBODY_LISTENS = '127.0.0.1:9';
 
@@ -68,8 +69,9 @@ describe('failureOf', () => {
     const nobody = connectPostgres(`postgres://x@${NOBODY_LISTENS}/x`, { acquire_timeout_ms: 300 });
     expect(isUnavailable(await said(nobody.raw('select 1')))).to.equal(true);
     await nobody.destroy();
-    const narrow = connectPostgres(database.postgres_url, { pool_max: 1, acquire_timeout_ms: 100 });
-    const held = await narrow.transaction();
+    const narrow = connectPostgres(database.postgres_url, { pool_max: 1, acquire_timeout_ms: 300 });
+    // On a busy machine the first connection may take longer than that.
+    const held = await until('the only connection', () => narrow.transaction().catch(() => undefined));
     expect(isUnavailable(await said(narrow.raw('select 1')))).to.equal(true);
     await held.rollback();
     await narrow.destroy();
