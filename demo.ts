@@ -250,22 +250,22 @@ async function showUsage(job: DemoJob, catalogue: Catalogue) {
         .join('\n'),
     );
   const hours = await checkHours(job, catalogue);
-  const message = MEASURES.map((measure) => `${formatGrouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(
+  const sums = MEASURES.map((measure) => `${formatGrouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(
     ', ',
   );
-  return { message: `${message}, as in the file`, result: hours };
+  return { message: `${sums}, as in the file`, result: hours };
 }
 
 async function checkHours(job: DemoJob, catalogue: Catalogue): Promise<Hour[]> {
   const { results } = await loadUsage(job, catalogue, 'context_tokens', 'HOUR');
-  const message = new Map((results ?? []).map(({ window_size, value }) => [Date.parse(window_size), value]));
+  const values = new Map((results ?? []).map(({ window_size, value }) => [Date.parse(window_size), value]));
   const hours = new Map<string, bigint>();
   for (const { timestamp, context_tokens } of job.usage.rows) {
     const start = `${timestamp.slice(0, 13)}:00:00Z`;
     hours.set(start, (hours.get(start) ?? 0n) + context_tokens);
   }
   for (const [start, value] of hours) {
-    const answer = message.get(Date.parse(start)) ?? 'nothing';
+    const answer = values.get(Date.parse(start)) ?? 'nothing';
     if (answer !== String(value))
       throw new DemoFailure(`the hour from ${start}: the service says ${answer}, the file says ${value}`);
   }

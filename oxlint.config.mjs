@@ -76,39 +76,40 @@ const BORDERS = {
   ],
 };
 
-/** Layer → its domains in order: the files of one may import those before it, and none after it. */
-const DOMAINS = {
-  core: [
+const FIRST = ['foundation', 'metering', 'catalog', 'rating', 'subscriptions', 'credits', 'invoicing', 'payments'];
+const LATER = ['lifecycle', 'alerts', 'reservations', 'reporting', 'delivery', 'schedule', 'operations'];
+/** Layer → its folders in order: a file imports its own folder and those before it. A file beside the folders comes after all. */
+export const ORDER = {
+  core: [...FIRST, 'platform'],
+  actions: [...FIRST, ...LATER],
+  api: ['http', ...FIRST, ...LATER],
+  storage: [
     'foundation',
-    'metering',
-    'catalog',
-    'rating',
-    'subscriptions',
-    'credits',
-    'invoicing',
-    'payments',
-    'platform',
-  ],
-  actions: [
-    'foundation',
-    'metering',
-    'catalog',
-    'rating',
-    'subscriptions',
-    'credits',
-    'invoicing',
-    'payments',
-    'lifecycle',
-    'alerts',
-    'reservations',
+    'postgres',
+    'clickhouse',
+    'concurrency',
+    'embedded',
+    'log',
+    'models',
+    'queue',
+    'events',
+    'progress',
+    'usage',
+    'cache',
     'reporting',
-    'delivery',
-    'schedule',
-    'operations',
+    'audit',
+    'monitoring',
   ],
+  'storage/models': [...FIRST, ...LATER],
 };
-/** A payment that is booked or has failed for good acts on its subscription. */
-const FLOWS_BACK = ['actions/payments/change-invoice-payment.ts', 'actions/payments/process-payment.ts'];
+/** File that may break the order → why. */
+const OUT_OF_ORDER = {
+  'actions/payments/change-invoice-payment.ts': 'a booked payment acts on its subscription',
+  'actions/payments/process-payment.ts': 'a payment that failed for good acts on its subscription',
+  'storage/foundation/stores.ts': 'types only: the record of all stores names the log and the usage cache',
+  'storage/postgres/interceptors/dependency-recorder.ts':
+    'types only: one recorder per answer takes rows of Postgres and queries of usage',
+};
 
 export default {
   plugins: ['typescript', 'import', 'oxc', 'unicorn'],
@@ -134,11 +135,13 @@ export default {
   },
   overrides: [
     ...Object.entries(BORDERS).map(([folder, patterns]) => ({ files: [`${folder}/**`], rules: refuse(patterns) })),
-    ...Object.entries(DOMAINS).flatMap(([layer, domains]) => refuseLater(layer, domains)),
-    { files: FLOWS_BACK, rules: refuse(BORDERS.actions) },
+    ...Object.entries(ORDER).flatMap(([layer, folders]) =>
+      folders.flatMap((folder) => keepOrder(`${layer}/${folder}`)),
+    ),
+    ...Object.keys(OUT_OF_ORDER).map((file) => ({ files: [file], rules: refuse(BORDERS[file.split('/')[0]]) })),
     {
       files: ['core/foundation/decimal.ts'],
-      rules: refuse([importNoneOf('core', DOMAINS.core.slice(1)), ...coreMayImport('zod', 'decimal.js')]),
+      rules: refuse([...refuseLater('core/foundation', 0), ...coreMayImport('zod', 'decimal.js')]),
     },
     {
       files: [
@@ -199,16 +202,27 @@ function from(folders, why) {
   return { regex: `^\\.[./]*/(${folders.join('|')})/`, message: `${why} ${SEE}` };
 }
 
-/** A later override replaces the patterns of an earlier one, so each repeats those of its layer. */
-function refuseLater(layer, domains) {
-  return domains.slice(0, -1).map((domain, at) => ({
-    files: [`${layer}/${domain}/**`],
-    rules: refuse([importNoneOf(layer, domains.slice(at + 1)), ...BORDERS[layer]]),
+/**
+ * A pattern goes by the depth of the file, since a folder inside a domain may have the name of another domain. A later override
+ * replaces the patterns of an earlier one, so each repeats those of its layer; these come last, because a group with negations ends
+ * the search.
+ */
+function keepOrder(folder) {
+  const borders = BORDERS[folder.split('/')[0]];
+  return [0, 1, 2].map((depth) => ({
+    files: [`${folder}/${'*/'.repeat(depth)}*`],
+    rules: refuse([...refuseLater(folder, depth), ...borders]),
   }));
 }
 
-function importNoneOf(layer, later) {
-  return from(later, `These domains of ${layer} come later in their order.`);
+/** Patterns for a file that is so many folders below `folder`: the order of its layer, and of the layer around it. */
+function refuseLater(folder, depth) {
+  const [, layer, name] = /^(.+)\/(.+)$/.exec(folder) ?? [];
+  if (!layer) return [];
+  const later = ORDER[layer].slice(ORDER[layer].indexOf(name) + 1);
+  const refused = [...later.map((each) => `${each}/`), '[^/]+\\.ts$'].join('|');
+  const message = `A file of ${folder} imports its folder and those before it: ${ORDER[layer].join(', ')}. ${SEE}`;
+  return [{ regex: `^${'\\.\\./'.repeat(depth + 1)}(${refused})`, message }, ...refuseLater(layer, depth + 1)];
 }
 
 function refuse(patterns) {

@@ -74,7 +74,7 @@ const FIRST = [
   'test/kafka/log.test.ts',
   'test/kafka/processes.test.ts',
   'test/kafka/broker.test.ts',
-  'test/storage/log/leases.test.ts',
+  'test/storage/log/embedded/leases.test.ts',
   'test/tracing/traces.test.ts',
 ];
 // What a customer sees, asked while one works: rules, worked examples, what each route takes and answers, and a story for each rule; of the random cases and of

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { buildListener } from './api/app.ts';
 import { listenForAccessChanges } from './api/http/access-changes.ts';
-import type { Services } from './api/services.ts';
+import type { Services } from './api/http/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { publishRoles } from './process/build-info.ts';
@@ -17,14 +17,14 @@ import { reachStores } from './process/reach-stores.ts';
 import { startTracing } from './process/tracing.ts';
 import { startScheduler } from './scheduler/main.ts';
 import { migrate } from './sql/migrate.ts';
-import { bootstrap } from './storage/bootstrap.ts';
 import { connectClickHouse } from './storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
 import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
-import { trackOwnStatements } from './storage/postgres/own-statements.ts';
-import { connectPostgres, PROCESS_POOL } from './storage/postgres/postgres.ts';
-import { measureStores } from './storage/store-metrics.ts';
+import { bootstrap } from './storage/models/operations/bootstrap.ts';
+import { measureStores } from './storage/monitoring/store-metrics.ts';
+import { trackOwnStatements } from './storage/postgres/interceptors/own-statements.ts';
+import { connectPostgres, PROCESS_POOL } from './storage/postgres/pool/postgres.ts';
 import { UsageCache } from './storage/usage/usage-cache.ts';
 
 export type RunningService = {

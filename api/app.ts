@@ -6,19 +6,19 @@ import helmet from 'helmet';
 import type { Config } from '../config.ts';
 import { canShowMetrics } from '../process/process-door.ts';
 import { isTracing } from '../tracing/spans.ts';
-import { healthRoutes } from './health.ts';
 import { collectHeaders, serveCachedReads } from './http/cached-reads.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
+import { healthRoutes } from './http/health.ts';
+import { type HttpMetrics, httpMetrics } from './http/metrics.ts';
 import { mountRoutes } from './http/mount.ts';
 import { openApiDocument } from './http/openapi.ts';
 import { parseQuery } from './http/query-string.ts';
 import { logRequests } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
+import type { Services } from './http/services.ts';
 import { traceRequests } from './http/trace-requests.ts';
-import { type HttpMetrics, httpMetrics } from './metrics.ts';
 import { routes as allRoutes } from './resources.ts';
-import type { Services } from './services.ts';
 
 /** Request listener of a server. Answers from the cache bypass the framework. */
 export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {

@@ -1,12 +1,12 @@
 /** `npm run api`: the HTTP interface as a separate process, in any number of instances. */
 
 import { runProcess } from '../process/process.ts';
-import { bootstrap } from '../storage/bootstrap.ts';
+import { bootstrap } from '../storage/models/operations/bootstrap.ts';
 import { UsageCache } from '../storage/usage/usage-cache.ts';
 import { startUsageFeed } from '../storage/usage/usage-feed.ts';
 import { buildListener } from './app.ts';
-import { startCacheAudit } from './audit-cache.ts';
 import { listenForAccessChanges } from './http/access-changes.ts';
+import { startCacheAudit } from './operations/audit-cache.ts';
 
 runProcess('api', async (given) => {
   const services = { ...given, usage_memory: new UsageCache({ isFed: true }) };

@@ -1,50 +1,56 @@
-/** List of the routes, one line per resource. Order does not matter; mount.ts puts static paths first. */
-import { addonRoutes } from './addons/routes.ts';
-import { aiRoutes } from './ai/routes.ts';
+/** List of the routes, one line per list of a resource. Order does not matter; http/mount.ts puts static paths first. */
+
 import { alertRoutes } from './alerts/routes.ts';
-import { auditLogRoutes } from './audit-logs/routes.ts';
-import { authRoutes } from './auth/routes.ts';
-import { connectionRoutes } from './connections/routes.ts';
-import { costsheetRoutes } from './costs/routes.ts';
-import { couponRoutes } from './coupons/routes.ts';
-import { creditNoteRoutes } from './credit-notes/routes.ts';
-import { creditGrantRoutes } from './creditgrants/routes.ts';
-import { customerRoutes } from './customers/routes.ts';
-import { dashboardRoutes } from './dashboard/routes.ts';
-import { entitlementRoutes } from './entitlements/routes.ts';
-import { environmentRoutes } from './environments/routes.ts';
-import { eventRoutes } from './events/routes.ts';
-import { downloadRoutes } from './exports/file-routes.ts';
-import { exportFileRoutes } from './exports/routes.ts';
-import { featureRoutes } from './features/routes.ts';
-import { groupRoutes } from './groups/routes.ts';
+import { addonRoutes } from './catalog/addons/routes.ts';
+import { couponRoutes } from './catalog/coupons/routes.ts';
+import { customerRoutes } from './catalog/customers/routes.ts';
+import { featureRoutes } from './catalog/features/routes.ts';
+import { groupRoutes } from './catalog/groups/routes.ts';
+import { aiRoutes } from './catalog/parsing/routes.ts';
+import { planRoutes } from './catalog/plans/routes.ts';
+import { priceUnitRoutes } from './catalog/price-units/routes.ts';
+import { priceRoutes } from './catalog/prices/routes.ts';
+import { taxRoutes } from './catalog/taxes/routes.ts';
+import { creditGrantRoutes } from './credits/credit-grants/routes.ts';
+import { walletRoutes } from './credits/wallets/routes.ts';
+import { webhookRoutes } from './delivery/webhooks/routes.ts';
+import { workflowRoutes } from './foundation/workflows/routes.ts';
 import type { Route } from './http/route.ts';
-import { invoicePdfRoutes } from './invoices/pdf-routes.ts';
-import { proofRoutes } from './invoices/proof-routes.ts';
-import { invoiceReprocessRoutes } from './invoices/reprocess-routes.ts';
-import { invoiceRoutes } from './invoices/routes.ts';
-import { meterUsageRoutes } from './meter-usage/routes.ts';
-import { meterRoutes } from './meters/routes.ts';
+import { creditNoteRoutes } from './invoicing/credit-notes/routes.ts';
+import { invoicePdfRoutes } from './invoicing/invoices/pdf-routes.ts';
+import { proofRoutes } from './invoicing/invoices/proof-routes.ts';
+import { invoiceReprocessRoutes } from './invoicing/invoices/reprocess-routes.ts';
+import { invoiceRoutes } from './invoicing/invoices/routes.ts';
+import { subscriptionAddonRoutes } from './lifecycle/subscriptions/addon-routes.ts';
+import { lineItemRoutes } from './lifecycle/subscriptions/line-item-routes.ts';
+import { subscriptionRoutes } from './lifecycle/subscriptions/routes.ts';
+import { eventRoutes } from './metering/events/routes.ts';
+import { meterRoutes } from './metering/meters/routes.ts';
+import { auditLogRoutes } from './operations/audit-logs/routes.ts';
+import { authRoutes } from './operations/auth/routes.ts';
+import { environmentRoutes } from './operations/environments/routes.ts';
+import { rbacRoutes } from './operations/rbac/routes.ts';
+import { secretRoutes } from './operations/secrets/routes.ts';
+import { settingRoutes } from './operations/settings/routes.ts';
+import { taskRoutes } from './operations/tasks/routes.ts';
+import { tenantRoutes } from './operations/tenants/routes.ts';
+import { userRoutes } from './operations/users/routes.ts';
 import { paymentRoutes } from './payments/routes.ts';
-import { planRoutes } from './plans/routes.ts';
-import { priceUnitRoutes } from './price-units/routes.ts';
-import { priceRoutes } from './prices/routes.ts';
-import { rbacRoutes } from './rbac/routes.ts';
+import { customerEntitlementRoutes } from './rating/entitlements/customer-routes.ts';
+import { entitlementRoutes } from './rating/entitlements/routes.ts';
+import { connectionRoutes } from './reporting/connections/routes.ts';
+import { costsheetRoutes } from './reporting/costs/routes.ts';
+import { dashboardRoutes } from './reporting/dashboard/routes.ts';
+import { debuggerRoutes } from './reporting/events/debugger.ts';
+import { downloadRoutes } from './reporting/exports/file-routes.ts';
+import { exportFileRoutes } from './reporting/exports/routes.ts';
+import { meterUsageRoutes } from './reporting/meter-usage/routes.ts';
+import { scheduledTaskRoutes } from './reporting/scheduled-tasks/routes.ts';
+import { analyticsRoutes } from './reporting/usage/analytics.ts';
+import { exportRoutes } from './reporting/usage/export.ts';
 import { reservationRoutes } from './reservations/routes.ts';
-import { scheduledTaskRoutes } from './scheduled-tasks/routes.ts';
-import { secretRoutes } from './secrets/routes.ts';
-import { settingRoutes } from './settings/routes.ts';
-import { subscriptionAddonRoutes } from './subscriptions/addon-routes.ts';
-import { lineItemRoutes } from './subscriptions/line-item-routes.ts';
-import { subscriptionRoutes } from './subscriptions/routes.ts';
-import { taskRoutes } from './tasks/routes.ts';
-import { taxRoutes } from './taxes/routes.ts';
-import { tenantRoutes } from './tenants/routes.ts';
-import { testClockRoutes } from './test-clocks/routes.ts';
-import { userRoutes } from './users/routes.ts';
-import { walletRoutes } from './wallets/routes.ts';
-import { webhookRoutes } from './webhooks/routes.ts';
-import { workflowRoutes } from './workflows/routes.ts';
+import { testClockRoutes } from './schedule/test-clocks/routes.ts';
+import { customerSubscriptionRoutes } from './subscriptions/customer-routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
@@ -56,6 +62,8 @@ export const routes: Route[] = [
   ...rbacRoutes,
   ...settingRoutes,
   ...customerRoutes,
+  ...customerEntitlementRoutes,
+  ...customerSubscriptionRoutes,
   ...featureRoutes,
   ...planRoutes,
   ...priceRoutes,
@@ -81,6 +89,9 @@ export const routes: Route[] = [
   ...proofRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
+  ...analyticsRoutes,
+  ...debuggerRoutes,
+  ...exportRoutes,
   ...workflowRoutes,
   ...taskRoutes,
   ...scheduledTaskRoutes,

@@ -1,5 +1,5 @@
 /** What the benchmarks of billing bill: customers with a fixed price in advance and usage in arrears, by the clock of an environment. */
-import { mapConcurrently } from '../storage/batch-loader.ts';
+import { mapConcurrently } from '../storage/concurrency/batch-loader.ts';
 import { copyCustomers } from './copied-customers.ts';
 import { post, type Service } from './processes.ts';
 

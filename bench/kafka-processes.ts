@@ -11,7 +11,7 @@ import { migrate } from '../sql/migrate.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openKafkaLog } from '../storage/log/kafka/kafka.ts';
-import { connectPostgres } from '../storage/postgres/postgres.ts';
+import { connectPostgres } from '../storage/postgres/pool/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { startKafka } from '../test/support/kafka/broker.ts';
 import { cpuOfTree } from './cpu.ts';

@@ -4,7 +4,7 @@
  * second time. `--customers=100000 --years=3 --requests=60`.
  */
 import { Decimal } from '../core/foundation/decimal.ts';
-import type { Stores } from '../storage/stores.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
 import { cpuOfTree } from './cpu.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';

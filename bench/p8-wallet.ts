@@ -13,8 +13,8 @@ import { callersKey } from '../core/credits/wallet/movement-key.ts';
 import { createWalletShape, debitShape } from '../core/credits/wallet/request.ts';
 import { Decimal } from '../core/foundation/decimal.ts';
 import { FarthingError } from '../core/foundation/error.ts';
-import { WalletModel } from '../storage/models/wallet.ts';
-import type { Stores } from '../storage/stores.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
+import { WalletModel } from '../storage/models/credits/wallet.ts';
 import { startTestApi } from '../test/support/api.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
 

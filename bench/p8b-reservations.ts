@@ -8,8 +8,8 @@ import { checkReservation as ask, type ReservationCheckResult } from '../actions
 import { checkShape } from '../core/credits/reservations/request.ts';
 import { Decimal } from '../core/foundation/decimal.ts';
 import { createdBy } from '../core/foundation/stamp.ts';
-import { ReservationModel } from '../storage/models/reservation.ts';
-import { newId } from '../storage/new-id.ts';
+import { newId } from '../storage/foundation/new-id.ts';
+import { ReservationModel } from '../storage/models/reservations/reservation.ts';
 import { startWorld, usage } from '../test/support/world.ts';
 import { check, claim, fixed, flag, median, quantile, say } from './report.ts';
 

@@ -13,9 +13,9 @@ import { loadKafkaBounds } from '../storage/audit/kafka-bounds.ts';
 import { hasEmbeddedLog } from '../storage/audit/log-accounts.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { hasInstallation } from '../storage/embedded/data-dir.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
 import { buildKafkaConnection, openLog } from '../storage/log/open-log.ts';
-import { connectPostgres } from '../storage/postgres/postgres.ts';
-import type { Stores } from '../storage/stores.ts';
+import { connectPostgres } from '../storage/postgres/pool/postgres.ts';
 import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
 
 export type OpenedStores = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };

@@ -26,7 +26,7 @@ import { type Config, readConfig } from '../config.ts';
 import { parseEventTime } from '../core/foundation/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
 import { exitWithUsage, parseArguments } from '../process/command-line.ts';
-import { loadInstallationId } from '../storage/installation.ts';
+import { loadInstallationId } from '../storage/models/operations/installation.ts';
 import { countOpenCorrections, requestCorrectionsAgain } from '../storage/progress/corrections.ts';
 import { listMetersToAudit } from '../storage/progress/meter-versions.ts';
 import { compareAllIdentityFiles } from './audit-identity-files.ts';

@@ -12,7 +12,7 @@ import { makeLogger } from '../process/logger.ts';
 import { migratePostgres } from '../sql/migrate.ts';
 import { growLog } from '../storage/log/grow.ts';
 import { openLog } from '../storage/log/open-log.ts';
-import { connectPostgres } from '../storage/postgres/postgres.ts';
+import { connectPostgres } from '../storage/postgres/pool/postgres.ts';
 import { reachPostgres } from './reach-postgres.ts';
 
 /** The maximum of LOG_PARTITIONS in config.ts: one partition per shard. */

@@ -4,7 +4,7 @@ import { FarthingError } from '../core/foundation/error.ts';
 import { type Addresses, readAddresses } from '../storage/embedded/addresses.ts';
 import { DataDirectoryInUse, hasInstallation } from '../storage/embedded/data-dir.ts';
 import { type EmbeddedOptions, type EmbeddedStack, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
-import { connectPostgres, pingPostgres } from '../storage/postgres/postgres.ts';
+import { connectPostgres, pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
 export type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
 

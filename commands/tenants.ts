@@ -9,9 +9,9 @@ import { readConfig } from '../config.ts';
 import { exitWithUsage, parseArguments } from '../process/command-line.ts';
 import { explain } from '../process/explain.ts';
 import { migratePostgres } from '../sql/migrate.ts';
-import { listTenants } from '../storage/models/tenant.ts';
-import { connectPostgres } from '../storage/postgres/postgres.ts';
-import type { Database } from '../storage/stores.ts';
+import type { Database } from '../storage/foundation/stores.ts';
+import { listTenants } from '../storage/models/foundation/tenant.ts';
+import { connectPostgres } from '../storage/postgres/pool/postgres.ts';
 import { reachPostgres } from './reach-postgres.ts';
 
 const text = { type: 'string' } as const;

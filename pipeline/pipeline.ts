@@ -1,8 +1,8 @@
 /** Starts and stops the whole pipeline: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import type { Stores } from '../storage/foundation/stores.ts';
 import { raiseAttempts } from '../storage/progress/attempts.ts';
-import type { Stores } from '../storage/stores.ts';
 import { backfillMeters } from './control/backfill.ts';
 import { relayControlMessages } from './control/relay.ts';
 import type { IdentityOptions } from './identity/identity-memory.ts';

@@ -3,7 +3,8 @@
  * unavailable store, drops a partition that was revoked, and halts one with a missing record (storage/log/continuity.ts).
  */
 import type { Logger } from 'pino';
-import { isUnavailable } from '../storage/failure.ts';
+import { isUnavailable } from '../storage/foundation/failure.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
 import { checkContinues, PartitionStopped } from '../storage/log/continuity.ts';
 import type {
   ConsumerProgress,
@@ -14,7 +15,6 @@ import type {
   StoredPlace,
 } from '../storage/log/log.ts';
 import { FencedError, SliceOrderError } from '../storage/progress/slices.ts';
-import type { Stores } from '../storage/stores.ts';
 import type { IdentityOptions } from './identity/identity-memory.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { Partition } from './slices/partition.ts';

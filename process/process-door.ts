@@ -9,7 +9,7 @@ import { collectDefaultMetrics, Registry, register } from 'prom-client';
 import type { Config } from '../config.ts';
 import { errorRecord, FarthingError, invalid, methodNotAllowed } from '../core/foundation/error.ts';
 import './build-info.ts';
-import type { Stores } from '../storage/stores.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
 import { makeHttpServer } from './http-server.ts';
 import { checkReadiness, NEEDED_FOR } from './readiness.ts';
 import { ALIVE } from './version.ts';

@@ -1,8 +1,8 @@
 /** Checks first that the stores can be used; an error names the setting of the store that fails. */
 import type { Logger } from 'pino';
-import { isUnavailable } from '../storage/failure.ts';
-import { pingPostgres } from '../storage/postgres/postgres.ts';
-import type { Stores } from '../storage/stores.ts';
+import { isUnavailable } from '../storage/foundation/failure.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
+import { pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
 /** How long to wait for a store that starts at the same time. */
 export type Patience = { readonly within_ms: number; readonly logger: Logger };

@@ -2,9 +2,9 @@
  * Whether a process can do its work: it pings each store with a timeout. Every `/ready` returns this. Only the stores that the work needs
  * decide. An API that can accept events is ready without ClickHouse, because a balancer that removed it would lose its callers' events.
  */
-import { runWithTimeout } from '../storage/in-time.ts';
-import { pingPostgres } from '../storage/postgres/postgres.ts';
-import type { Stores } from '../storage/stores.ts';
+import { runWithTimeout } from '../storage/foundation/in-time.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
+import { pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
 export type ReadinessState = 'ok' | 'away';
 export type ReadinessPart = 'postgres' | 'clickhouse' | 'log';

@@ -12,12 +12,12 @@ import { createWebhookBackend } from '../actions/delivery/webhooks/backend.ts';
 import type { DeliveryResult } from '../actions/delivery/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
-import { measureLedger } from '../storage/audit/ledger-metrics.ts';
-import { type JobLane, recordTurn } from '../storage/fair-jobs.ts';
-import type { WaitingTask } from '../storage/job-waits.ts';
-import { isOvertaken } from '../storage/jobs.ts';
-import { createSealer } from '../storage/sealing.ts';
-import type { Stores } from '../storage/stores.ts';
+import { createSealer } from '../storage/foundation/secrets/sealing.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
+import { measureLedger } from '../storage/monitoring/ledger-metrics.ts';
+import { type JobLane, recordTurn } from '../storage/queue/fair-jobs.ts';
+import type { WaitingTask } from '../storage/queue/job-waits.ts';
+import { isOvertaken } from '../storage/queue/jobs.ts';
 import { inTrace } from '../tracing/spans.ts';
 import { type JobReport, LANES, PATIENT_LANES, type QueuedWork, type ScheduledJob, type WorkerLane } from './job.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
@@ -289,7 +289,7 @@ function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly 
   };
 }
 
-/** If tenants wait for each other, the payload names the job's line (storage/fair-jobs.ts). */
+/** If tenants wait for each other, the payload names the job's line (storage/queue/fair-jobs.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function runInQueue<Done>(
@@ -308,7 +308,7 @@ async function runInQueue<Done>(
   }
 }
 
-/** A traced request adds its `traceparent` to the payload of the work (storage/jobs.ts). */
+/** A traced request adds its `traceparent` to the payload of the work (storage/queue/jobs.ts). */
 function traceparentIn(payload: unknown): string | undefined {
   return Traced.safeParse(payload).data?.traceparent;
 }

@@ -2,10 +2,10 @@
 import { Counter, Gauge, Histogram, register } from 'prom-client';
 import type { DeliveryResult } from '../actions/delivery/webhooks/send-delivery.ts';
 import { CHECKS, type CheckName } from '../actions/operations/audit/findings.ts';
-import { runWithTimeout } from '../storage/in-time.ts';
-import { loadJobWaits, type WaitingTask } from '../storage/job-waits.ts';
-import type { Stores } from '../storage/stores.ts';
-import { countWaitingDeliveries } from '../storage/webhooks/due-deliveries.ts';
+import { runWithTimeout } from '../storage/foundation/in-time.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
+import { countWaitingDeliveries } from '../storage/queue/due-deliveries.ts';
+import { loadJobWaits, type WaitingTask } from '../storage/queue/job-waits.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({

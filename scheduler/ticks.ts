@@ -1,8 +1,8 @@
 /** The clock. A tick runs nothing: it enqueues a job at the start of each slot, once for any number of schedulers. */
 import cron, { type Logger as CronLogger } from 'node-cron';
 import type { Logger } from 'pino';
-import { addTick } from '../storage/jobs.ts';
-import type { Database } from '../storage/stores.ts';
+import type { Database } from '../storage/foundation/stores.ts';
+import { addTick } from '../storage/queue/jobs.ts';
 import type { ScheduledJob } from './job.ts';
 import { jobMetrics } from './metrics.ts';
 

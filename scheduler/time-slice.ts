@@ -1,6 +1,7 @@
 /** How long a job holds its slot while others wait for it (docs/decisions/0021-fairness.md). */
-import { hasWaiters, type JobLane } from '../storage/fair-jobs.ts';
-import type { Database } from '../storage/stores.ts';
+
+import type { Database } from '../storage/foundation/stores.ts';
+import { hasWaiters, type JobLane } from '../storage/queue/fair-jobs.ts';
 
 const SLICE_MS = 5_000;
 

@@ -7,8 +7,15 @@ import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger as QueueLogger, type Runner, run, type TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
-import { connectJobs, deleteWorker, endLostRuns, freeLostJobs, type JobsPool, sendHeartbeat } from '../storage/jobs.ts';
-import type { Stores } from '../storage/stores.ts';
+import type { Stores } from '../storage/foundation/stores.ts';
+import {
+  connectJobs,
+  deleteWorker,
+  endLostRuns,
+  freeLostJobs,
+  type JobsPool,
+  sendHeartbeat,
+} from '../storage/queue/jobs.ts';
 import { jobMetrics } from './metrics.ts';
 
 export type Liveness = {

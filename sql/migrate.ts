@@ -26,7 +26,7 @@ import type { Knex } from 'knex';
 import { type ClickHouseClient, toClickHouseFailure } from '../storage/clickhouse/clickhouse.ts';
 import { quoteText } from '../storage/clickhouse/literals.ts';
 import { splitStatements } from '../storage/clickhouse/tokens.ts';
-import { migrateJobs } from '../storage/jobs.ts';
+import { migrateJobs } from '../storage/queue/jobs.ts';
 
 export interface MigrationOptions {
   /** Where the files are; the ones of this version when absent. */
@@ -232,7 +232,7 @@ export function readSqlFiles(folder: string): SqlFile[] {
 async function migrateFromCommandLine(): Promise<void> {
   const { readConfig } = await import('../config.ts');
   const { connectClickHouse } = await import('../storage/clickhouse/clickhouse.ts');
-  const { connectPostgres } = await import('../storage/postgres/postgres.ts');
+  const { connectPostgres } = await import('../storage/postgres/pool/postgres.ts');
   const { DATABASE_URL, CLICKHOUSE_URL, CLICKHOUSE_CLUSTER } = readConfig();
   if (!DATABASE_URL || !CLICKHOUSE_URL) {
     throw new Error('migrate: set DATABASE_URL and CLICKHOUSE_URL; the embedded stores are migrated at their start');

@@ -10,6 +10,9 @@ const ROOT = join(import.meta.dirname, '..');
 const { formattedFiles } = (await import(pathToFileURL(join(ROOT, 'process/formatted-files.mjs')).href)) as {
   formattedFiles: (root: string) => string[];
 };
+const { ORDER } = (await import(pathToFileURL(join(ROOT, 'oxlint.config.mjs')).href)) as {
+  ORDER: Record<string, string[]>;
+};
 const FLOATING = 'typescript(no-floating-promises)';
 const MISUSED = 'typescript(no-misused-promises)';
 const RESTRICTED = 'eslint(no-restricted-imports)';
@@ -70,6 +73,32 @@ const CASES: [file: string, text: string, rule: string | null][] = [
   ['actions/catalog/plans/asks.ts', "import type { Knex } from 'knex';\nexport type F = Knex;", RESTRICTED],
   ['actions/catalog/plans/clean.ts', "import { f } from '../../../core/rating/down.ts';\nexport const g = f;", null],
   ['actions/lifecycle/down.ts', "import { g } from '../catalog/plans/clean.ts';\nexport const f = g;", null],
+  ['core/catalog/price/beside.ts', "import { f } from '../payments/clean.ts';\nexport const g = f;", null],
+  [
+    'core/invoicing/document/translations/up.ts',
+    "import { f } from '../../../platform/clean.ts';\nexport const g = f;",
+    RESTRICTED,
+  ],
+  ['actions/credits/grants/up.ts', "import { f } from '../../alerts/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['actions/credits/grants/beside.ts', "import { f } from '../alerts/clean.ts';\nexport const g = f;", null],
+  ['api/catalog/plans/up.ts', "import { f } from '../../lifecycle/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['api/catalog/plans/asks.ts', "import type { Knex } from 'knex';\nexport type F = Knex;", RESTRICTED],
+  ['api/catalog/plans/beside.ts', "import { f } from '../lifecycle/clean.ts';\nexport const g = f;", null],
+  ['api/lifecycle/down.ts', "import { g } from '../catalog/plans/clean.ts';\nexport const f = g;", null],
+  ['api/http/clean.ts', "import { f } from '../../actions/lifecycle/down.ts';\nexport const g = f;", null],
+  ['api/http/up.ts', "import { f } from '../foundation/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['api/operations/tasks/up.ts', "import { f } from '../../resources.ts';\nexport const g = f;", RESTRICTED],
+  ['api/resources.ts', "import { f } from './operations/tasks/clean.ts';\nexport const g = f;", null],
+  ['storage/queue/up.ts', "import { f } from '../usage/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['storage/queue/down.ts', "import { f } from '../models/catalog/clean.ts';\nexport const g = f;", null],
+  ['storage/log/embedded/beside.ts', "import { f } from '../events/clean.ts';\nexport const g = f;", null],
+  ['storage/log/embedded/acts.ts', "import { f } from '../../../actions/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['storage/foundation/stores.ts', "import type { F } from '../log/clean.ts';\nexport type G = F;", null],
+  ['storage/models/catalog/up.ts', "import { f } from '../reporting/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['storage/models/catalog/acts.ts', "import { f } from '../../../actions/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['storage/models/operations/down.ts', "import { f } from '../reporting/clean.ts';\nexport const g = f;", null],
+  ['storage/models/operations/up.ts', "import { f } from '../../reporting/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['storage/models/operations/lower.ts', "import { f } from '../../log/clean.ts';\nexport const g = f;", null],
   ['storage/acts.ts', "import { f } from '../actions/clean.ts';\nexport const g = f;", RESTRICTED],
   ['actions/clean.ts', "import { f } from '../storage/awaited.ts';\nexport const g = f;", null],
   ['actions/listens.ts', "import { f } from '../api/loose.ts';\nexport const g = f;", RESTRICTED],
@@ -133,6 +162,25 @@ describe('the linter', function () {
   }
 });
 
+describe('the order of the folders in a layer', () => {
+  const sources = listTracked('*.ts', '*.mjs');
+
+  for (const [layer, order] of Object.entries(ORDER)) {
+    const paths = sources
+      .filter((file) => file.startsWith(`${layer}/`))
+      .map((file) => file.slice(layer.length + 1).split('/'));
+
+    it(`has a place for each folder of ${layer}`, () => {
+      const folders = new Set(paths.filter(({ length }) => length > 1).map(([folder]) => folder));
+      expect(order).to.include.members([...folders]);
+    });
+
+    it(`reaches each file of ${layer}: its patterns go three folders deep`, () => {
+      expect(paths.filter(({ length }) => length > 4).map((path) => path.join('/'))).to.deep.equal([]);
+    });
+  }
+});
+
 describe('what the tools of the repository touch', () => {
   let dir: string;
   before(() => {
@@ -142,9 +190,8 @@ describe('what the tools of the repository touch', () => {
   after(() => rmSync(dir, { recursive: true, force: true }));
 
   it('is each folder with sources', () => {
-    const tracked = spawnSync('git', ['ls-files', '*.ts', '*.mjs'], { cwd: ROOT, encoding: 'utf8' }).stdout;
     const folders = new Set(
-      tracked.split('\n').flatMap((file) => (file.includes('/') ? [file.slice(0, file.indexOf('/'))] : [])),
+      listTracked('*.ts', '*.mjs').flatMap((file) => (file.includes('/') ? [file.slice(0, file.indexOf('/'))] : [])),
     );
     const [, named] = /"\{([a-z,]+)\}\/\*\*/.exec(readFileSync(join(ROOT, 'biome.json'), 'utf8')) ?? [];
     expect(named!.split(',')).to.include.members([...folders]);
@@ -197,3 +244,9 @@ describe('what the tools of the repository touch', () => {
     for (const file of files) expect(readFileSync(join(dir, file), 'utf8')).to.equal(secret);
   });
 });
+
+function listTracked(...patterns: string[]): string[] {
+  return spawnSync('git', ['ls-files', ...patterns], { cwd: ROOT, encoding: 'utf8' })
+    .stdout.trim()
+    .split('\n');
+}

@@ -10,14 +10,14 @@ import type { AlertSettings } from '../../core/catalog/feature/record.ts';
 import { invalid, notFound } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
-import { deleteAlertState } from '../../storage/alert-states.ts';
-import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
-import { GroupModel } from '../../storage/models/group.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { newId } from '../../storage/new-id.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { AlertSettingModel } from '../../storage/models/alerts/alert-setting.ts';
+import { deleteAlertState } from '../../storage/models/alerts/alert-states.ts';
+import { GroupModel } from '../../storage/models/catalog/group.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 import { enqueueCustomerAlertCheck } from '../../storage/progress/alert-arrivals.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
 
 export async function createAlertSetting(
   { postgres }: Pick<Stores, 'postgres'>,

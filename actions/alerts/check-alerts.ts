@@ -3,10 +3,10 @@
  * (docs/rules/alerts.md, "When alerts are checked").
  */
 import type { Scope } from '../../core/foundation/scope.ts';
-import { listCustomersToAlert } from '../../storage/due-alerts.ts';
-import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { listCustomersToAlert } from '../../storage/queue/due-alerts.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/queue/due-billing.ts';
 import { runBatches, type WatchedRun } from '../foundation/batch-loop.ts';
 import { checkGrants } from './grant-alerts.ts';
 import { checkSpend } from './spend-alerts.ts';

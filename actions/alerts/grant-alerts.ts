@@ -11,9 +11,9 @@ import { formatId } from '../../core/foundation/id.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { SystemEventName } from '../../core/platform/system-event/catalogue.ts';
 import { groupGrantsByDuration } from '../../core/rating/allowances/grants.ts';
-import { deleteAlertStates, lockAlerts } from '../../storage/alert-states.ts';
-import { EntitlementModel } from '../../storage/models/entitlement.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { deleteAlertStates, lockAlerts } from '../../storage/models/alerts/alert-states.ts';
+import { EntitlementModel } from '../../storage/models/catalog/entitlement.ts';
 import { recordAlertState } from '../credits/balance-alerts/record-alert-state.ts';
 import { emit } from '../foundation/emit.ts';
 import {

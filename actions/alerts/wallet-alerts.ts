@@ -6,11 +6,11 @@
 import type { RealTimeBalance } from '../../core/credits/wallet/real-time.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
-import { lockAlerts } from '../../storage/alert-states.ts';
-import { listWatchedFeatures, loadBalanceWatchers } from '../../storage/due-alerts.ts';
-import { FeatureModel } from '../../storage/models/feature.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { lockAlerts } from '../../storage/models/alerts/alert-states.ts';
+import { FeatureModel } from '../../storage/models/catalog/feature.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
+import { listWatchedFeatures, loadBalanceWatchers } from '../../storage/queue/due-alerts.ts';
 import {
   clearWalletAlertState,
   loadWalletAlertSettings,

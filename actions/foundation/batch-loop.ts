@@ -3,8 +3,8 @@
  * is left for the next run and does not block the others.
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
-import type { DueRecord } from '../../storage/due-billing.ts';
-import { runWithTimeout } from '../../storage/in-time.ts';
+import { runWithTimeout } from '../../storage/foundation/in-time.ts';
+import type { DueRecord } from '../../storage/queue/due-billing.ts';
 
 export type BatchLoop = {
   /** The next due records, without those in `left`. */

@@ -6,18 +6,18 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { buildEventBody } from '../../core/platform/system-event/body.ts';
 import { SYSTEM_EVENTS, type SystemEventName } from '../../core/platform/system-event/catalogue.ts';
-import { SystemEventModel } from '../../storage/models/system-event.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { SystemEventModel } from '../../storage/models/foundation/system-event.ts';
 
 /** `by` changed the record: a caller, or the scheduler alone. */
+export type ChangeAuthor = Author | Pick<Author, 'now'>;
 export type SystemEventChange = {
   readonly record: Scope & { readonly id: string };
-  readonly by: Author | Pick<Author, 'now'>;
+  readonly by: ChangeAuthor;
   /** Further fields of the event. */
   readonly also?: Readonly<Record<string, unknown>>;
 };
-export type ChangeAuthor = SystemEventChange['by'];
 
 /** `record` is the record after the change. Returns the id of the event. */
 export async function emit(
@@ -34,11 +34,7 @@ export async function emit(
 export async function emitAll(
   transaction: Transaction,
   name: SystemEventName,
-  {
-    scope,
-    records,
-    by,
-  }: { scope: Scope; records: readonly SystemEventChange['record'][]; by: SystemEventChange['by'] },
+  { scope, records, by }: { scope: Scope; records: readonly SystemEventChange['record'][]; by: ChangeAuthor },
 ): Promise<void> {
   const events = records.map((record) => buildEvent(name, { record, by }));
   await SystemEventModel.appendAll(scope, events, { database: transaction });

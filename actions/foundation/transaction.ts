@@ -4,10 +4,10 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FarthingError } from '../../core/foundation/error.ts';
-import { recordRequestAnswer } from '../../storage/models/request-effects.ts';
-import { retryOnDeadlock } from '../../storage/postgres/deadlock-retry.ts';
-import { Semaphore } from '../../storage/semaphore.ts';
-import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import { Semaphore } from '../../storage/concurrency/semaphore.ts';
+import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { recordRequestAnswer } from '../../storage/models/foundation/request-effects.ts';
+import { retryOnDeadlock } from '../../storage/postgres/pool/deadlock-retry.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;

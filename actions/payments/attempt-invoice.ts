@@ -5,9 +5,9 @@
 import { notAllowed } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { checkPayable } from '../../core/payments/request.ts';
-import { PaymentModel } from '../../storage/models/payment.ts';
-import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
 import { loadCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
 import type { ChangeAuthor } from '../foundation/emit.ts';
 import { loadCollection } from '../invoicing/collection/find-payment-method.ts';

@@ -5,10 +5,10 @@ import { applyDecline, applyReceipt } from '../../core/invoicing/invoice/payment
 import { canBePaidInPart } from '../../core/payments/collection.ts';
 import { computeAppliedAmount } from '../../core/payments/receipt.ts';
 import { computeNextAttempt } from '../../core/payments/schedule.ts';
-import { PaymentModel } from '../../storage/models/payment.ts';
-import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
-import { loadSetting } from '../../storage/models/setting.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { loadSetting } from '../../storage/models/foundation/setting.ts';
+import { PaymentModel } from '../../storage/models/payments/payment.ts';
+import { PaymentAttemptModel } from '../../storage/models/payments/payment-attempt.ts';
 import { debitPayment, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
 import type { ChangeAuthor } from '../foundation/emit.ts';
 import { emit } from '../foundation/emit.ts';

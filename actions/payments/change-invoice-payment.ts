@@ -1,7 +1,8 @@
 /** Writes the paid amount of an invoice, after a payment or a manual update. */
-import { InvoiceModel } from '../../storage/models/invoice.ts';
+
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type ChangeAuthor, emit } from '../foundation/emit.ts';
 import type { LockedInvoice } from '../invoicing/invoices/lock-invoice.ts';
 import { completeIfPaid } from '../lifecycle/invoices/settle-paid.ts';

@@ -1,10 +1,10 @@
 /** Emits one event for each invoice that is unpaid after its due date (docs/rules/payments.md, "Overdue"). */
 import type { Scope } from '../../core/foundation/scope.ts';
-import { type DueEnvironments, type DueRecord } from '../../storage/due-billing.ts';
-import { listOverdueInvoices, markOverduePublished } from '../../storage/due-payments.ts';
-import { mapBatched } from '../../storage/models/batched.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { mapBatched } from '../../storage/concurrency/batched.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
+import { type DueEnvironments, type DueRecord } from '../../storage/queue/due-billing.ts';
+import { listOverdueInvoices, markOverduePublished } from '../../storage/queue/due-payments.ts';
 import { type BatchOutcome, type Interruptible, runBatches } from '../foundation/batch-loop.ts';
 import { emit } from '../foundation/emit.ts';
 

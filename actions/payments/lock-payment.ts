@@ -3,9 +3,9 @@
  * it; the invoice; the payment.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { PaymentModel } from '../../storage/models/payment.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../storage/models/payments/payment.ts';
 import { type LockedInvoice, lockInvoiceAndSubscription } from '../invoicing/invoices/lock-invoice.ts';
 import { lockParties } from '../subscriptions/lock-in-order.ts';
 

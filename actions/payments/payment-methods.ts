@@ -3,11 +3,11 @@ import { notFound } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import type { PaymentGateway, PaymentMethodType, SavePaymentMethod } from '../../core/payments/record.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
-import { newId } from '../../storage/new-id.ts';
-import { retryTransaction } from '../../storage/postgres/deadlock-retry.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { PaymentMethodModel } from '../../storage/models/payments/payment-method.ts';
+import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
 import { loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
 
 export async function savePaymentMethod(

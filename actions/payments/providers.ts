@@ -3,8 +3,8 @@ import { invalid } from '../../core/foundation/error.ts';
 import type { PaymentGateway } from '../../core/payments/record.ts';
 import type { PaymentProvider } from '../../integrations/payments/provider.ts';
 import { Sandbox } from '../../integrations/payments/sandbox.ts';
-import { SandboxTable } from '../../storage/payments/sandbox-book.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { SandboxTable } from '../../storage/models/payments/sandbox-book.ts';
 
 export function createProvider({ postgres }: Pick<Stores, 'postgres'>, gateway: PaymentGateway): PaymentProvider {
   if (gateway === 'sandbox') return createSandbox({ postgres });

@@ -11,11 +11,11 @@ import type { ChainTerms } from '../../core/rating/chains/chain.ts';
 import type { BilledItem, BilledSubscription } from '../../core/rating/charges.ts';
 import { lineCommitment } from '../../core/rating/commitments/line-item-commitment.ts';
 import type { PricedItem } from '../../core/rating/line-amount.ts';
-import { MeterModel } from '../../storage/models/meter.ts';
-import { PriceModel } from '../../storage/models/price.ts';
-import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { PriceModel } from '../../storage/models/catalog/price.ts';
+import { MeterModel } from '../../storage/models/metering/meter.ts';
+import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 import { loadSubscriptionAllowances } from './allowances/gather-allowances.ts';
 
 /** A line item as core prices it, with its source records. */

@@ -9,7 +9,7 @@ import { chargeKey, usageToRead } from '../../core/rating/chains/charge-chains.t
 import type { ComputedFrom } from '../../core/rating/computed-from.ts';
 import type { ClosedCharge } from '../../core/rating/late-events.ts';
 import type { MeasuredUsage } from '../../core/rating/line-amount.ts';
-import { mapConcurrently } from '../../storage/batch-loader.ts';
+import { mapConcurrently } from '../../storage/concurrency/batch-loader.ts';
 import { type AllowanceWindows, computeLimitedSince } from './allowances/gather-allowances.ts';
 import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
 import type { UsageMeasure } from './measure-usage.ts';

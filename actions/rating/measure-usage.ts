@@ -15,10 +15,10 @@ import type { CountedScope } from '../../core/rating/computed-from.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/rating/line-amount.ts';
 import { type Tariff } from '../../core/rating/valued-usage.ts';
 import { NotCached } from '../../storage/cache/cache-entry.ts';
-import { isBatched } from '../../storage/models/batched.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { Semaphore } from '../../storage/semaphore.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import { isBatched } from '../../storage/concurrency/batched.ts';
+import { Semaphore } from '../../storage/concurrency/semaphore.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { type BilledUsageQuery, readUsage } from '../../storage/usage/usage.ts';
 import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import {

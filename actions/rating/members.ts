@@ -8,9 +8,9 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant, toUs } from '../../core/foundation/time/instant.ts';
 import type { Period } from '../../core/foundation/time/period.ts';
 import { computeCountedCustomers, type SubscriptionMember } from '../../core/subscriptions/members.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import type { MeterUsageQuery } from '../../storage/usage/usage-query.ts';
 
 /** By subscription id. Customers that have left are included, with the day on which they left. */

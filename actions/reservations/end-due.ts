@@ -3,10 +3,10 @@
  * (docs/rules/reservations.md, "How it ends").
  */
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { DueEnvironments, DueRecord } from '../../storage/due-billing.ts';
-import { listExpiredReservations, listUnsentReservations } from '../../storage/due-reservations.ts';
-import { ReservationModel } from '../../storage/models/reservation.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { ReservationModel } from '../../storage/models/reservations/reservation.ts';
+import type { DueEnvironments, DueRecord } from '../../storage/queue/due-billing.ts';
+import { listExpiredReservations, listUnsentReservations } from '../../storage/queue/due-reservations.ts';
 import { runBatches } from '../foundation/batch-loop.ts';
 import { waitForLog } from '../metering/events/wait-for-log.ts';
 import { expireReservation } from './end-reservation.ts';

@@ -8,12 +8,12 @@ import { FarthingError, invalid, notAllowed } from '../../core/foundation/error.
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Author } from '../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { FeatureModel } from '../../storage/models/feature.ts';
-import { ReservationModel } from '../../storage/models/reservation.ts';
-import { loadSetting } from '../../storage/models/setting.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { FeatureModel } from '../../storage/models/catalog/feature.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
+import { loadSetting } from '../../storage/models/foundation/setting.ts';
+import { ReservationModel } from '../../storage/models/reservations/reservation.ts';
 import { createFeatureCounter, loadCompiledMeter } from './feature-counter.ts';
 import type { ReservationOp } from './reservation-batch.ts';
 import { sendCommitted } from './send-committed.ts';

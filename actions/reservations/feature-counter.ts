@@ -4,11 +4,11 @@ import { deriveFeatureVerdict, type FeatureRoom } from '../../core/credits/reser
 import { notFound } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type CompiledMeter, compiledMeter } from '../../core/metering/compiled-meter.ts';
-import type { CustomerModel } from '../../storage/models/customer.ts';
-import { FeatureModel } from '../../storage/models/feature.ts';
-import { MeterModel } from '../../storage/models/meter.ts';
-import { lockPool, ReservationModel } from '../../storage/models/reservation.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import type { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { FeatureModel } from '../../storage/models/catalog/feature.ts';
+import { MeterModel } from '../../storage/models/metering/meter.ts';
+import { lockPool, ReservationModel } from '../../storage/models/reservations/reservation.ts';
 import { computeRoom, type GatheredRoom, gatherRoom, listSharingCustomers } from './room-of-feature.ts';
 import { sendCommitted } from './send-committed.ts';
 import type { ReservationCounter } from './submit-reservation.ts';

@@ -5,8 +5,8 @@
 
 import type { ReservationCheckInput } from '../../core/credits/reservations/request.ts';
 import { invalid } from '../../core/foundation/error.ts';
-import type { CustomerModel } from '../../storage/models/customer.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import type { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { type EntitlementReadContext, listGrantingSubscriptions } from '../rating/allowances/entitled-features.ts';
 import { loadPayer } from '../subscriptions/load-payer.ts';
 

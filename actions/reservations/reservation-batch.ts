@@ -24,7 +24,9 @@ import { Decimal, ZERO } from '../../core/foundation/decimal.ts';
 import { alreadyExists, errorRecord, type FarthingError, notFound } from '../../core/foundation/error.ts';
 import { type Author, createdBy, updatedBy } from '../../core/foundation/stamp.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
-import { lockClock } from '../../storage/models/lock-clock.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Database, Transaction } from '../../storage/foundation/stores.ts';
+import { lockClock } from '../../storage/models/foundation/lock-clock.ts';
 import {
   type EndOf,
   endReservations,
@@ -33,9 +35,7 @@ import {
   loadHeldAfterExpiry,
   ReservationModel,
   type ReservationPool,
-} from '../../storage/models/reservation.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Database, Transaction } from '../../storage/stores.ts';
+} from '../../storage/models/reservations/reservation.ts';
 import { emit } from '../foundation/emit.ts';
 
 type OpAuthor = { readonly author: Author };

@@ -1,6 +1,6 @@
 /**
  * Gathers the limits and usage of a customer's feature, before the pool is locked, because usage comes from another store. The result
- * includes its log position, so that later commits are added (storage/models/reservation.ts).
+ * includes its log position, so that later commits are added (storage/models/reservations/reservation.ts).
  */
 
 import type { FeatureLimit, FeatureRoom } from '../../core/credits/reservations/room.ts';
@@ -9,17 +9,17 @@ import { sumDecimals, ZERO } from '../../core/foundation/decimal.ts';
 import { invalid } from '../../core/foundation/error.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
-import { isUnavailable } from '../../storage/failure.ts';
-import type { CustomerModel } from '../../storage/models/customer.ts';
-import type { FeatureModel } from '../../storage/models/feature.ts';
+import { isUnavailable } from '../../storage/foundation/failure.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import type { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import type { FeatureModel } from '../../storage/models/catalog/feature.ts';
 import {
   loadHeldByCustomer,
   loadUncountedCommitted,
   type ReservationPool,
   type Sharer,
-} from '../../storage/models/reservation.ts';
-import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+} from '../../storage/models/reservations/reservation.ts';
+import { buildChildrenQuery, type SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import {
   type EntitledFeature,
   type EntitlementReadContext,

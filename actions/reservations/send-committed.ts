@@ -8,14 +8,14 @@ import { indexById } from '../../core/foundation/by-id.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
-import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
+import { KeyedBatchLoader } from '../../storage/concurrency/batch-loader.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import {
   loadReceivedTime,
   type PlacedEvents,
   type ReservationModel,
   recordSent,
-} from '../../storage/models/reservation.ts';
-import type { Stores } from '../../storage/stores.ts';
+} from '../../storage/models/reservations/reservation.ts';
 import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../metering/events/append-events.ts';
 
 const AT_ONCE_MAX = 500;

@@ -4,10 +4,10 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/foundation/error.ts';
-import { KeyedBatchLoader } from '../../storage/batch-loader.ts';
-import type { ReservationPool } from '../../storage/models/reservation.ts';
-import { currentRequestContext, runAs } from '../../storage/request-context.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import { KeyedBatchLoader } from '../../storage/concurrency/batch-loader.ts';
+import { currentRequestContext, runAs } from '../../storage/foundation/request-context.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import type { ReservationPool } from '../../storage/models/reservations/reservation.ts';
 import {
   type ReservationOp,
   type ReservationOutcome,

@@ -1,11 +1,12 @@
 /**
- * All work with a due time of its own, in the order in which work due at one instant runs. The scheduler makes a job of each kind, for all
- * environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that instant
- * (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs an entry here and nothing elsewhere.
+ * All work with a due time of its own. Work due at one instant runs in the order of DUE_WORK_NAMES. The scheduler makes a job of each kind,
+ * for all environments that follow the machine's clock. The clock of an environment reads when each kind is due next and runs it at that
+ * instant (actions/schedule/test-clocks/advance-test-clock.ts). A new kind needs its name there and an entry here; the compiler asks for
+ * both.
  */
-
 import type { Scope } from '../../core/foundation/scope.ts';
-import { nextAlertCheck } from '../../storage/due-alerts.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import { nextAlertCheck } from '../../storage/queue/due-alerts.ts';
 import {
   type DueEnvironments,
   type Instant,
@@ -14,19 +15,18 @@ import {
   nextSubscriptionDue,
   nextThresholdCheck,
   nextUnpaidEnd,
-} from '../../storage/due-billing.ts';
-import { nextExportDue } from '../../storage/due-exports.ts';
-import { nextGrantDue } from '../../storage/due-grants.ts';
-import { nextLateUsage } from '../../storage/due-late-usage.ts';
-import { nextGracePeriodEnd, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
-import { nextReservationDue } from '../../storage/due-reservations.ts';
-import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+} from '../../storage/queue/due-billing.ts';
+import { nextExportDue } from '../../storage/queue/due-exports.ts';
+import { nextGrantDue } from '../../storage/queue/due-grants.ts';
+import { nextLateUsage } from '../../storage/queue/due-late-usage.ts';
+import { nextGracePeriodEnd, nextOverdue, nextPaymentDue } from '../../storage/queue/due-payments.ts';
+import { nextReservationDue } from '../../storage/queue/due-reservations.ts';
+import { nextExpiry, nextSelfFilling } from '../../storage/queue/due-wallets.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
 import { applyAllDueGrants } from '../credits/grants/apply-due-grants.ts';
 import { expireCredits } from '../credits/wallets/expire-credits.ts';
 import type { Interruptible } from '../foundation/batch-loop.ts';
-import type { DueWorkName } from '../foundation/due-work-names.ts';
+import { DUE_WORK_NAMES, type DueWorkName } from '../foundation/due-work-names.ts';
 import type { ClockAdvancePlanCache } from '../invoicing/billing/clock-advance-plan-cache.ts';
 import { billLateUsage } from '../lifecycle/billing/bill-late-usage.ts';
 import { billDuePeriods, type UnqueuedAlertChecks } from '../lifecycle/billing/bill-period.ts';
@@ -92,9 +92,8 @@ export type DueWorkSettings = { readonly FINALIZATION_DELAY_SECONDS: number; rea
 
 export function listDueWork(settings: DueWorkSettings): DueWork[] {
   const delay_seconds = settings.FINALIZATION_DELAY_SECONDS;
-  return [
-    {
-      name: 'bill-due-periods',
+  const kinds: Record<DueWorkName, Omit<DueWork, 'name'>> = {
+    'bill-due-periods': {
       is_interruptible: true,
       next: nextSubscriptionDue,
       draft_plan_cache: 'minds',
@@ -104,9 +103,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { billed }, ...others };
       },
     },
-    {
-      // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
-      name: 'end-unpaid-subscriptions',
+    // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
+    'end-unpaid-subscriptions': {
       is_interruptible: true,
       next: nextUnpaidEnd,
       async run(stores, due) {
@@ -114,10 +112,9 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { ended }, waiting: [], failed };
       },
     },
-    {
-      // Credits of plans, add-ons and subscriptions (docs/rules/credits.md, "Applications"); runs after everything that ends at the same
-      // instant.
-      name: 'apply-credit-grants',
+    // Credits of plans, add-ons and subscriptions (docs/rules/credits.md, "Applications"); runs after everything that ends at the same
+    // instant.
+    'apply-credit-grants': {
       is_interruptible: true,
       next: nextGrantDue,
       // An invoice uses credits at finalization, from the wallets of that time.
@@ -128,9 +125,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { granted }, waiting: [], failed };
       },
     },
-    {
-      // Drafts that have rested since their computation (docs/rules/invoices.md, "From draft to final").
-      name: 'finalize-due-invoices',
+    // Drafts that have rested since their computation (docs/rules/invoices.md, "From draft to final").
+    'finalize-due-invoices': {
       is_interruptible: true,
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
       draft_plan_cache: 'minds',
@@ -142,9 +138,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { finalized, skipped }, waiting, failed };
       },
     },
-    {
-      // Late usage of ended subscriptions (docs/rules/invoices.md, "Late events").
-      name: 'bill-late-usage',
+    // Late usage of ended subscriptions (docs/rules/invoices.md, "Late events").
+    'bill-late-usage': {
       next: nextLateUsage,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ drafted, looked }: { drafted: number; looked: number }) => onDone?.({ drafted, looked });
@@ -152,9 +147,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { drafted, looked }, waiting: [], failed };
       },
     },
-    {
-      // Payments to try, or to query at the provider (docs/rules/payments.md, "Tried again").
-      name: 'pursue-payments',
+    // Payments to try, or to query at the provider (docs/rules/payments.md, "Tried again").
+    'pursue-payments': {
       is_interruptible: true,
       next: nextPaymentDue,
       async run(stores, due) {
@@ -162,9 +156,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { pursued }, waiting: [], failed };
       },
     },
-    {
-      // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
-      name: 'tell-overdue-invoices',
+    // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
+    'tell-overdue-invoices': {
       is_interruptible: true,
       next: nextOverdue,
       // The job writes only that the invoice was reported.
@@ -174,9 +167,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { told: reported }, waiting: [], failed };
       },
     },
-    {
-      // Subscriptions whose invoices are unpaid after the grace period (docs/rules/payments.md, "After the grace period").
-      name: 'end-overdue-subscriptions',
+    // Subscriptions whose invoices are unpaid after the grace period (docs/rules/payments.md, "After the grace period").
+    'end-overdue-subscriptions': {
       is_interruptible: true,
       next: nextGracePeriodEnd,
       async run(stores, due) {
@@ -184,9 +176,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { ended }, waiting: [], failed };
       },
     },
-    {
-      // Expired reservations, and events of committed ones (docs/rules/reservations.md, "How it ends").
-      name: 'end-reservations',
+    // Expired reservations, and events of committed ones (docs/rules/reservations.md, "How it ends").
+    'end-reservations': {
       every_seconds: 10,
       next: (database, scope, from) => nextReservationDue(database, scope, { from }),
       async run(stores, due) {
@@ -196,9 +187,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { ended, sent, uncharged: uncharged.length }, waiting: [], failed: reported };
       },
     },
-    {
-      // Expired credits (docs/rules/wallets.md, "Expiry"); runs after the invoices that may use them.
-      name: 'expire-credits',
+    // Expired credits (docs/rules/wallets.md, "Expiry"); runs after the invoices that may use them.
+    'expire-credits': {
       is_interruptible: true,
       next: nextExpiry,
       draft_plan_cache: 'leaves',
@@ -207,18 +197,16 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { expired }, waiting: [], failed };
       },
     },
-    {
-      // Wallets whose balance has fallen to their threshold (docs/rules/wallets.md, "Automatic top-up").
-      name: 'top-up-wallets',
+    // Wallets whose balance has fallen to their threshold (docs/rules/wallets.md, "Automatic top-up").
+    'top-up-wallets': {
       next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
       async run(stores, due) {
         const { filled, failed } = await topUpDueWallets(stores, due);
         return { done: { filled }, waiting: [], failed };
       },
     },
-    {
-      // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
-      name: 'bill-thresholds',
+    // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
+    'bill-thresholds': {
       next: (database, scope, from) => nextThresholdCheck(database, scope, { from }),
       nextCheck: findThresholdCheck,
       async run(stores, { now, only, onDone }) {
@@ -227,9 +215,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { invoiced }, waiting: [], failed };
       },
     },
-    {
-      // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are checked").
-      name: 'watch-alerts',
+    // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are checked").
+    'watch-alerts': {
       every_seconds: 3600,
       next: (database, scope, from) => nextAlertCheck(database, scope, { from }),
       nextCheck: findAlertCheck,
@@ -239,9 +226,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return { done: { alerted }, waiting: [], failed };
       },
     },
-    {
-      // Files of export schedules (docs/rules/exports.md, "Scheduled exports"); runs after the records of that instant are written.
-      name: 'add-due-exports',
+    // Files of export schedules (docs/rules/exports.md, "Scheduled exports"); runs after the records of that instant are written.
+    'add-due-exports': {
       every_seconds: 60,
       next: (database, scope, from) =>
         nextExportDue(database, scope, { from, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
@@ -253,7 +239,8 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
         return report;
       },
     },
-  ];
+  };
+  return DUE_WORK_NAMES.map((name) => ({ name, ...kinds[name] }));
 }
 
 /** Next due time of each kind in this environment, read in one statement. */

@@ -5,12 +5,12 @@
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
-import { findNextPeriodAfterReached, listExternalIdsToAlert } from '../../storage/due-alerts.ts';
-import { listThresholdCustomers } from '../../storage/due-billing.ts';
-import { nextMovement } from '../../storage/due-wallets.ts';
 import { findNextEventTime } from '../../storage/events/next-event.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
-import { findAdvanceStart } from '../../storage/test-clocks.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
+import { findAdvanceStart } from '../../storage/models/schedule/clock-advances.ts';
+import { findNextPeriodAfterReached, listExternalIdsToAlert } from '../../storage/queue/due-alerts.ts';
+import { listThresholdCustomers } from '../../storage/queue/due-billing.ts';
+import { nextMovement } from '../../storage/queue/due-wallets.ts';
 
 /** After `from`, the time of the clock; null if no threshold can be reached. */
 export function findThresholdCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {

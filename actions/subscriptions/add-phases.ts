@@ -3,9 +3,9 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
 import type { PlannedPhase } from '../../core/subscriptions/phases.ts';
-import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { SubscriptionPhaseModel } from '../../storage/models/subscriptions/subscription-phase.ts';
 import { emit } from '../foundation/emit.ts';
 
 export async function addPhases(

@@ -6,9 +6,9 @@ import { invalid, notFound } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Author } from '../../core/foundation/stamp.ts';
 import { checkGroupable } from '../../core/subscriptions/hierarchy.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
-import type { Database, Transaction } from '../../storage/stores.ts';
+import type { Database, Transaction } from '../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscriptions/subscription-schedule.ts';
 import { emit } from '../foundation/emit.ts';
 
 /** Locked in the order of their ids, which prevents deadlocks. */

@@ -2,7 +2,7 @@
 import { prefixField } from '../../core/foundation/error.ts';
 import { type InlinePrice, toCreatePrice } from '../../core/subscriptions/inline-price.ts';
 import type { Subscription } from '../../core/subscriptions/record.ts';
-import type { PriceModel } from '../../storage/models/price.ts';
+import type { PriceModel } from '../../storage/models/catalog/price.ts';
 import { addPrice, type PriceWriteContext } from '../catalog/prices/create-price.ts';
 
 type InlineLine = {

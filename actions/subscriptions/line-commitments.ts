@@ -12,9 +12,9 @@ import {
   toStoredCommitment,
 } from '../../core/rating/commitments/line-item-commitment.ts';
 import { buildOverriddenPrice } from '../../core/subscriptions/lines.ts';
-import { MeterModel } from '../../storage/models/meter.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { MeterModel } from '../../storage/models/metering/meter.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { buildTimeBuckets, storePrice } from '../catalog/prices/create-price.ts';
 
 type LinePriceWriting = { readonly scope: Scope; readonly author: Author };

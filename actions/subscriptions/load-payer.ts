@@ -1,14 +1,13 @@
-import { deriveAddressee } from '../../core/subscriptions/addressee.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database } from '../../storage/stores.ts';
+import { deriveAddressee, findInvoicingParentId } from '../../core/subscriptions/addressee.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { toScope } from '../rating/billable-items.ts';
 
 /** The customer who pays for a subscription: of grouped invoicing, the one of its parent. */
 export async function loadPayer(subscription: SubscriptionModel, database: Database): Promise<string> {
-  const { subscription_type, parent_subscription_id } = subscription;
-  const isGrouped = subscription_type === 'grouped_invoicing' && parent_subscription_id;
-  const charged = isGrouped
-    ? await SubscriptionModel.fetch(toScope(subscription), parent_subscription_id, { database })
+  const parent_id = findInvoicingParentId(subscription);
+  const charged = parent_id
+    ? await SubscriptionModel.fetch(toScope(subscription), parent_id, { database })
     : subscription;
   return deriveAddressee(charged);
 }

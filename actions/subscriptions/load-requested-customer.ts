@@ -2,8 +2,8 @@
 import { invalid } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { CreateSubscription } from '../../core/subscriptions/record.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 
 /** The lock on the customer's row prevents its archival meanwhile. */
 export async function loadRequestedCustomer(

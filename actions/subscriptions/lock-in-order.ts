@@ -8,9 +8,9 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { deriveAddressee } from '../../core/subscriptions/addressee.ts';
 import type { SubscriptionHierarchy } from '../../core/subscriptions/hierarchy.ts';
 import type { CreateSubscription } from '../../core/subscriptions/record.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 
 const RANK = `case when subscription_type = 'PARENT' then 0 when parent_subscription_id is null then 1 else 2 end`;
 

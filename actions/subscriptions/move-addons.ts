@@ -4,10 +4,10 @@
  */
 import type { Author } from '../../core/foundation/stamp.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
-import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { AddonAssociationModel } from '../../storage/models/subscriptions/addon-association.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 
 type MoveAddonsInput = { draft: SubscriptionModel; started: SubscriptionModel; author: Author };
 

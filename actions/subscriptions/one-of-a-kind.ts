@@ -6,10 +6,10 @@ import { checkStartAfterFormerHolder } from '../../core/catalog/customer/former-
 import { invalid } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { formatMs, type Milliseconds } from '../../core/foundation/time/instant.ts';
-import type { CustomerModel } from '../../storage/models/customer.ts';
-import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import type { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { GivenUpExternalIdModel } from '../../storage/models/subscriptions/given-up-external-id.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 
 type SubscriptionStartCheck = {
   readonly customers: readonly CustomerModel[];

@@ -2,10 +2,10 @@
 import { type OverrideEntitlement, planEntitlementOverrides } from '../../core/catalog/entitlement/override.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
-import { EntitlementModel } from '../../storage/models/entitlement.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { EntitlementModel } from '../../storage/models/catalog/entitlement.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import { emitEntitlementChanges } from '../catalog/entitlements/emit-entitlement.ts';
 
 export async function overrideEntitlements(

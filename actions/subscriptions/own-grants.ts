@@ -4,10 +4,10 @@ import { prefixField } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../core/foundation/stamp.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
-import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../storage/foundation/stores.ts';
+import { CreditGrantModel } from '../../storage/models/catalog/credit-grant.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 
 export async function addGrants(
   subscription: SubscriptionModel,

@@ -6,13 +6,13 @@ import { createdBy } from '../../core/foundation/stamp.ts';
 import { formatMs, toInstant } from '../../core/foundation/time/instant.ts';
 import { checkRedeemedOnce } from '../../core/subscriptions/coupon-association.ts';
 import type { CreateSubscription } from '../../core/subscriptions/record.ts';
-import type { CouponModel } from '../../storage/models/coupon.ts';
-import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
-import { PriceModel } from '../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
-import { newId } from '../../storage/new-id.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { CouponModel } from '../../storage/models/catalog/coupon.ts';
+import { PriceModel } from '../../storage/models/catalog/price.ts';
+import { CouponAssociationModel } from '../../storage/models/subscriptions/coupon-association.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import type { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
+import { SubscriptionPhaseModel } from '../../storage/models/subscriptions/subscription-phase.ts';
 import { countRedemptions, loadRedeemable, lockCoupons, type RedemptionWriting } from '../rating/coupons/redeem.ts';
 
 export type NewSubscriptionRedemption = {

@@ -6,10 +6,10 @@ import { errorRecord, FarthingError } from '../../core/foundation/error.ts';
 import type { Author } from '../../core/foundation/stamp.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
 import { computeScheduleRetryAt, isPending, type SubscriptionSchedule } from '../../core/subscriptions/schedule.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
-import { newId } from '../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscriptions/subscription-schedule.ts';
 import { emit } from '../foundation/emit.ts';
 
 type ScheduleTerms = Pick<SubscriptionSchedule, 'schedule_type' | 'scheduled_at' | 'configuration' | 'metadata'>;

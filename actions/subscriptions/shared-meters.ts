@@ -11,12 +11,12 @@ import {
   refuseSharedMeter,
   type SharedMeter,
 } from '../../core/subscriptions/shared-meters.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { MeterModel } from '../../storage/models/meter.ts';
-import { loadSetting } from '../../storage/models/setting.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import type { Database, Transaction } from '../../storage/stores.ts';
+import type { Database, Transaction } from '../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { loadSetting } from '../../storage/models/foundation/setting.ts';
+import { MeterModel } from '../../storage/models/metering/meter.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 import { billedSubscription, toScope } from '../rating/billable-items.ts';
 
 export type SharedMeterLine = Pick<

@@ -1,18 +1,18 @@
 /** Alerts: settings that watch spending, and the log of the state changes of all alerts (docs/rules/alerts.md). */
 import { archiveAlertSetting, changeAlertSetting, createAlertSetting } from '../../actions/alerts/alert-settings.ts';
 import { indexById } from '../../core/foundation/by-id.ts';
-import { AlertLogModel } from '../../storage/models/alert-log.ts';
-import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { FeatureModel } from '../../storage/models/feature.ts';
-import { narrow } from '../../storage/models/page.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
-import { showCustomers } from '../customers/expand.ts';
-import { showFeatures } from '../features/expand.ts';
+import { AlertLogModel } from '../../storage/models/alerts/alert-log.ts';
+import { AlertSettingModel } from '../../storage/models/alerts/alert-setting.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { FeatureModel } from '../../storage/models/catalog/feature.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
+import { narrow } from '../../storage/models/foundation/page.ts';
+import { showCustomers } from '../catalog/customers/expand.ts';
+import { showFeatures } from '../catalog/features/expand.ts';
+import { showWallets } from '../credits/wallets/show.ts';
 import { fetchPage } from '../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
-import { showWallets } from '../wallets/show.ts';
 import {
   AlertLogFilter,
   AlertLogListAnswer,

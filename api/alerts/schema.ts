@@ -9,10 +9,10 @@ import {
 } from '../../core/catalog/alert/record.ts';
 import { ALERT_STATES } from '../../core/catalog/alert/state.ts';
 import { anyCase } from '../../core/foundation/record.ts';
-import { CustomerAnswer } from '../customers/schema.ts';
-import { FeatureAnswer } from '../features/schema.ts';
+import { CustomerAnswer } from '../catalog/customers/schema.ts';
+import { FeatureAnswer } from '../catalog/features/schema.ts';
+import { WalletAnswer } from '../credits/wallets/schema.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
-import { WalletAnswer } from '../wallets/schema.ts';
 
 const config = {
   alert_enabled: true,

@@ -3,11 +3,11 @@
  * arrives on commit, whichever process makes the change (docs/decisions/0022-tenant-isolation.md).
  */
 
-import { clearClocks } from '../../storage/environment-clock.ts';
-import { listen, type PostgresListener } from '../../storage/postgres/listen.ts';
-import { readUrl } from '../../storage/postgres/postgres.ts';
-import type { Services } from '../services.ts';
+import { clearClocks } from '../../storage/models/schedule/environment-clock.ts';
+import { listen, type PostgresListener } from '../../storage/postgres/pool/listen.ts';
+import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { forgetKeys } from './auth.ts';
+import type { Services } from './services.ts';
 
 /** Channel name in sql/postgres/0084-access-changes.sql. */
 const CHANNEL = 'access_changed';

@@ -8,19 +8,19 @@ import { LRUCache } from 'lru-cache';
 import { canDo, type Permission } from '../../core/foundation/access/role.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
-import { hashApiKey } from '../../storage/api-key.ts';
+import { hashApiKey } from '../../storage/foundation/secrets/api-key.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
 import {
   type AuthenticatedKey,
   findKeyHolder,
   findTokenHolder,
   isTenantEnvironment,
   updateKeyLastUsed,
-} from '../../storage/models/secret.ts';
-import type { Database } from '../../storage/stores.ts';
-import type { Services } from '../services.ts';
+} from '../../storage/models/operations/secret.ts';
 import { toFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
 import { RateLimits } from './rate-limit.ts';
+import type { Services } from './services.ts';
 import { type Claims, verifyToken } from './token.ts';
 
 export type AuthenticatedPrincipal = AuthenticatedKey & { readonly environment_id: string };

@@ -11,14 +11,14 @@ import { z } from 'zod';
 import type { Permission } from '../../core/foundation/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/foundation/error.ts';
 import { viewCached, viewLastCached } from '../../storage/cache/cached-answers.ts';
-import type { HttpMetrics } from '../metrics.ts';
-import type { Services } from '../services.ts';
 import { type AuthenticatedPrincipal, findCachedPrincipal, getRateLimits } from './auth.ts';
 import { setErrorHeaders, toFarthingError } from './errors.ts';
+import type { HttpMetrics } from './metrics.ts';
 import { parseQuery } from './query-string.ts';
 import { buildAnswerLine, REQUEST_ID, readRequestId } from './request-log.ts';
 import type { CachedReadContext, Route } from './route.ts';
 import { type CachedAnswerRead, prepareText, serializeCachedRead } from './serialized-cache.ts';
+import type { Services } from './services.ts';
 
 /** Alternating names and values. */
 type Headers = readonly string[];

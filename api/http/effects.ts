@@ -3,7 +3,7 @@
  * (idempotency-strategy.ts).
  */
 import { alreadyExists } from '../../core/foundation/error.ts';
-import type { RequestEffect, RequestEffects } from '../../storage/models/request-effects.ts';
+import type { RequestEffect, RequestEffects } from '../../storage/models/foundation/request-effects.ts';
 
 /** Records that the previous holder of the key committed. */
 export class Effects {

@@ -7,7 +7,7 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 import { z } from 'zod';
 import { ERROR_CODES, errorRecord, FarthingError, methodNotAllowed, unavailable } from '../../core/foundation/error.ts';
 import { fromZod } from '../../core/foundation/shaped.ts';
-import { classifyFailure, isMissingReference } from '../../storage/failure.ts';
+import { classifyFailure, isMissingReference } from '../../storage/foundation/failure.ts';
 
 export const ErrorAnswer = z
   .object({

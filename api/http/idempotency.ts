@@ -8,6 +8,7 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, 
 import type { Request } from 'express';
 import { FarthingError, invalid } from '../../core/foundation/error.ts';
 import { formatId, type IdKind } from '../../core/foundation/id.ts';
+import { type RequestKey, runUnderKey } from '../../storage/foundation/request-context.ts';
 import {
   type Claim,
   type ClaimVerdict,
@@ -17,9 +18,8 @@ import {
   recordClaimAnswer,
   releaseKey,
   renewLease,
-} from '../../storage/models/idempotency-key.ts';
-import { deleteEffects, loadEffects } from '../../storage/models/request-effects.ts';
-import { type RequestKey, runUnderKey } from '../../storage/request-context.ts';
+} from '../../storage/models/foundation/idempotency-key.ts';
+import { deleteEffects, loadEffects } from '../../storage/models/foundation/request-effects.ts';
 import { bearerToken } from './auth.ts';
 import { ceHeaderText } from './ce-headers.ts';
 import { Effects } from './effects.ts';

@@ -4,7 +4,7 @@
  */
 import { waitBeforeRequest } from '../../actions/metering/events/wait-for-log.ts';
 import { toAdvancingError } from '../../core/platform/test-clock/record.ts';
-import { type EnvironmentClock, loadClock } from '../../storage/environment-clock.ts';
+import { type EnvironmentClock, loadClock } from '../../storage/models/schedule/environment-clock.ts';
 import type { Access, Context } from './route.ts';
 
 /** Entities on the machine's clock even if the environment has a test clock: keys, users, deliveries and the test clock itself. */

@@ -17,7 +17,7 @@ import {
   type PageQuery,
   type PageRecord,
   type RecordPage,
-} from '../../storage/models/page.ts';
+} from '../../storage/models/foundation/page.ts';
 import { listEnumValues, normalizeEnumValue } from './enum-values.ts';
 
 /** Type of a column for filters and sorting. */

@@ -11,9 +11,8 @@ import { jsonText } from '../../core/foundation/json/json-text.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { parseShape } from '../../core/foundation/shaped.ts';
 import { checkTexts } from '../../core/foundation/texts.ts';
-import { runAs } from '../../storage/request-context.ts';
-import { runYielding } from '../../storage/time-slicer.ts';
-import type { Services } from '../services.ts';
+import { runYielding } from '../../storage/concurrency/time-slicer.ts';
+import { runAs } from '../../storage/foundation/request-context.ts';
 import { authenticate, getRateLimits } from './auth.ts';
 import { BODY_LIMIT, checkFileType, checkJsonBytes, parseJsonBody, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
@@ -23,6 +22,7 @@ import { replayRequest } from './idempotency-strategy.ts';
 import { checkKeys, describeUnknownParameter } from './ignored-keys.ts';
 import { loadRequestClock, waitForPriorEvents } from './instants.ts';
 import { AnswerWithStatus, type Context, type RequestPrincipal, type Route } from './route.ts';
+import type { Services } from './services.ts';
 
 /** A router of all routes, relative to the base URL. */
 export function mountRoutes(routes: readonly Route[], services: Services): Router {

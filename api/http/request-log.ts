@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp } from 'pino-http';
-import { newId } from '../../storage/new-id.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
 
 const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];

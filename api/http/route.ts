@@ -9,11 +9,11 @@ import type { Permission } from '../../core/foundation/access/role.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Author } from '../../core/foundation/stamp.ts';
 import type { CacheView } from '../../storage/cache/cached-answers.ts';
-import type { EnvironmentClock } from '../../storage/environment-clock.ts';
-import type { Database } from '../../storage/stores.ts';
-import type { Services } from '../services.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import type { EnvironmentClock } from '../../storage/models/schedule/environment-clock.ts';
 import type { Effects } from './effects.ts';
 import type { CachedAnswerRead } from './serialized-cache.ts';
+import type { Services } from './services.ts';
 
 export type HttpMethod = 'get' | 'post' | 'put' | 'delete';
 

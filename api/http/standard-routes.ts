@@ -6,8 +6,8 @@
 import { z } from 'zod';
 import type { PermissionEntity } from '../../core/foundation/access/role.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
-import { toEntityType } from '../../storage/models/statements.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { toEntityType } from '../../storage/models/foundation/statements.ts';
 import type { Effects } from './effects.ts';
 import {
   type Context,

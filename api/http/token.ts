@@ -4,10 +4,10 @@
  */
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import { loadTokenKey } from '../../storage/installation.ts';
-import type { Database } from '../../storage/stores.ts';
-import type { Services } from '../services.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { loadTokenKey } from '../../storage/models/operations/installation.ts';
 import { unauthenticated } from './errors.ts';
+import type { Services } from './services.ts';
 
 export type Claims = {
   readonly user_id: string;

@@ -1,8 +1,8 @@
 /** Answer shape of payments, with attempts and refunds on request. */
 import { groupBy } from '../../core/foundation/group-by.ts';
-import type { PaymentModel } from '../../storage/models/payment.ts';
-import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
-import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
+import type { PaymentModel } from '../../storage/models/payments/payment.ts';
+import { PaymentAttemptModel } from '../../storage/models/payments/payment-attempt.ts';
+import { PaymentRefundModel } from '../../storage/models/payments/payment-refund.ts';
 import type { Context } from '../http/route.ts';
 
 const EVERY_PART = ['attempts', 'refunds'];

@@ -1,9 +1,9 @@
 /** Saved payment methods of a customer. */
 import { z } from 'zod';
 import { removePaymentMethod, savePaymentMethod } from '../../actions/payments/payment-methods.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { narrow } from '../../storage/models/page.ts';
-import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { narrow } from '../../storage/models/foundation/page.ts';
+import { PaymentMethodModel } from '../../storage/models/payments/payment-method.ts';
 import { fetchPage } from '../http/list.ts';
 import { type Context, idParams, MessageAnswer, type Route, route, toAuthor } from '../http/route.ts';
 import {

@@ -1,8 +1,8 @@
 /** Notices of payment providers. They carry no key, so their signature authenticates them. */
 import { z } from 'zod';
 import { receiveNotice } from '../../actions/payments/receive-notice.ts';
-import { loadClock } from '../../storage/environment-clock.ts';
-import { runAs } from '../../storage/request-context.ts';
+import { runAs } from '../../storage/foundation/request-context.ts';
+import { loadClock } from '../../storage/models/schedule/environment-clock.ts';
 import { type Context, MessageAnswer, type Route, route } from '../http/route.ts';
 
 const Place = z.object({

@@ -1,8 +1,8 @@
 /** Checks whether a customer may use a feature or credits now, and holds them meanwhile (docs/rules/reservations.md). */
 import { checkReservation } from '../../actions/reservations/check.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
-import { narrow } from '../../storage/models/page.ts';
-import { ReservationModel } from '../../storage/models/reservation.ts';
+import { narrow } from '../../storage/models/foundation/page.ts';
+import { ReservationModel } from '../../storage/models/reservations/reservation.ts';
 import { withInnerKey } from '../http/idempotency.ts';
 import { fetchPage } from '../http/list.ts';
 import { type Context, idParams, type Route, route, toAuthor } from '../http/route.ts';

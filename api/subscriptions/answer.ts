@@ -2,14 +2,14 @@
 import { z } from 'zod';
 import { SubscriptionPhase } from '../../core/subscriptions/phases.ts';
 import { Subscription, SubscriptionLineItem } from '../../core/subscriptions/record.ts';
-import { CouponAssociationAnswer } from '../coupons/schema.ts';
-import { CreditGrantAnswer } from '../creditgrants/schema.ts';
-import { CustomerAnswer } from '../customers/schema.ts';
-import { EntitledFeatureAnswer } from '../entitlements/entitled.ts';
-import { InvoiceWithoutParts } from '../invoices/answer.ts';
-import { MeterAnswer } from '../meters/schema.ts';
-import { PlanAnswer } from '../plans/schema.ts';
-import { PriceAnswer } from '../prices/schema.ts';
+import { CouponAssociationAnswer } from '../catalog/coupons/schema.ts';
+import { CreditGrantAnswer } from '../catalog/credit-grants/schema.ts';
+import { CustomerAnswer } from '../catalog/customers/schema.ts';
+import { PlanAnswer } from '../catalog/plans/schema.ts';
+import { PriceAnswer } from '../catalog/prices/schema.ts';
+import { MeterAnswer } from '../metering/meters/schema.ts';
+import { EntitledFeatureAnswer } from '../rating/entitlements/entitled.ts';
+import { InvoiceWithoutParts } from './invoice-answer.ts';
 import { ScheduleAnswer } from './show-schedule.ts';
 import { warnings } from './warnings.ts';
 

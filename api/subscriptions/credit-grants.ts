@@ -2,10 +2,11 @@
  * Loads the published credit grants of subscriptions, oldest first: those of their plans, of their add-ons, and their own
  * (docs/rules/credits.md, "Who gets which"). A grant that a plan or add-on received after the subscription began does not apply to it.
  */
-import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
-import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
-import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+
+import { CreditGrantModel } from '../../storage/models/catalog/credit-grant.ts';
+import { CreditGrantApplicationModel } from '../../storage/models/credits/credit-grant-application.ts';
+import { AddonAssociationModel } from '../../storage/models/subscriptions/addon-association.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
 import type { Context } from '../http/route.ts';
 
 type GrantedSubscription = Pick<SubscriptionModel, 'id' | 'plan_id' | 'subscription_status'>;

@@ -3,22 +3,22 @@ import { listEntitledBySubscription } from '../../actions/rating/allowances/enti
 import { indexById } from '../../core/foundation/by-id.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoicing/invoice/record.ts';
-import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { loadLines } from '../../storage/models/load-lines.ts';
-import { MeterModel } from '../../storage/models/meter.ts';
-import { narrow } from '../../storage/models/page.ts';
-import { PlanModel } from '../../storage/models/plan.ts';
-import { PriceModel } from '../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
-import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
-import { showCouponAssociations } from '../coupons/answer.ts';
-import { showEntitled } from '../entitlements/entitled.ts';
+import { PlanModel } from '../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../storage/models/catalog/price.ts';
+import { narrow } from '../../storage/models/foundation/page.ts';
+import { loadLines } from '../../storage/models/invoicing/load-lines.ts';
+import { MeterModel } from '../../storage/models/metering/meter.ts';
+import { CouponAssociationModel } from '../../storage/models/subscriptions/coupon-association.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
+import { SubscriptionPhaseModel } from '../../storage/models/subscriptions/subscription-phase.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscriptions/subscription-schedule.ts';
+import { showCouponAssociations } from '../catalog/coupons/answer.ts';
+import { loadCustomersById } from '../catalog/customers/expand.ts';
+import { showPlans } from '../catalog/plans/expand.ts';
+import { showPrices } from '../catalog/prices/expand.ts';
 import type { Context } from '../http/route.ts';
-import { showPlans } from '../plans/expand.ts';
-import { showPrices } from '../prices/expand.ts';
+import { showEntitled } from '../rating/entitlements/entitled.ts';
 import { loadGrantsBySubscription } from './credit-grants.ts';
 import { showSchedule } from './show-schedule.ts';
 
@@ -107,11 +107,6 @@ async function showPlansById(subscriptions: readonly SubscriptionModel[], expand
   const ids = subscriptions.map(({ plan_id }) => plan_id);
   const plans = await PlanModel.byId(scope, ids, services.postgres);
   return indexById(await showPlans([...plans.values()], expand.includes('plan.prices') ? ['prices'] : [], context));
-}
-
-async function loadCustomersById(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
-  const ids = subscriptions.map(({ customer_id }) => customer_id);
-  return CustomerModel.byId(scope, ids, services.postgres);
 }
 
 async function showEntitlementsBySubscription(subscriptions: readonly SubscriptionModel[], context: Context) {

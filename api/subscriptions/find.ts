@@ -1,7 +1,11 @@
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { narrow } from '../../storage/models/page.ts';
-import { narrowToActiveAt, narrowToChangingBy, SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { narrow } from '../../storage/models/foundation/page.ts';
+import {
+  narrowToActiveAt,
+  narrowToChangingBy,
+  SubscriptionModel,
+} from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 import { fetchPage } from '../http/list.ts';
 import type { Context } from '../http/route.ts';
 import { parseLineParts, showLineItems, showSubscriptions } from './expand.ts';

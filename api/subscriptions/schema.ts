@@ -12,11 +12,11 @@ import {
   SUBSCRIPTION_TYPES,
   updateSubscriptionShape,
 } from '../../core/subscriptions/record.ts';
+import { PriceAnswer } from '../catalog/prices/schema.ts';
 import { expand, type ListGrammar, listAnswer, listShape, matchAny } from '../http/list.ts';
-import { InvoiceWithoutParts } from '../invoices/answer.ts';
-import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { subscriptionExpand } from './expand.ts';
+import { InvoiceWithoutParts } from './invoice-answer.ts';
 
 export const CreateSubscription = createSubscriptionShape.meta({
   id: 'CreateSubscriptionRequest',

@@ -1,7 +1,7 @@
 /** Answer shape of a subscription schedule. */
 import { z } from 'zod';
 import { computeDaysUntil, isPending, SubscriptionSchedule } from '../../core/subscriptions/schedule.ts';
-import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { SubscriptionScheduleModel } from '../../storage/models/subscriptions/subscription-schedule.ts';
 
 export const ScheduleAnswer = SubscriptionSchedule.extend({
   days_until_execution: z.int().meta({ description: 'Days until the execution, rounded up; 0 after it.' }),

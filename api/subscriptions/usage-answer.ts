@@ -4,8 +4,8 @@ import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { displayAmount } from '../../core/foundation/money.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
 import { TRUE_UP } from '../../core/rating/committed-lines.ts';
+import { showPrices } from '../catalog/prices/expand.ts';
 import type { Context } from '../http/route.ts';
-import { showPrices } from '../prices/expand.ts';
 
 export async function showUsage(usage: SubscriptionUsage, context: Context) {
   const { subscription, period, charges, amount } = usage;

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import { describeSharedMeters, type SharedMeterLine } from '../../actions/subscriptions/shared-meters.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscriptions/subscription-line-item.ts';
 import type { Context } from '../http/route.ts';
 
 const Warning = z

@@ -1,4 +1,4 @@
-/** The customer who receives the invoices of a subscription (docs/rules/subscriptions.md). */
+/** Where the lines of a subscription are invoiced (docs/rules/subscriptions.md). */
 import type { Subscription } from './record.ts';
 
 /** The customer who receives the invoices of a subscription. */
@@ -7,4 +7,12 @@ export function deriveAddressee({
   customer_id,
 }: Pick<Subscription, 'invoicing_customer_id' | 'customer_id'>): string {
   return invoicing_customer_id || customer_id;
+}
+
+/** The other subscription whose invoices have its lines: with grouped invoicing, its parent. */
+export function findInvoicingParentId({
+  subscription_type,
+  parent_subscription_id,
+}: Pick<Subscription, 'subscription_type' | 'parent_subscription_id'>): string | null {
+  return subscription_type === 'grouped_invoicing' ? parent_subscription_id || null : null;
 }

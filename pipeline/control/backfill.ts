@@ -5,13 +5,15 @@
  * corrections touched meanwhile are rebuilt at the end. Events whose value the meter cannot use get their outcome here too.
  */
 import { unavailable } from '../../core/foundation/error.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import type { CustomerRange } from '../../storage/events/customer-ranges.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
-import { EVENT_OUTCOMES, type EventOutcome } from '../../storage/events/tables.ts';
+import { EVENT_OUTCOMES } from '../../storage/events/tables.ts';
 import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { isBucketLockFree } from '../../storage/progress/bucket-lock.ts';
 import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { listEventsCorrectedSince } from '../../storage/progress/corrections.ts';
@@ -33,7 +35,6 @@ import {
 } from '../../storage/progress/meter-versions.ts';
 import { readDaysBefore } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
 import {
   type CountedMeter,
   listDaysWithEvents,

@@ -8,6 +8,7 @@ import { makeDailyRollups } from '../../actions/metering/usage/make-daily-rollup
 import { type RebuildTarget, rebuildBuckets } from '../../actions/metering/usage/rebuild-buckets.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
+import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import { toPartitionWriter } from '../../storage/progress/attempts.ts';
@@ -27,7 +28,6 @@ import {
 import { NO_ROWS } from '../../storage/progress/slice-notifications.ts';
 import { type OwnedPartition } from '../../storage/progress/slice-state.ts';
 import { finishSlice, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
 import { pipelineMetrics } from '../metrics.ts';
 
 type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;

@@ -2,8 +2,8 @@
 
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { compileMeters, type MeterIndex } from '../../core/metering/match.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
 import { listVersionsAt, type MeterVersion } from '../../storage/progress/meter-versions.ts';
-import type { Database } from '../../storage/stores.ts';
 
 const NO_METERS: MeterIndex = new Map();
 

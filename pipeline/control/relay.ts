@@ -5,9 +5,9 @@
 
 import { type Milliseconds, toUs } from '../../core/foundation/time/instant.ts';
 import { toPartition } from '../../core/metering/event/identity.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { LogEntry } from '../../storage/log/log.ts';
 import { removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
-import type { Stores } from '../../storage/stores.ts';
 
 const MESSAGES_PER_ROUND = 100;
 

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { syncDirectory } from '../../storage/sync-directory.ts';
+import { syncDirectory } from '../../storage/foundation/sync-directory.ts';
 import { DamagedFile, type FileSeal } from './identity-file.ts';
 
 export type Manifest = {

@@ -8,7 +8,7 @@
  */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory } from '../../storage/make-directory.ts';
+import { makeDirectory } from '../../storage/foundation/make-directory.ts';
 import { pipelineMetrics } from '../metrics.ts';
 import { DamagedFile, type IdentitySource, joinPairs, writeIdentityFile } from './identity-file.ts';
 import { IdentityFilter } from './identity-filter.ts';

@@ -11,24 +11,19 @@
  */
 import { correctEvents } from '../../actions/metering/events/correct-events.ts';
 import { toShardRange } from '../../core/metering/event/identity.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { toHashRange, visitIdentityHashes } from '../../storage/events/identities.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
-import {
-  EVENT_IDENTITIES,
-  EVENT_OUTCOMES,
-  EVENTS,
-  type EventOutcome,
-  type RowTarget,
-  toMonthStart,
-} from '../../storage/events/tables.ts';
+import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type RowTarget, toMonthStart } from '../../storage/events/tables.ts';
 import { findMissingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
-import { isUnavailable } from '../../storage/failure.ts';
-import { loadInstallationId } from '../../storage/installation.ts';
+import { isUnavailable } from '../../storage/foundation/failure.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
+import { loadInstallationId } from '../../storage/models/operations/installation.ts';
 import { toPartitionWriter } from '../../storage/progress/attempts.ts';
 import { recordLateUsage, toArrivals } from '../../storage/progress/late-usage.ts';
 import { listPoisonFrom, type PoisonPlace } from '../../storage/progress/poison.ts';
@@ -36,7 +31,6 @@ import { buildNotification, hasSliceSubscribers } from '../../storage/progress/s
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { enterBuckets, finishSlice, planSlice, type SliceDone, takePartition } from '../../storage/progress/slices.ts';
 import { enqueueUsageChecks } from '../../storage/progress/usage-checks.ts';
-import type { Stores } from '../../storage/stores.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { passControl } from '../control/control.ts';
 import { MeterCatalogue } from '../control/meter-catalogue.ts';

@@ -4,24 +4,19 @@
  * written. If no event is rejected, or all, or more than 100, no event is at fault: the slice waits, and the process logs it.
  */
 
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { deleteOtherOutcomes } from '../../storage/events/delete-outcomes.ts';
 import { deleteIdentities } from '../../storage/events/identities.ts';
 import { findMissingRows } from '../../storage/events/present.ts';
-import {
-  EVENT_IDENTITIES,
-  EVENT_OUTCOMES,
-  EVENTS,
-  type EventOutcome,
-  usageBucketsTarget,
-} from '../../storage/events/tables.ts';
+import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, usageBucketsTarget } from '../../storage/events/tables.ts';
 import { Trial } from '../../storage/events/trial.ts';
-import { isUnavailable } from '../../storage/failure.ts';
+import { isUnavailable } from '../../storage/foundation/failure.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { ensureCorrectionNumbers } from '../../storage/progress/attempts.ts';
 import { addCorrection, listCorrections, lockEvent, PIPELINE } from '../../storage/progress/corrections.ts';
 import { type PoisonPlace, recordPoison } from '../../storage/progress/poison.ts';
 import { type OwnedPartition } from '../../storage/progress/slice-state.ts';
 import { proveOwner } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
 import type { MeterCatalogue } from '../control/meter-catalogue.ts';
 import { meterEvents } from '../steps/meter-events.ts';
 import type { ReadEvent } from '../steps/read-events.ts';

@@ -1,6 +1,7 @@
 /** Effect of a slice of the log: all rows to write, and the counts for the ledger. */
+
+import type { EventOutcome, OutcomeKind } from '../../core/metering/event/outcome.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import type { EventOutcome, OutcomeKind } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
 import type { SliceCounts } from '../../storage/progress/slices.ts';

@@ -10,12 +10,12 @@ import {
   listCountedPartitions,
 } from '../../storage/events/known-numbers.ts';
 import { findFirstRowFrom, LOG_TABLES } from '../../storage/events/present.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { PartitionStopped } from '../../storage/log/continuity.ts';
 import { findNewestApplied } from '../../storage/progress/corrections.ts';
 import { loadGreatestVersions } from '../../storage/progress/meter-versions.ts';
 import type { SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
 
 type AgreeingStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 

@@ -4,9 +4,9 @@
  * has a smaller position in the log. So the events of a slice that runs again are not mistaken for repeats.
  */
 import { hashToBigInt } from '../../core/metering/event/identity.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
-import type { EventOutcome } from '../../storage/events/tables.ts';
 import type { ReadEvent } from './read-events.ts';
 
 type EventPosition = { readonly partition: number; readonly offset: number; readonly position: number };

@@ -3,12 +3,12 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
-import type { EventOutcome } from '../../storage/events/tables.ts';
-import { TimeSlicer } from '../../storage/time-slicer.ts';
+import { TimeSlicer } from '../../storage/concurrency/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
 export type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };

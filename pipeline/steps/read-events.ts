@@ -9,6 +9,7 @@ import { parseJson } from '../../core/foundation/json/parse.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { ContentHash, hashContent } from '../../core/metering/event/content-hash.ts';
 import { IdentityHasher } from '../../core/metering/event/identity.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { isTimestampSent, parseEventTimestamp } from '../../core/metering/event/timed.ts';
 import {
   ABSENT,
@@ -29,7 +30,7 @@ import {
   toEventProperties,
   valueEnd,
 } from '../../core/metering/event-text.ts';
-import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
+import type { StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import { checkTexts } from './check-texts.ts';
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { DueWorkSettings } from '../../actions/schedule/due-work.ts';
 import { tryAdvance } from '../../actions/schedule/test-clocks/advance-test-clock.ts';
 import { ADVANCE_JOB } from '../../actions/schedule/test-clocks/move-test-clock.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 60 * 60_000;

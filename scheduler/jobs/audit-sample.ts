@@ -7,7 +7,7 @@ import { reportOtherProcesses, sampleRunning } from '../../actions/operations/au
 import { sampleRecords } from '../../actions/operations/audit/sample-records.ts';
 import { auditSample, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import { formatMs, toMs } from '../../core/foundation/time/instant.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';
 

@@ -1,8 +1,8 @@
 /** Checks one subscription after its usage grew (docs/rules/invoices.md, "Before the period is over"). */
 import { z } from 'zod';
 import { billThreshold } from '../../actions/lifecycle/billing/bill-thresholds.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
-import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), subscription_id: z.string() });

@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { checkCustomer } from '../../actions/alerts/check-alerts.ts';
 import { checkWalletsWithDefaults } from '../../actions/alerts/wallet-alerts.ts';
 import { topUpCustomer } from '../../actions/lifecycle/wallets/auto-top-up.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { ALERT_TASK, enqueueDefaultAlertChecks } from '../../storage/progress/alert-arrivals.ts';
-import type { Stores } from '../../storage/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
 const Scoped = z.object({ tenant_id: z.string(), environment_id: z.string() });

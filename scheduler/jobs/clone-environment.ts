@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { CLONE_JOB, tryClone } from '../../actions/operations/environments/clone-environment.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 60 * 60_000;

@@ -1,8 +1,8 @@
 /** Computes an invoice after a request, within ten minutes per attempt (docs/rules/invoices.md, "Invoices computed later"). */
 import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/invoicing/invoices/compute-later.ts';
-import { loadNow } from '../../storage/environment-clock.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { loadNow } from '../../storage/models/schedule/environment-clock.ts';
 import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 600_000;

@@ -1,7 +1,7 @@
 /** One job for each kind of due work (actions/schedule/due-work.ts), for environments that use the machine's clock. */
 import { listDueWork } from '../../actions/schedule/due-work.ts';
 import type { Config } from '../../config.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export type DueTiming = Pick<

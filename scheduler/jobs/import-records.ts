@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/operations/imports/import-later.ts';
 import { type ImportSettings, tryImport } from '../../actions/operations/imports/run-import.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';
 
 const TIMEOUT_MS = 2 * 60 * 60_000;

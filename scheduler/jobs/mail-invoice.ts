@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/delivery/mail/mail-invoice.ts';
 import type { Mailer } from '../../actions/delivery/mail/mailer.ts';
 import { INVOICE_EMAIL_KINDS } from '../../core/platform/mail/invoice-email.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
 const Payload = z.object({

@@ -1,6 +1,7 @@
 /** Requests daily rollups for past days until they exist; the pipeline makes them (docs/decisions/0001). */
+
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
-import type { Stores } from '../../storage/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const MS_PER_DAY = 86_400_000;
@@ -17,7 +18,7 @@ export function makeDailyRollupsJob(
     async run(now) {
       const today = Math.floor(now.getTime() / MS_PER_DAY);
       const isRequested = await requestDailyRollups(postgres, today - after_days);
-      return { done: { requested: isRequested ? 1 : 0 }, waiting: [], failed: [] };
+      return { done: { asked: isRequested ? 1 : 0 }, waiting: [], failed: [] };
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Deletes the answers stored for repeated requests (48 hours). */
-import { purgeAnswers } from '../../storage/models/idempotency-key.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeAnswers } from '../../storage/models/foundation/idempotency-key.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function purgeAnswersJob({ postgres }: Stores, every_seconds: number): ScheduledJob {

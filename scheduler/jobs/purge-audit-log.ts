@@ -1,6 +1,7 @@
 /** Deletes entries of the audit log after their retention period (docs/rules/records.md, "The audit log"). */
-import { purgeAuditEntries } from '../../storage/models/audit-entry.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeAuditEntries } from '../../storage/models/operations/audit-entry.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,6 +1,7 @@
 /** Deletes old PDFs of invoices; a later request renders the PDF again. */
-import { purgeDocuments } from '../../storage/models/invoice-document.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeDocuments } from '../../storage/models/invoicing/invoice-document.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function purgeDocumentsJob({ postgres }: Stores, every_seconds: number): ScheduledJob {

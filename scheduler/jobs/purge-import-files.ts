@@ -1,6 +1,7 @@
 /** Deletes files of imports that failed a week ago and were not resumed. */
-import { purgeImportFiles } from '../../storage/imports/files.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeImportFiles } from '../../storage/models/operations/import-files.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function purgeImportFilesJob({ postgres }: Stores, every_seconds: number): ScheduledJob {

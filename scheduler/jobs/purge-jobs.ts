@@ -1,6 +1,7 @@
 /** Deletes jobs that were given up a week ago: enough time to inspect them. */
-import { purgeGivenUpJobs } from '../../storage/jobs.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeGivenUpJobs } from '../../storage/queue/jobs.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const RETENTION_DAYS = 7;

@@ -3,7 +3,7 @@
  * (docs/decisions/0007-cached-answers.md).
  */
 import { purgeRecordChanges, readChanges } from '../../storage/cache/change-feed.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_seconds: number): ScheduledJob {

@@ -1,6 +1,7 @@
 /** Deletes the log offsets of reservation events after their retention period. */
-import { purgeReservationEvents } from '../../storage/models/reservation.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgeReservationEvents } from '../../storage/models/reservations/reservation.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;

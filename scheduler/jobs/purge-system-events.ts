@@ -1,6 +1,6 @@
 /** Deletes system events and their deliveries after their retention period. */
-import type { Stores } from '../../storage/stores.ts';
-import { purgePublishedBefore } from '../../storage/system-events/unstreamed.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { purgePublishedBefore } from '../../storage/queue/unstreamed-events.ts';
 import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;

@@ -7,7 +7,7 @@ import { InFlightDeliveries } from '../../actions/delivery/webhooks/in-flight.ts
 import type { WebhookServices } from '../../actions/delivery/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/delivery/webhooks/send-due.ts';
 import { RETRY_WINDOW_MS } from '../../core/platform/webhook/schedule.ts';
-import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
+import { giveUpOld } from '../../storage/queue/due-deliveries.ts';
 import type { ScheduledJob } from '../job.ts';
 import { createClock, type SendOptions, toJobReport } from './send-webhooks.ts';
 

@@ -1,8 +1,8 @@
 /** Writes the revenue rows of ClickHouse for invoices that became final or void, and for changes of recurring revenue. */
 import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
-import { raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
-import { findGreatestVersion } from '../../storage/revenue/rows.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { raiseRevenueVersion } from '../../storage/reporting/revenue/outbox.ts';
+import { findGreatestVersion } from '../../storage/reporting/revenue/rows.ts';
 import type { ScheduledJob } from '../job.ts';
 
 export function streamRevenueJob(stores: Stores, every_seconds: number): ScheduledJob {
@@ -14,8 +14,8 @@ export function streamRevenueJob(stores: Stores, every_seconds: number): Schedul
     run: async (_now, onDone) => {
       if (!isAhead) await raiseRevenueVersion(stores.postgres, await findGreatestVersion(stores.clickhouse));
       isAhead = true;
-      const streamed = await streamRevenue(stores, (so_far) => onDone?.({ streamed: so_far }));
-      return { done: { streamed }, waiting: [], failed: [] };
+      const streamed = await streamRevenue(stores, (so_far) => onDone?.({ told: so_far }));
+      return { done: { told: streamed }, waiting: [], failed: [] };
     },
   };
 }

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import { SYNC_JOB, trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
-import { loadNow } from '../../storage/environment-clock.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { loadNow } from '../../storage/models/schedule/environment-clock.ts';
 import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 2 * 60 * 60_000;

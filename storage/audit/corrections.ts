@@ -1,7 +1,7 @@
 /** Corrections in Postgres and in ClickHouse, page by page in the order of their sequence. */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { IN_EFFECT } from './events-as-sent.ts';
 
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };

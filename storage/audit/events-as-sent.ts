@@ -7,7 +7,7 @@ import { type Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, US_PER_DAY } from '../../core/foundation/time/instant.ts';
 import { hashToBigInt, IdentityHasher } from '../../core/metering/event/identity.ts';
 import { type ClickHouseClient, loadRows, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type SentEvent = {
   readonly event_id: string;

@@ -3,7 +3,7 @@
  * statement, so it reads one snapshot while money moves; for all tenants, or for some invoices.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
 export type InvoiceFault = AuditFault<InvoiceFaultKind>;

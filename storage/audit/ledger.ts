@@ -3,7 +3,7 @@
  * immutable, except the newest of a partition, which grows in the statement that moves next_offset. So a range is complete when it
  * is read, and its rows can be compared while others arrive.
  */
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 /** Offsets of one partition, half-open. */
 export type OffsetRange = { readonly partition: number; readonly from: bigint; readonly to: bigint };

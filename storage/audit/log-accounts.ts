@@ -1,5 +1,5 @@
 /** The embedded log against the ledger: every accepted event must have an outcome, or wait. */
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type LogAccount = {
   readonly partition: number;

@@ -1,5 +1,5 @@
 /** Postgres queries of the record audits: each is one statement, so it reads one snapshot. */
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type AuditFault<Kind extends string> = {
   readonly kind: Kind;

@@ -9,7 +9,7 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { RESERVED_ID } from '../../core/metering/event/accept.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { IdentityRow } from '../events/identities.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
 export type ReservationFault = AuditFault<'pool_differs' | 'reservation_differs'>;

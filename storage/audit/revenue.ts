@@ -1,6 +1,6 @@
 /** Scopes and customers whose revenue is audited. */
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export async function listScopes(database: Database): Promise<Scope[]> {
   const { rows } = await database.raw(

@@ -1,5 +1,5 @@
 /** Results of comparing live usage in the cache with the stores, for an audit in another process. */
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type RunningCompared = {
   readonly answers: number;

@@ -2,7 +2,7 @@
  * Tasks against their records: the counts of a file or an import against its run, and the rejected rows of an import against its
  * report. The files of a schedule are checked against each other. Each query is one statement, so it reads one snapshot.
  */
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
 export type TaskFault = AuditFault<'export_ranges_differ' | 'export_counts_differ' | 'import_report_differs'>;

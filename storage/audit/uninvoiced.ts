@@ -2,7 +2,7 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import type { Period } from '../../core/foundation/time/period.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type NamedSubscription = Scope & { readonly id: string };
 

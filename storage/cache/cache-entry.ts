@@ -2,13 +2,13 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, type Milliseconds, toInstant, toUs } from '../../core/foundation/time/instant.ts';
 import type { Period } from '../../core/foundation/time/period.ts';
+import type { DependencyRecorder } from '../postgres/interceptors/dependency-recorder.ts';
 import type { LiveUsageLine, LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../usage/live-usage.ts';
 import type { BilledUsage } from '../usage/usage.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 import type { MeterUsageQuery } from '../usage/usage-query.ts';
 import { countRunning } from './cache-metrics.ts';
 import type { ChangeSnapshot } from './change-feed.ts';
-import type { DependencyRecorder } from './dependency-recorder.ts';
 import { internId } from './shared-value.ts';
 
 /** Usage of a meter in a window from the cached lines, in the form that an invoice uses; throws `NotCached` if it was not read before. */

@@ -5,15 +5,15 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/foundation/scope.ts';
-import { isByTheMachine } from '../environment-clock.ts';
-import type { Database, Stores } from '../stores.ts';
+import { GatherBatchLoader, type GatherContext } from '../concurrency/gather-batch-loader.ts';
+import type { Database, Stores } from '../foundation/stores.ts';
+import { isByTheMachine } from '../models/schedule/environment-clock.ts';
+import { currentRecorder, runWithRecorder } from '../postgres/interceptors/dependency-recorder.ts';
 import { loadFreshness } from '../usage/usage.ts';
 import type { UsageCache } from '../usage/usage-cache.ts';
 import { CacheEntry, type ComputedAnswer, NotCached } from './cache-entry.ts';
 import { countRunning } from './cache-metrics.ts';
 import { type ChangeSnapshot, readChanges, requestChanges } from './change-feed.ts';
-import { currentRecorder, runWithRecorder } from './dependency-recorder.ts';
-import { GatherBatchLoader, type GatherContext } from './gather-batch-loader.ts';
 import { KnownFreshness } from './known-freshness.ts';
 
 export type FreshAnswer<Answer> = {

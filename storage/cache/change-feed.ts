@@ -8,12 +8,12 @@
  * Postgres snapshot sees its transaction and the previous one did not, whichever transaction began first.
  */
 
-import { CHANGES_STATEMENT_NAME, getOwnStatements } from '../postgres/own-statements.ts';
+import { runAsSystem } from '../foundation/request-context.ts';
+import type { Database, Transaction } from '../foundation/stores.ts';
+import { runUnrecorded } from '../postgres/interceptors/dependency-recorder.ts';
+import { CHANGES_STATEMENT_NAME, getOwnStatements } from '../postgres/interceptors/own-statements.ts';
 import { type SliceState, STATE_COLUMNS, toSliceState } from '../progress/slice-state.ts';
-import { runAsSystem } from '../request-context.ts';
-import type { Database, Transaction } from '../stores.ts';
 import { getUsageFeed } from '../usage/usage-feed.ts';
-import { runUnrecorded } from './dependency-recorder.ts';
 
 export type ChangeSnapshot = {
   /** 1, 2, 3 … in this process. */

@@ -4,8 +4,8 @@
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
-import { loadClock } from '../environment-clock.ts';
-import type { Stores } from '../stores.ts';
+import type { Stores } from '../foundation/stores.ts';
+import { loadClock } from '../models/schedule/environment-clock.ts';
 import { loadFreshness } from '../usage/usage.ts';
 
 type KnownInstant = { readonly as_of: string; readonly as_of_ms: Milliseconds; readonly read_ms: Milliseconds };

@@ -1,6 +1,6 @@
 /** One usage query about a current period, updated as usage arrives (cached-answers.ts). */
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { Stores } from '../stores.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { type BilledUsage, type BilledUsageQuery, readUsage } from '../usage/usage.ts';
 import { loadCached } from './cached-answers.ts';
 

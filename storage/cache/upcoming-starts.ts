@@ -1,11 +1,11 @@
 /**
- * Reads future starts only as dependencies (dependency-recorder.ts): a current answer does not include them, but becomes outdated when they
- * begin.
+ * Reads future starts only as dependencies (postgres/interceptors/dependency-recorder.ts): a current answer does not include them, but
+ * becomes outdated when they begin.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
-import { listBatched } from '../models/batched.ts';
-import type { Database } from '../stores.ts';
-import { currentRecorder } from './dependency-recorder.ts';
+import { listBatched } from '../concurrency/batched.ts';
+import type { Database } from '../foundation/stores.ts';
+import { currentRecorder } from '../postgres/interceptors/dependency-recorder.ts';
 
 type UpcomingStart = { readonly of: string; readonly start_date: string };
 

@@ -9,7 +9,7 @@ import {
 } from '@clickhouse/client';
 import { z } from 'zod';
 import { FarthingError, unavailable } from '../../core/foundation/error.ts';
-import { isUnavailable } from '../failure.ts';
+import { isUnavailable } from '../foundation/failure.ts';
 import { quoteText } from './literals.ts';
 import { toReplicaClient } from './replicas.ts';
 import { CLUSTER_SETTINGS, STATEMENT_SETTINGS } from './settings.ts';

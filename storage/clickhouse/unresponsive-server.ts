@@ -1,10 +1,10 @@
 /**
- * Aborts a query to a hung ClickHouse (storage/unresponsive-server.ts), but not a slow one: an audit may read for a minute. Writes
+ * Aborts a query to a hung ClickHouse (storage/foundation/unresponsive-server.ts), but not a slow one: an audit may read for a minute. Writes
  * are never aborted: a retry must know that the statement has ended, and waits for that (storage/events/write-fence.ts).
  */
 import type { ClickHouseClient, QueryParams } from '@clickhouse/client';
-import { isHungUp } from '../failure.ts';
-import { PROBE_TIMEOUT_MS, type ResponsivenessState, watchUntilAnswered } from '../unresponsive-server.ts';
+import { isHungUp } from '../foundation/failure.ts';
+import { PROBE_TIMEOUT_MS, type ResponsivenessState, watchUntilAnswered } from '../foundation/unresponsive-server.ts';
 
 export function watchForUnresponsiveClickHouse(client: ClickHouseClient, url: string): ClickHouseClient {
   const ping = new URL('/ping', new URL(url).origin).href;

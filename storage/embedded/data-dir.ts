@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join, resolve } from 'node:path';
-import { makeDirectory } from '../make-directory.ts';
+import { makeDirectory } from '../foundation/make-directory.ts';
 import { isAliveHere, type LockHolder, readHolder, tryLockFile } from './file-lock.ts';
 
 export interface DataDirectory {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { defineStatement } from '../clickhouse/clickhouse.ts';
-import type { Database, Stores } from '../stores.ts';
+import type { Database, Stores } from '../foundation/stores.ts';
 
 export type StoredDeadLetter = {
   /** Place in the log: partition, offset, position. */

@@ -1,8 +1,9 @@
 /** Deletes outcomes of a slice that an earlier attempt wrote and the current attempt does not want. */
+
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';
-import type { EventOutcome } from './tables.ts';
 
 type RetainedOutcomes = {
   readonly partition: number;

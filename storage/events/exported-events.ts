@@ -9,7 +9,7 @@ import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import type { ExportedEvent } from '../../core/platform/export/events.ts';
 import { type ClickHouseClient, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
-import type { CutParts } from '../exports/cuts.ts';
+import type { CutParts } from '../models/reporting/export-cuts.ts';
 
 export type EventsOfTime = Scope & {
   readonly start_us: Microseconds;

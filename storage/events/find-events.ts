@@ -15,8 +15,8 @@ import {
   streamRows,
   toClickHouseFailure,
 } from '../clickhouse/clickhouse.ts';
-import { TimeSlicer } from '../time-slicer.ts';
-import { type QueryBounds, runAsLarge, runAsSmall } from '../usage/question.ts';
+import { type QueryBounds, runAsLarge, runAsSmall } from '../concurrency/query-bounds.ts';
+import { TimeSlicer } from '../concurrency/time-slicer.ts';
 
 export type FoundEvent = {
   readonly event_id: string;

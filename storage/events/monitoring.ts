@@ -3,9 +3,9 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { runAsSystem } from '../foundation/request-context.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
-import { runAsSystem } from '../request-context.ts';
-import type { Stores } from '../stores.ts';
 
 export type EventCount = { readonly start_us: Microseconds; readonly event_count: number };
 

@@ -1,6 +1,7 @@
 /** The tables that the pipeline fills, and the source of each column in a record. */
 
 import { type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 import {
@@ -100,22 +101,6 @@ export const EVENT_IDENTITIES: RowTarget<StoredEvent> = {
     uint32Column('content_crc', (event) => event.content_crc),
     uint32Column('content_hash', (event) => event.content_hash),
   ],
-};
-
-export type OutcomeKind = 'duplicate' | 'conflict' | 'dead_letter' | 'unusable';
-
-export type EventOutcome = {
-  readonly tenant_id: string;
-  readonly environment_id: string;
-  readonly event_id: string;
-  readonly outcome: OutcomeKind;
-  readonly meter_id: string;
-  readonly reason: string;
-  readonly received_at_us: Microseconds;
-  readonly partition: number;
-  readonly offset: number;
-  readonly position: number;
-  readonly body: string;
 };
 
 export const EVENT_OUTCOMES: RowTarget<EventOutcome> = {

@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, onCluster, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
-import { isUnavailable } from '../failure.ts';
+import { isUnavailable } from '../foundation/failure.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 

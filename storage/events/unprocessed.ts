@@ -7,9 +7,9 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import { parseEventTime } from '../../core/foundation/time/instant.ts';
 import { IdentityHasher, toPartition, toShard } from '../../core/metering/event/identity.ts';
 import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/event-text.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { LogRecord } from '../log/log.ts';
-import type { Stores } from '../stores.ts';
 import type { FoundEvent } from './find-events.ts';
 
 const RECORDS_PER_READ = 100;

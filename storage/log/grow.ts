@@ -8,7 +8,7 @@
  * accepts no events until the command runs again.
  */
 import { notAllowed } from '../../core/foundation/error.ts';
-import type { Database, Stores } from '../stores.ts';
+import type { Database, Stores } from '../foundation/stores.ts';
 import { KafkaLog } from './kafka/kafka.ts';
 import { updateLayout } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';

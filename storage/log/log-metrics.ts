@@ -1,6 +1,6 @@
 /** Prometheus metrics of the log: the lag of the pipeline by partition, and whether the log answers. */
 import { Gauge, register } from 'prom-client';
-import { runWithTimeout } from '../in-time.ts';
+import { runWithTimeout } from '../foundation/in-time.ts';
 import type { EventLog, PartitionLag } from './log.ts';
 
 const NAMES = [

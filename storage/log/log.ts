@@ -9,7 +9,7 @@
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
-import type { EventOutcome } from '../events/tables.ts';
+import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 
 export type LogRecordKind = 'events' | 'control';
 

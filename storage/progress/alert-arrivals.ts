@@ -5,9 +5,9 @@
 import type { Knex } from 'knex';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../due-alerts.ts';
-import { isSelfFilling } from '../due-wallets.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
+import { hasGrants, IS_WALLET_WATCHED, listWatchedScopes } from '../queue/due-alerts.ts';
+import { isSelfFilling } from '../queue/due-wallets.ts';
 
 export const ALERT_TASK = 'check-alerts';
 
@@ -162,7 +162,7 @@ const ENQUEUE_SQL = `
                     where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
                       and w.customer_id = charged.payer_id and ((${IS_WALLET_WATCHED}) or (${isSelfFilling('w')})))
     union
-    -- Who is in a group pays for itself behind the end of its parent (actions/lifecycle/wallets/invoiced-alone.ts says from when on): a look finds that or nothing.
+    -- A grouped customer pays for itself after the end of its parent (actions/lifecycle/wallets/invoiced-alone.ts has the time). Its check may find nothing.
     select tenant_id, environment_id, customer_id from charged
      where subscription_type = 'grouped_invoicing'
        and exists (select from wallets w

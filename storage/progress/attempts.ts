@@ -2,8 +2,8 @@
 
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 import { findGreatestCorrection } from '../events/known-numbers.ts';
-import { runAsSystem } from '../request-context.ts';
-import type { Stores } from '../stores.ts';
+import { runAsSystem } from '../foundation/request-context.ts';
+import type { Stores } from '../foundation/stores.ts';
 
 /** Writer name of a log partition, for its slices and control messages. */
 export function toPartitionWriter(partition: number): string {

@@ -9,7 +9,7 @@
  * bucket rows locked in its own name and repeats the work with a greater number. A lock for reading expires by itself.
  */
 import { unavailable } from '../../core/foundation/error.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { type OwnedPartition, type SliceState } from './slice-state.ts';
 import { FencedError, readProgress, serializeBucketLockChanges } from './slices.ts';
 

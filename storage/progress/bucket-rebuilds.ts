@@ -1,6 +1,6 @@
 /** Table `bucket_rebuilds`: requested rebuilds of usage rows. The pipeline runs each when it reads its message. */
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
 
 export type RebuildKeys = {

@@ -5,8 +5,8 @@
 
 import type { Scope } from '../../core/foundation/scope.ts';
 import { IdentityHasher, toShard } from '../../core/metering/event/identity.ts';
-import { joinBatch } from '../models/batched.ts';
-import type { Database } from '../stores.ts';
+import { joinBatch } from '../concurrency/batched.ts';
+import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
 
 export type CorrectionAction = 'void' | 'replace';

@@ -4,8 +4,8 @@
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
-import { KeyedBatchLoader } from '../batch-loader.ts';
-import type { Database } from '../stores.ts';
+import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
+import type { Database } from '../foundation/stores.ts';
 import type { MeterVersion } from './meter-versions.ts';
 import { type SliceState, toSliceState } from './slice-state.ts';
 

@@ -1,6 +1,6 @@
 /** The log message that requests daily rollups (actions/metering/usage/make-daily-rollups.ts). */
 
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
 import { EVERY_DAY, readDaysBefore } from './slice-state.ts';
 import { readProgress } from './slices.ts';

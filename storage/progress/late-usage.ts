@@ -7,7 +7,7 @@ import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import { formatUs, type Microseconds } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 /** Usage within this time is billed together: a customer that sends a backlog gets one invoice for it. */
 export const BILL_DELAY_SECONDS = 3600;

@@ -6,7 +6,7 @@
 
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
 
 export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';

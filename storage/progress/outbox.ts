@@ -3,7 +3,7 @@
  * transaction. The relay appends the messages to the log and removes them in its own transaction, so each message is sent at least once.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 /** `shard`: the message goes to the partition of this shard; null: to all partitions. */
 export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };

@@ -1,5 +1,5 @@
 /** Table `poison_events`: events that the stores reject, by their place in the log. */
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type PoisonPlace = { readonly offset: number; readonly position: number; readonly reason: string };
 

@@ -5,7 +5,7 @@
  */
 
 import type { BucketRow } from '../../core/metering/plan.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export type SliceNotification = {
   readonly partition: number;

@@ -4,8 +4,8 @@
  */
 import { unavailable } from '../../core/foundation/error.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
-import { KeyedBatchLoader } from '../batch-loader.ts';
-import type { Database } from '../stores.ts';
+import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
+import type { Database } from '../foundation/stores.ts';
 import { type OwnedPartition, type SliceState, STATE_COLUMNS, toSliceState } from './slice-state.ts';
 
 /** Thrown if another worker has taken the partition over: drop all state, write nothing. */
@@ -195,7 +195,7 @@ const LEDGER_EVENTS_MAX = 1_000_000;
 
 /**
  * Moves `next_offset` and adds the records to the ledger in one statement. The statement returns the moved row for caches of answers
- * (storage/postgres/own-statements.ts).
+ * (storage/postgres/interceptors/own-statements.ts).
  */
 export async function finishSlice(database: Database, owned: OwnedPartition, done: SliceDone): Promise<void> {
   const { rows } = await database.raw(FINISH, {

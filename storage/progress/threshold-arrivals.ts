@@ -4,7 +4,7 @@
  * check is lost in a crash, the periodic check, which runs every few minutes, covers it.
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 
 export const THRESHOLD_TASK = 'bill-threshold';
 

@@ -3,7 +3,7 @@
  * together.
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
-import type { Database } from '../stores.ts';
+import type { Database } from '../foundation/stores.ts';
 import { enqueueAlertChecks } from './alert-arrivals.ts';
 import { enqueueThresholdChecks } from './threshold-arrivals.ts';
 

@@ -11,9 +11,9 @@ import { type BucketField, type BucketFields, UsageBucket } from '../../core/met
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
+import { checkCells, type QueryBounds } from '../concurrency/query-bounds.ts';
+import { TimeSlicer } from '../concurrency/time-slicer.ts';
 import { NO_LATEST } from '../events/tables.ts';
-import { TimeSlicer } from '../time-slicer.ts';
-import { checkCells, type QueryBounds } from './question.ts';
 import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts';
 
 export type BucketQuery = Scope & {

@@ -11,9 +11,10 @@ import { type Microseconds, US_PER_SECOND } from '../../core/foundation/time/ins
 import { isInRanges, type SegmentPlan } from '../../core/metering/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
 import { US_BY_ROW_SIZE } from '../../core/metering/bucket-size.ts';
-import { KeyedBatchLoader } from '../batch-loader.ts';
 import { type ClickHouseClient, SMALL_ANSWER, streamRows, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
-import { mapYielding, TimeSlicer } from '../time-slicer.ts';
+import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
+import { checkCells, type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
+import { mapYielding, TimeSlicer } from '../concurrency/time-slicer.ts';
 import {
   BUCKET_COLUMNS,
   type BucketCell,
@@ -28,7 +29,6 @@ import {
   type StoredCells,
   toBucketCell,
 } from './bucket-cells.ts';
-import { checkCells, type QueryBounds, runAsSmall } from './question.ts';
 
 type BatchedQuestion = { readonly question: BucketQuery; readonly inside: Inside | undefined };
 

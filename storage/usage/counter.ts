@@ -2,11 +2,11 @@
 import { FarthingError } from '../../core/foundation/error.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { type CountingMoment, loadCountingMoment } from '../progress/counting-moment.ts';
 import { loadBarriers } from '../progress/meter-versions.ts';
 import { type SliceState } from '../progress/slice-state.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
-import type { Stores } from '../stores.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 
 export type UsageCounter = {

@@ -7,11 +7,11 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { isInRanges, mergeRanges, type SegmentRange } from '../../core/metering/analytics/segments.ts';
-import { KeyedBatchLoader } from '../batch-loader.ts';
 import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
+import { type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
+import { mapYielding } from '../concurrency/time-slicer.ts';
 import { loadFewEvents, type PlacedRawEvent } from '../events/raw-events.ts';
-import { mapYielding } from '../time-slicer.ts';
-import { type QueryBounds, runAsSmall } from './question.ts';
 
 export type OutsideEventsQuery = Scope & {
   readonly event_name: string;

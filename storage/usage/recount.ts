@@ -10,6 +10,7 @@ import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
+import { TimeSlicer } from '../concurrency/time-slicer.ts';
 import { type CustomerRange, listCustomerRanges } from '../events/customer-ranges.ts';
 import {
   type CustomerDay,
@@ -22,10 +23,9 @@ import {
   streamPlacedEvents,
   streamRawEvents,
 } from '../events/raw-events.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { loadCountingMoment } from '../progress/counting-moment.ts';
 import { loadBarriers } from '../progress/meter-versions.ts';
-import type { Stores } from '../stores.ts';
-import { TimeSlicer } from '../time-slicer.ts';
 
 /** A meter version that is counted into rows; `before` is the exclusive end offset of its events per partition. */
 export type CountedMeter = Scope & {

@@ -13,6 +13,8 @@ import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
+import { checkCells, checkGroups, readWithin, runAsSmall } from '../concurrency/query-bounds.ts';
+import { TimeSlicer } from '../concurrency/time-slicer.ts';
 import {
   type LogPlace,
   type PlacedRawEvent,
@@ -20,10 +22,9 @@ import {
   type RawEventsQuery,
   streamRawEvents,
 } from '../events/raw-events.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { type SliceState } from '../progress/slice-state.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
-import type { Stores } from '../stores.ts';
-import { TimeSlicer } from '../time-slicer.ts';
 import {
   type BucketCell,
   type BucketQuery,
@@ -38,7 +39,6 @@ import {
 import { canBatch, hasDistinctRows, isCacheable, loadLineCells } from './bucket-lines.ts';
 import { toOpenQueryKey } from './cached-usage.ts';
 import { loadEventsOutside } from './outside-events.ts';
-import { checkCells, checkGroups, readWithin, runAsSmall } from './question.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 

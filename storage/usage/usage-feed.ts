@@ -4,9 +4,9 @@
  * The cache then clears itself, as it does when another worker moves a partition.
  */
 
+import type { Database } from '../foundation/stores.ts';
 import { readSliceNotifications, requestSliceNotifications } from '../progress/slice-notifications.ts';
 import type { SliceState } from '../progress/slice-state.ts';
-import type { Database } from '../stores.ts';
 import type { UsageCache } from './usage-cache.ts';
 
 /** Well within the validity of a request. */

@@ -6,7 +6,7 @@ import { Decimal } from '../../core/foundation/decimal.ts';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { toMs } from '../../core/foundation/time/instant.ts';
 import { OrderedUsage } from '../../core/rating/allowances/ordered-usage.ts';
-import type { Stores } from '../stores.ts';
+import type { Stores } from '../foundation/stores.ts';
 import { type BilledUsage, type BilledUsageQuery, readUsageReport, toUsageQuery } from './usage.ts';
 
 export type UsageInOrder = Pick<BilledUsage, 'as_of' | 'high_water' | 'meter_version'> & {

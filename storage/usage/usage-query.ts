@@ -5,7 +5,7 @@ import type { WindowSize } from '../../core/foundation/time/window.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { Meter } from '../../core/metering/meter/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { QueryBounds } from './question.ts';
+import type { QueryBounds } from '../concurrency/query-bounds.ts';
 
 /** Query for the value of a meter in the half-open range [start_us, end_us), divided into windows if requested. */
 export type MeterUsageQuery = {

@@ -24,15 +24,15 @@ import {
   type Wants,
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
-import { KeyedBatchLoader } from '../batch-loader.ts';
-import { currentRecorder } from '../cache/dependency-recorder.ts';
-import { loadClock } from '../environment-clock.ts';
+import { KeyedBatchLoader } from '../concurrency/batch-loader.ts';
+import { runYielding } from '../concurrency/time-slicer.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { toMonthStart } from '../events/tables.ts';
+import type { Stores } from '../foundation/stores.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
+import { loadClock } from '../models/schedule/environment-clock.ts';
+import { currentRecorder } from '../postgres/interceptors/dependency-recorder.ts';
 import { type SliceState, toOffsetsText } from '../progress/slice-state.ts';
-import type { Stores } from '../stores.ts';
-import { runYielding } from '../time-slicer.ts';
 import { type CurrentCounting as CountingNow, isSameCounter, loadCurrentCounting } from './counter.ts';
 import type { UsageRead } from './live-usage.ts';
 import { type Doubt, readConsistently, type Snapshot, type SnapshotRead } from './snapshot.ts';

@@ -12,7 +12,7 @@ import { invalid, unavailable } from '../../core/foundation/error.ts';
 import { explainInvalid } from '../../core/foundation/why-invalid.ts';
 import { VERSION } from '../../process/version.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 const MIB = 1024 * 1024;

@@ -1,6 +1,6 @@
 // What no column can hold is refused by name before it reaches one: 400 with the field, never 500.
 import { expect } from 'chai';
-import { PlanModel } from '../../storage/models/plan.ts';
+import { PlanModel } from '../../storage/models/catalog/plan.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 type Fields = Record<string, unknown>;

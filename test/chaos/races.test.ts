@@ -9,8 +9,8 @@ import { billDuePeriods, billPeriod } from '../../actions/lifecycle/billing/bill
 import { billThreshold, billThresholds } from '../../actions/lifecycle/billing/bill-thresholds.ts';
 import { listDueWork } from '../../actions/schedule/due-work.ts';
 import { startScheduler } from '../../scheduler/main.ts';
-import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';

@@ -13,8 +13,8 @@ import { commitReservation, releaseReservation } from '../../actions/reservation
 import { checkShape } from '../../core/credits/reservations/request.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
-import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { startApiProcess } from '../support/scheduler-process.ts';
 import { createChance } from '../support/seeds.ts';
 import { until } from '../support/until.ts';

@@ -1,5 +1,5 @@
 /** Where chaos plays: everything in one process tree, with or without stores of its own, or processes around a Kafka. */
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import type { Chance } from '../support/seeds.ts';
 import type { Ask } from './client.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
 import { isSettled } from '../support/settled.ts';
 import { until } from '../support/until.ts';

@@ -1,9 +1,9 @@
 /** Requests that are on their way when the clock of their environment is advanced (docs/rules/clock.md, "Advancing"). */
 import { expect } from 'chai';
 import { waitBeforeRequest } from '../../actions/metering/events/wait-for-log.ts';
-import { loadClock } from '../../storage/environment-clock.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { runAs } from '../../storage/request-context.ts';
+import { runAs } from '../../storage/foundation/request-context.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
+import { loadClock } from '../../storage/models/schedule/environment-clock.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

@@ -1,6 +1,6 @@
 import { setImmediate as immediate } from 'node:timers/promises';
 import { expect } from 'chai';
-import { FairShare } from '../../api/events/fair-share.ts';
+import { FairShare } from '../../api/metering/events/fair-share.ts';
 
 describe('the share of a tenant in what is accepted', () => {
   const NOW = Date.parse('2026-03-15T12:00:00Z');

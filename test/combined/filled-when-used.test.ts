@@ -99,6 +99,8 @@ describe('a wallet that fills itself', () => {
     const [first] = await invoices();
     await pay(first);
     expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('50');
+    const { items } = await world.get(`/wallets/${id}/transactions`);
+    expect(items.map(({ description }: Answer) => description)).to.deep.equal(['Filled by itself']);
     await world.post(`/wallets/${id}/debit`, {
       credits: '30',
       transaction_reason: 'MANUAL_BALANCE_DEBIT',

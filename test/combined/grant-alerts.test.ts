@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkGrants } from '../../actions/alerts/grant-alerts.ts';
-import { lockAlerts } from '../../storage/alert-states.ts';
+import { lockAlerts } from '../../storage/models/alerts/alert-states.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';

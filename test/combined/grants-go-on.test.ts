@@ -5,10 +5,10 @@
 import { expect } from 'chai';
 import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/rating/allowances/entitled-features.ts';
 import { gatherGrantedUsage } from '../../actions/rating/entitlements/granted-usage.ts';
-import { MeterModel } from '../../storage/models/meter.ts';
-import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
-import type { Stores } from '../../storage/stores.ts';
-import { readUsageSince } from '../../storage/usage/cached-histories.ts';
+import { readUsageSince } from '../../storage/cache/cached-histories.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { MeterModel } from '../../storage/models/metering/meter.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 

@@ -4,7 +4,7 @@ import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-d
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
 import { processDuePayments } from '../../actions/payments/due-payments.ts';
 import { resumePayment } from '../../actions/payments/process-payment.ts';
-import { listDuePayments } from '../../storage/due-payments.ts';
+import { listDuePayments } from '../../storage/queue/due-payments.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { ClockAdvancePlanCache } from '../../actions/invoicing/billing/clock-advance-plan-cache.ts';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
-import { beginAdvance, lockAdvance } from '../../storage/test-clocks.ts';
+import { beginAdvance, lockAdvance } from '../../storage/models/schedule/clock-advances.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

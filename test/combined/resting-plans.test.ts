@@ -7,10 +7,10 @@ import { planFromStores } from '../../actions/invoicing/billing/gather-billing.t
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { purgeRecordChanges } from '../../storage/cache/change-feed.ts';
-import { runWithRecorder } from '../../storage/cache/dependency-recorder.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database } from '../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { runWithRecorder } from '../../storage/postgres/interceptors/dependency-recorder.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';

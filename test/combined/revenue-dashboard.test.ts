@@ -9,7 +9,7 @@ import { rebuildRevenue } from '../../actions/operations/audit/revenue.ts';
 import { streamRevenue } from '../../actions/reporting/revenue/stream-revenue.ts';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { startWorker } from '../../scheduler/worker.ts';
-import { addTick } from '../../storage/jobs.ts';
+import { addTick } from '../../storage/queue/jobs.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';

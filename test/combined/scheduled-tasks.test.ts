@@ -12,7 +12,7 @@ import { parquetReadObjects } from 'hyparquet';
 import S3rver from 's3rver';
 import { addDueExports } from '../../actions/reporting/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
-import { listDueScheduledTasks } from '../../storage/due-exports.ts';
+import { listDueScheduledTasks } from '../../storage/queue/due-exports.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';

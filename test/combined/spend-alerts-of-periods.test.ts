@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkSpend } from '../../actions/alerts/spend-alerts.ts';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
-import { lockAlerts } from '../../storage/alert-states.ts';
+import { lockAlerts } from '../../storage/models/alerts/alert-states.ts';
 import { above, alertLog, listEvents } from '../support/alerts.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';

@@ -6,7 +6,7 @@ import { debitWallet } from '../../actions/credits/wallets/debit-wallet.ts';
 import { topUpWallet } from '../../actions/lifecycle/wallets/top-up.ts';
 import { debitShape, topUpShape } from '../../core/credits/wallet/request.ts';
 import { createWork } from '../../scheduler/main.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';

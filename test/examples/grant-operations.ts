@@ -5,7 +5,7 @@ import { computeCreditExpiry, computeCreditShare } from '../../core/credits/gran
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
 import { SUBSCRIPTION_STATUSES } from '../../core/subscriptions/record.ts';
-import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
+import { CreditGrantApplicationModel } from '../../storage/models/credits/credit-grant-application.ts';
 import { fixed, type World } from '../support/world.ts';
 import { exampleWorld, freshName } from './example-world.ts';
 import { instant } from './time-operations.ts';

@@ -8,7 +8,7 @@ import { checkCredits } from '../../core/credits/wallet/rates.ts';
 import { computeRealTimeBalance } from '../../core/credits/wallet/real-time.ts';
 import type { Wallet } from '../../core/credits/wallet/record.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import type { World } from '../support/world.ts';
 import type { Result } from './compare.ts';
 import { exampleWorld, freshName } from './example-world.ts';

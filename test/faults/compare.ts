@@ -5,7 +5,7 @@
 import { CHECKS } from '../../actions/operations/audit/findings.ts';
 import { auditUsage, type UsageDifference } from '../../actions/operations/audit/usage.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { type ModelEntry, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { runScript } from '../support/service.ts';
 

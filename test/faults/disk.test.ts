@@ -3,7 +3,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeFileSync
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { measureStores } from '../../storage/store-metrics.ts';
+import { measureStores } from '../../storage/monitoring/store-metrics.ts';
 import { ruleNamed } from '../ops/rules.ts';
 import { evaluate, parseSamples } from '../support/promql.ts';
 import { temporaryDirectory } from '../support/service.ts';

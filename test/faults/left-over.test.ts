@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createClient } from '@clickhouse/client';
 import { expect } from 'chai';
 import { startEmbedded } from '../../storage/embedded/stack.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { until } from '../support/until.ts';
 
 const file = (name: string) =>

@@ -2,8 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type ServiceProcess, signalTo, startServiceProcess, stillAlive } from '../support/service.ts';
 
 export type Victim = 'main' | 'postgres' | 'clickhouse';

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { parquetReadObjects } from 'hyparquet';
 import { loadUsageAnalytics } from '../../actions/reporting/usage/usage-analytics.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
+import { CustomerModel } from '../../storage/models/catalog/customer.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 

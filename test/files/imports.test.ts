@@ -3,9 +3,9 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/operations/imports/run-import.ts';
 import { findTaskFaults } from '../../storage/audit/tasks.ts';
-import { purgeImportFiles } from '../../storage/imports/files.ts';
 import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';
 import type { EventLog } from '../../storage/log/log.ts';
+import { purgeImportFiles } from '../../storage/models/operations/import-files.ts';
 import { type FilesServer, startFilesServer } from '../support/files-server.ts';
 import { startWorld, type World } from '../support/world.ts';
 

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { gatherInvoiceDocument, loadInvoicePdf } from '../../actions/invoicing/documents/invoice-pdf.ts';
 import { buildInvoiceDocument } from '../../core/invoicing/document/document.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 describe('printed invoices', () => {

@@ -1,7 +1,7 @@
 // How often a key may come, and how often an address may be wrong.
 import { expect } from 'chai';
 import { clientAddress } from '../../api/http/rate-limit.ts';
-import { makeApiKey } from '../../storage/api-key.ts';
+import { makeApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('rate limits', () => {

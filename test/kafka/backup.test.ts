@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { type EmbeddedStack, startEmbedded } from '../../storage/embedded/stack.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import type { FreshDatabase } from '../support/stores.ts';

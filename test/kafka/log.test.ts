@@ -185,7 +185,7 @@ describe('the log on one broker', function () {
         await opened.append(texts.map((text) => entry(0, text)));
         return opened;
       });
-      await reader.until(() => reader.errors.some((error) => String(error).includes('stands still')));
+      await reader.until(() => reader.errors.some((error) => String(error).includes('is halted')));
       expect(reader.given.map(textOf)).to.deep.equal(['a', 'b', 'c']);
       await consumer.stop();
       await Promise.all([log.close(), writer.close()]);

@@ -3,7 +3,7 @@
  * a statement (test/golden/years); what it comes to is computed by hand beside its story (years/).
  */
 import { expect } from 'chai';
-import { mapConcurrently } from '../../storage/batch-loader.ts';
+import { mapConcurrently } from '../../storage/concurrency/batch-loader.ts';
 import { buildAccount } from '../support/account.ts';
 import { expectGolden } from '../support/golden.ts';
 import { check, provenBy } from '../support/verifier.ts';

@@ -11,7 +11,7 @@ import { commitReservation } from '../../actions/reservations/end-reservation.ts
 import { FarthingError } from '../../core/foundation/error.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../storage/log/log.ts';
-import { connectPostgres, readUrl } from '../../storage/postgres/postgres.ts';
+import { connectPostgres, readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';

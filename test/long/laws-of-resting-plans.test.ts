@@ -9,8 +9,8 @@ import { computeLast } from '../../actions/invoicing/invoices/compute-invoice.ts
 import { finalizeReady } from '../../actions/invoicing/invoices/finalize-invoice.ts';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
 import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
-import { listDueDrafts } from '../../storage/due-billing.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
+import { listDueDrafts } from '../../storage/queue/due-billing.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { type Restless, startRestless, WHO } from '../support/restless.ts';
 import { samples } from '../support/samples.ts';

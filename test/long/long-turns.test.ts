@@ -5,8 +5,8 @@
 import { expect } from 'chai';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { createTimeSlice } from '../../scheduler/time-slice.ts';
-import { recordTurn } from '../../storage/fair-jobs.ts';
-import { addJob } from '../../storage/jobs.ts';
+import { recordTurn } from '../../storage/queue/fair-jobs.ts';
+import { addJob } from '../../storage/queue/jobs.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 

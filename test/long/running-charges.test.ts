@@ -10,7 +10,7 @@ import { register } from 'prom-client';
 import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
 import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';

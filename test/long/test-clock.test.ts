@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { dispatchBatch } from '../../actions/delivery/webhooks/dispatch-events.ts';
 import { findThresholdCheck } from '../../actions/schedule/next-threshold-check.ts';
 import { startScheduler } from '../../scheduler/main.ts';
-import { purgePublishedBefore } from '../../storage/system-events/unstreamed.ts';
+import { purgePublishedBefore } from '../../storage/queue/unstreamed-events.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';

@@ -5,8 +5,8 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import type { Stores } from '../../storage/foundation/stores.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Stores } from '../../storage/stores.ts';
 import { readUsageReport, type UsageReport } from '../../storage/usage/usage.ts';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { explain } from '../../process/explain.ts';
 import { reachStores } from '../../process/reach-stores.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 
 describe('the stores at the start', () => {

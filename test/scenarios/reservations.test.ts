@@ -6,7 +6,7 @@ import { type ReservationOp, runReservationBatch } from '../../actions/reservati
 import { submitReservation } from '../../actions/reservations/submit-reservation.ts';
 import { createWalletCounter } from '../../actions/reservations/wallet-counter.ts';
 import { Decimal } from '../../core/foundation/decimal.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { register } from 'prom-client';
 import { CHECKS } from '../../actions/operations/audit/findings.ts';
 import { auditSampleJob } from '../../scheduler/jobs/audit-sample.ts';
-import { measureLedger } from '../../storage/audit/ledger-metrics.ts';
+import { measureLedger } from '../../storage/monitoring/ledger-metrics.ts';
 import { type Recorded, startRecorded } from '../support/recorded.ts';
 
 describe('the audit that runs all the time', () => {

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import type { ScheduledJob } from '../../scheduler/job.ts';
 import { startTicks } from '../../scheduler/ticks.ts';
 import { startWorker } from '../../scheduler/worker.ts';
-import { addTick, isOvertaken, purgeGivenUpJobs } from '../../storage/jobs.ts';
+import { addTick, isOvertaken, purgeGivenUpJobs } from '../../storage/queue/jobs.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 

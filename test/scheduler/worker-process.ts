@@ -4,7 +4,7 @@ import { readConfig } from '../../config.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { QUICK } from '../support/scheduler-process.ts';
 
 const [postgres_url = '', clickhouse_url = '', now = '', directory = ''] = process.argv.slice(2);

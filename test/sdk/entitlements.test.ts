@@ -4,8 +4,8 @@
  */
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';
-import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
-import { newId } from '../../storage/new-id.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import { AddonAssociationModel } from '../../storage/models/subscriptions/addon-association.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
 
 describe('the published client on what is granted', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { expandPlaceholders, migrate, migrateClickHouse, migratePostgres, readSqlFiles } from '../../sql/migrate.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type FreshDatabase, testStores } from '../support/stores.ts';
 
 describe('migrate', () => {

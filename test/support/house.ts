@@ -17,6 +17,10 @@ const PUBLISHED_IN: Record<string, readonly string[]> = {
   // The progress of a test clock counts what was done.
   'actions/schedule/due-work.ts': ['looked', 'pursued', 'told'],
   'actions/lifecycle/billing/bill-late-usage.ts': ['looked'],
+  // Labels of the metrics of jobs.
+  'scheduler/jobs/make-daily-rollups.ts': ['asked'],
+  'scheduler/jobs/stream-revenue.ts': ['told'],
+  'scheduler/jobs/stream-system-events.ts': ['told'],
   // The document of an invoice, which golden files hold.
   'core/invoicing/document/document.ts': ['look'],
   'integrations/pdf/layout.ts': ['look'],

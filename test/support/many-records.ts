@@ -6,7 +6,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
 import type { Scope } from '../../core/foundation/scope.ts';
-import { readUrl } from '../../storage/postgres/postgres.ts';
+import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 
 export const MANY = 10_000;
 

@@ -4,10 +4,10 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
-import { newId } from '../../storage/new-id.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { newId } from '../../storage/foundation/new-id.ts';
+import { hashApiKey, makeApiKey } from '../../storage/foundation/secrets/api-key.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 
 export type Caller = { readonly url: string; readonly api_key: string; readonly signal?: AbortSignal };
 

@@ -1,6 +1,6 @@
 /** What a customer owes of usage, billed or not, as the balance of a wallet in real time says it: from memory, and gathered anew. */
 import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-balance.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import type { World } from './world.ts';
 
 export type Owed = { cached: string; recomputed: string };

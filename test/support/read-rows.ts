@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { readUrl } from '../../storage/postgres/postgres.ts';
+import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 
 export type Statement = { readonly sql: string; readonly bindings: readonly unknown[] };
 

@@ -8,6 +8,11 @@ export function samples(count: number): number {
   return Math.ceil(count * SHARE);
 }
 
+/** How many of the cases must be of a kind for a law to say something: a third of its share where one of fifty is tried, because chance takes some. */
+export function leastOf(count: number): number {
+  return SHARE === 1 ? count : Math.floor(samples(count) / 3);
+}
+
 /** How many operations are done at one time against another: those that the tester asks for, and else so many. */
 export function operationCount(count: number): number {
   return Number(process.env['WALLET_OPERATIONS'] ?? count);

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Services } from '../../api/services.ts';
-import { readUrl } from '../../storage/postgres/postgres.ts';
+import type { Services } from '../../api/http/services.ts';
+import { readUrl } from '../../storage/postgres/pool/postgres.ts';
 import { testStores } from './stores.ts';
 
 /** How soon the jobs of one that died are taken over, for tests. */

@@ -1,8 +1,8 @@
 /** Whether everything that was accepted has had its effect: the question of every test that looks at the end of something. */
 
+import type { Database } from '../../storage/foundation/stores.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
-import type { Database } from '../../storage/stores.ts';
 
 /**
  * Nothing is on its way into the log, in it, or behind it. A message goes from the outbox to the log, and what is

@@ -11,7 +11,7 @@ import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { processStart } from '../../storage/embedded/process-start.ts';
 import { type EmbeddedStack, startEmbedded } from '../../storage/embedded/stack.ts';
-import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { atEnd } from './at-end.ts';
 import { isInMemory, storeDirectory } from './store-directory.ts';
 

@@ -6,11 +6,11 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { archiveEntityEntitlements } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from '../prices/archive-prices.ts';
 

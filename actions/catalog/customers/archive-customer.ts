@@ -5,9 +5,9 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 
 export async function archiveCustomer(

@@ -2,8 +2,8 @@
 import { checkParent } from '../../../core/catalog/customer/record.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 
 /** The parent by its id or external id; null removes it, and an omitted field keeps it. */
 export type ParentCustomerReference = {

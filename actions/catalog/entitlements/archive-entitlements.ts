@@ -1,8 +1,8 @@
 /** Archives one entitlement, or all of an archived plan or add-on. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
 import { emitEntitlementChanges } from './emit-entitlement.ts';
 
 export async function archiveEntitlement(

@@ -3,12 +3,12 @@ import { hasGrants } from '../../../core/catalog/entitlement/grant-record.ts';
 import { checkEntitlement, checkMeterOfGrants, type Entitlement } from '../../../core/catalog/entitlement/record.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { enqueueCustomerAlertCheck } from '../../../storage/progress/alert-arrivals.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { emitEntitlementChanges } from './emit-entitlement.ts';
 
 export async function changeEntitlement(

@@ -13,16 +13,16 @@ import {
 import { alreadyExists, invalid, notAllowed, notFound, prefixIndex } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emitEntitlementChanges } from './emit-entitlement.ts';
 
 export type NewEntitlement = Pick<

@@ -1,8 +1,8 @@
 /** Emits system events of entitlements, in their response shape and in the transaction of the change. */
 import { toPublishedEntitlement } from '../../../core/catalog/entitlement/record.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import type { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import type { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
 import { emit } from '../../foundation/emit.ts';
 
 type EntitlementChange = 'created' | 'updated' | 'deleted';

@@ -3,10 +3,10 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 
 export async function archiveFeature(

@@ -3,9 +3,9 @@
 import type { Feature } from '../../../core/catalog/feature/record.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
 import { emit } from '../../foundation/emit.ts';
 import { formatFeatureKeyConflict } from './create-feature.ts';
 

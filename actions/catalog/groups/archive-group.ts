@@ -2,12 +2,12 @@
 import { SPEND } from '../../../core/catalog/alert/record.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { deleteAlertStates } from '../../../storage/alert-states.ts';
-import { AlertSettingModel } from '../../../storage/models/alert-setting.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { GroupModel } from '../../../storage/models/group.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { AlertSettingModel } from '../../../storage/models/alerts/alert-setting.ts';
+import { deleteAlertStates } from '../../../storage/models/alerts/alert-states.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { GroupModel } from '../../../storage/models/catalog/group.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
 
 export async function archiveGroup(
   stores: Pick<Stores, 'postgres'>,

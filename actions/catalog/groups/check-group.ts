@@ -3,8 +3,8 @@
 import { checkMembership, type Group } from '../../../core/catalog/group/record.ts';
 import { notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { GroupModel } from '../../../storage/models/group.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { GroupModel } from '../../../storage/models/catalog/group.ts';
 
 /** A record without a group, or with an unchanged one, needs no check. */
 export async function checkGroup(

@@ -6,10 +6,10 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { archiveEntityEntitlements } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from '../prices/archive-prices.ts';
 

@@ -3,12 +3,12 @@ import type { PlanFields } from '../../../core/catalog/plan/record.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { toRootId } from '../../../core/subscriptions/plan-sync.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { emitEntitlementChanges } from '../entitlements/emit-entitlement.ts';
 import { formatPlanKeyConflict } from './create-plan.ts';
 

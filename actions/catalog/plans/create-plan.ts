@@ -8,9 +8,9 @@ import { FarthingError } from '../../../core/foundation/error.ts';
 import { toLookupKeys } from '../../../core/foundation/lookup-key.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 
 export type NewPlan = Partial<PlanFields> & { name: string };
 

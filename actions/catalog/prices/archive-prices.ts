@@ -1,8 +1,8 @@
 /** The prices of a plan or an add-on are archived with it (docs/rules/records.md, "Archiving"), in its transaction. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
 
 /**
  * In the order of their sequence, as invoice lines are. Repeats until none is left: a price may get a successor during the wait for its

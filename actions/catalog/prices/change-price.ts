@@ -10,10 +10,10 @@ import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { PriceUnitModel } from '../../../storage/models/price-unit.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { PriceUnitModel } from '../../../storage/models/catalog/price-unit.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { checkGroup } from '../groups/check-group.ts';
 import {
   buildTimeBuckets,

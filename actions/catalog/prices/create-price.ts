@@ -9,16 +9,16 @@ import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../../core/f
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { checkFixedPeriods } from '../../../core/invoicing/costs/fixed-cost.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { CostsheetModel } from '../../../storage/models/costsheet.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { PriceUnitModel } from '../../../storage/models/price-unit.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { PriceUnitModel } from '../../../storage/models/catalog/price-unit.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { CostsheetModel } from '../../../storage/models/reporting/costsheet.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { checkGroup } from '../groups/check-group.ts';
 
 const ACTIVE_PRICES_MAX = 5000;

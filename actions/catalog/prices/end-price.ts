@@ -4,8 +4,8 @@ import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
 
 export async function endPrice(
   stores: Pick<Stores, 'postgres'>,

@@ -7,11 +7,11 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import type { CreateInvoice, Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { deriveAddressee } from '../../../core/subscriptions/addressee.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadStandingRates } from './rates-in-force.ts';
 
 export type AttachRatesInput = {

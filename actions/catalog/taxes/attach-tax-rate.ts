@@ -4,13 +4,13 @@ import { checkAssociation, type TaxAssociation } from '../../../core/catalog/tax
 import { alreadyExists, invalid, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /** The taxed entity in a request: by its type and id, or a customer by its external id. */
 export type NamedEntity = {

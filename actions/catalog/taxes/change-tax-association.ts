@@ -4,9 +4,9 @@ import { checkAssociation, type TaxAssociation } from '../../../core/catalog/tax
 import { alreadyExists } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
 
 export async function changeTaxAssociation(
   stores: Pick<Stores, 'postgres'>,

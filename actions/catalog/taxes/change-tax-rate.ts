@@ -4,10 +4,10 @@ import type { TaxRate } from '../../../core/catalog/tax/record.ts';
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { TaxAppliedModel } from '../../../storage/models/tax-applied.ts';
-import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 
 export async function changeTaxRate(
   stores: Pick<Stores, 'postgres'>,

@@ -8,10 +8,10 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import type { RateInForce } from '../../../core/rating/taxes.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { TaxAssociationModel } from '../../../storage/models/catalog/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
 
 export type TaxableInvoice = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency' | 'invoice_type'> &
   Scope & {

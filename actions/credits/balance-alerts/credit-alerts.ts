@@ -6,13 +6,13 @@ import { selectWorseState } from '../../../core/catalog/alert/state.ts';
 import type { AlertSettings } from '../../../core/catalog/feature/record.ts';
 import type { Wallet } from '../../../core/credits/wallet/record.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
-import { deleteAlertState, listAlertStates } from '../../../storage/alert-states.ts';
-import { loadBalanceWatchers } from '../../../storage/due-alerts.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { deleteAlertState, listAlertStates } from '../../../storage/models/alerts/alert-states.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
 import { enqueueCustomerAlertCheck } from '../../../storage/progress/alert-arrivals.ts';
-import type { Transaction } from '../../../storage/stores.ts';
-import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import { loadBalanceWatchers } from '../../../storage/queue/due-alerts.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import { recordAlertState } from './record-alert-state.ts';
 
 export type WalletAlert = 'low_credit_balance' | 'low_ongoing_balance';
@@ -26,7 +26,7 @@ const EVENTS = {
 export async function checkCreditAlerts(
   transaction: Transaction,
   wallet: WalletModel,
-  by: SystemEventChange['by'],
+  by: ChangeAuthor,
   { is_filling = false }: { readonly is_filling?: boolean } = {},
 ): Promise<WalletModel> {
   const watchers = await loadBalanceWatchers(transaction, wallet);
@@ -72,7 +72,7 @@ export async function loadWalletAlertSettings(
 export async function clearWalletAlertState(
   transaction: Transaction,
   wallet: WalletModel,
-  by: SystemEventChange['by'],
+  by: ChangeAuthor,
 ): Promise<WalletModel> {
   if (wallet.alert_state === 'ok') return wallet;
   await deleteWalletAlertStates(transaction, wallet);
@@ -94,7 +94,7 @@ export type WalletAlertComparison = {
   /** In money. */
   readonly current_balance: Decimal;
   readonly credit_balance: Decimal;
-  readonly by: SystemEventChange['by'];
+  readonly by: ChangeAuthor;
 };
 
 export async function recordWalletAlert(

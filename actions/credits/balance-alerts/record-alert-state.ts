@@ -11,11 +11,11 @@ import type { AlertSettings } from '../../../core/catalog/feature/record.ts';
 import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { type AlertSubject, moveAlertState } from '../../../storage/alert-states.ts';
-import { AlertLogModel } from '../../../storage/models/alert-log.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
-import type { SystemEventChange } from '../../foundation/emit.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { AlertLogModel } from '../../../storage/models/alerts/alert-log.ts';
+import { type AlertSubject, moveAlertState } from '../../../storage/models/alerts/alert-states.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
 
 export type AlertComparison = AlertSubject & {
   readonly entity_type: AlertEntityType;
@@ -40,7 +40,7 @@ export type AlertStateChange = {
 export async function recordAlertState(
   transaction: Transaction,
   scope: Scope,
-  { compared, by }: { compared: AlertComparison; by: SystemEventChange['by'] },
+  { compared, by }: { compared: AlertComparison; by: ChangeAuthor },
 ): Promise<AlertStateChange | null> {
   const { settings, unless, value, spent_from, alert_type, entity_id, parent_entity_id, ...rest } = compared;
   const state = deriveAlertState(settings, value, unless);

@@ -4,11 +4,11 @@
  */
 import { deferApplication } from '../../../core/credits/grants/application.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { DueEnvironments, DueRecord } from '../../../storage/due-billing.ts';
-import { listDueGrants } from '../../../storage/due-grants.ts';
-import { CreditGrantApplicationModel } from '../../../storage/models/credit-grant-application.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CreditGrantApplicationModel } from '../../../storage/models/credits/credit-grant-application.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { listDueGrants } from '../../../storage/queue/due-grants.ts';
 import { runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { applyDueGrants } from './give-grants.ts';
 

@@ -8,9 +8,9 @@ import { invalid, notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { continueGrant } from './give-grants.ts';
 
 type CreditGrantChange = {

@@ -9,12 +9,12 @@ import {
 import { notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { continueGrant } from './give-grants.ts';
 
 type CreditGrantInput = Parameters<typeof defineCreditGrant>[0];

@@ -15,14 +15,15 @@ import { toMoney } from '../../../core/credits/wallet/rates.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
-import { lockDueGrant } from '../../../storage/due-grants.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { CreditGrantModel } from '../../../storage/models/credit-grant.ts';
-import { CreditGrantApplicationModel } from '../../../storage/models/credit-grant-application.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { CreditGrantModel } from '../../../storage/models/catalog/credit-grant.ts';
+import { CreditGrantApplicationModel } from '../../../storage/models/credits/credit-grant-application.ts';
+import { listReachingGrants } from '../../../storage/models/credits/reaching-grants.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { lockDueGrant } from '../../../storage/queue/due-grants.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
@@ -45,7 +46,7 @@ export async function beginGrants(
 ): Promise<void> {
   const { id, plan_id, start_date } = subscription;
   const scope = toScope(subscription);
-  const grants = await CreditGrantModel.reaching(scope, { subscription_id: id, plan_id }, transaction);
+  const grants = await listReachingGrants(scope, { subscription_id: id, plan_id }, transaction);
   if (grants.length === 0) return;
   const addons = grants.flatMap(({ addon_id }) => addon_id ?? []);
   const associations =

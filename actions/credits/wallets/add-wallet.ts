@@ -3,9 +3,9 @@
 import type { Wallet } from '../../../core/credits/wallet/record.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { type CustomerCurrency, WalletModel } from '../../../storage/models/wallet.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { type CustomerCurrency, WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { emit } from '../../foundation/emit.ts';
 
 export type NewWallet = Pick<

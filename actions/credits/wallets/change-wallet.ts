@@ -3,8 +3,8 @@
 import { checkFilling, checkWalletSettings, type UpdateWallet } from '../../../core/credits/wallet/request.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 import { emit } from '../../foundation/emit.ts';
 import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 import { checkActive, lockWallet } from './lock-wallet.ts';

@@ -11,12 +11,12 @@ import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts'
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { type LedgerLine, post } from '../../../storage/models/ledger.ts';
-import { loadHeldAfterExpiry, toWalletPool } from '../../../storage/models/reservation.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { listLots, toLot, WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { type LedgerLine, post } from '../../../storage/models/credits/ledger.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { listLots, toLot, WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { loadHeldAfterExpiry, toWalletPool } from '../../../storage/models/reservations/reservation.ts';
 import { emit } from '../../foundation/emit.ts';
 import { checkCreditAlerts, deleteWalletAlertStates } from '../balance-alerts/credit-alerts.ts';
 import { addWallet } from './add-wallet.ts';

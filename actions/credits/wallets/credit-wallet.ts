@@ -6,9 +6,9 @@
 import { toCredits } from '../../../core/credits/wallet/rates.ts';
 import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { type CustomerCurrency, WalletModel } from '../../../storage/models/wallet.ts';
-import type { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { type CustomerCurrency, WalletModel } from '../../../storage/models/credits/wallet.ts';
+import type { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { addWallet, type NewWallet } from './add-wallet.ts';
 import { type MovementInput, moveCredits } from './move-credits.ts';
 

@@ -9,12 +9,12 @@ import type { Debit } from '../../../core/credits/wallet/request.ts';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { KeyedBatchLoader } from '../../../storage/batch-loader.ts';
-import { loadHeldAfterExpiry, loadPromised, toWalletPool } from '../../../storage/models/reservation.ts';
-import type { WalletModel } from '../../../storage/models/wallet.ts';
-import type { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { currentRequestContext, runAs } from '../../../storage/request-context.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { KeyedBatchLoader } from '../../../storage/concurrency/batch-loader.ts';
+import { currentRequestContext, runAs } from '../../../storage/foundation/request-context.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import type { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { loadHeldAfterExpiry, loadPromised, toWalletPool } from '../../../storage/models/reservations/reservation.ts';
 import { checkActive, lockWallet } from './lock-wallet.ts';
 import { type CreditMovement, loadHolding, moveAll, restoreWallet } from './move-credits.ts';
 

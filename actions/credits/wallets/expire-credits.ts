@@ -3,10 +3,10 @@
 import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { DueEnvironments, DueRecord } from '../../../storage/due-billing.ts';
-import { isExpiredLot, listExpiredLots } from '../../../storage/due-wallets.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { isExpiredLot, listExpiredLots } from '../../../storage/queue/due-wallets.ts';
 import { type Interruptible, runBatches } from '../../foundation/batch-loop.ts';
 import { lockWallet } from './lock-wallet.ts';
 import { moveCredits } from './move-credits.ts';

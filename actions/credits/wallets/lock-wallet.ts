@@ -1,8 +1,8 @@
 /** Locks a wallet for the rest of the transaction, and checks that its credits may move. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 
 export async function lockWallet(transaction: Transaction, scope: Scope, id: string): Promise<WalletModel> {
   return WalletModel.fetch(scope, id, { database: transaction, lock: true });

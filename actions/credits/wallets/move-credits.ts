@@ -18,12 +18,12 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import { alreadyExists, FarthingError } from '../../../core/foundation/error.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
-import { mapBatched } from '../../../storage/models/batched.ts';
-import { type LedgerEntry, post } from '../../../storage/models/ledger.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { listLots, toLot, WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { mapBatched } from '../../../storage/concurrency/batched.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { type LedgerEntry, post } from '../../../storage/models/credits/ledger.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { listLots, toLot, WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { emit } from '../../foundation/emit.ts';
 import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 

@@ -11,10 +11,10 @@ import { type FarthingError, invalid, notAllowed } from '../../../core/foundatio
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import { PaymentModel } from '../../../storage/models/payment.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { lockWalletInOrder } from './lock-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';

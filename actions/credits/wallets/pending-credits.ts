@@ -12,12 +12,12 @@ import { type FarthingError, notAllowed } from '../../../core/foundation/error.t
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
-import { post } from '../../../storage/models/ledger.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
-import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { post } from '../../../storage/models/credits/ledger.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import { checkCreditAlerts } from '../balance-alerts/credit-alerts.ts';
 import { lockWallet } from './lock-wallet.ts';
 import { buildLedgerEntry, type CreditMovement, loadHolding, toLaterInstant, toWalletFields } from './move-credits.ts';
@@ -53,7 +53,7 @@ export async function addPending(
   return added;
 }
 
-type PurchaseOutcome = { readonly invoice: Invoice; readonly by: SystemEventChange['by'] };
+type PurchaseOutcome = { readonly invoice: Invoice; readonly by: ChangeAuthor };
 
 /** Completes the credits bought with an invoice that is fully paid. This transaction has locked the invoice. */
 export async function completePurchase(transaction: Transaction, { invoice, by }: PurchaseOutcome): Promise<void> {

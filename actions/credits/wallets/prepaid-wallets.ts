@@ -21,10 +21,10 @@ import type { Author } from '../../../core/foundation/stamp.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import type { PrepaidWallet } from '../../../core/rating/prepaid.ts';
-import { loadPromised, toWalletPool } from '../../../storage/models/reservation.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { listLots, toLot } from '../../../storage/models/wallet-transaction.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { listLots, toLot } from '../../../storage/models/credits/wallet-transaction.ts';
+import { loadPromised, toWalletPool } from '../../../storage/models/reservations/reservation.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 

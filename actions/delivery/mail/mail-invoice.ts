@@ -12,12 +12,12 @@ import {
 } from '../../../core/platform/mail/invoice-email.ts';
 import type { SystemEventName } from '../../../core/platform/system-event/catalogue.ts';
 import type { Mailer } from '../../../integrations/mail/smtp.ts';
-import { addJob } from '../../../storage/jobs.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { SystemEventModel } from '../../../storage/models/system-event.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { SystemEventModel } from '../../../storage/models/foundation/system-event.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { addJob } from '../../../storage/queue/jobs.ts';
 import { loadInvoicePdf } from '../../invoicing/documents/invoice-pdf.ts';
 import { loadInvoiceTimezone, loadSeller } from '../../invoicing/documents/printed-by.ts';
 

@@ -1,7 +1,7 @@
 /** Publishes system events on their own Kafka topic if the log is Kafka: at least once, in order per record. */
 
-import type { Stores } from '../../../storage/stores.ts';
-import { markStreamed, takeUnstreamed } from '../../../storage/system-events/unstreamed.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { markStreamed, takeUnstreamed } from '../../../storage/queue/unstreamed-events.ts';
 
 const EVENTS_AT_ONCE = 500;
 

@@ -4,12 +4,12 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import type { WebhookEndpoint } from '../../../core/platform/webhook/record.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
-import { WebhookEndpointModel } from '../../../storage/models/webhook-endpoint.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { SecretSealer } from '../../../storage/sealing.ts';
-import type { Postgres, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
+import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { WebhookEndpointModel } from '../../../storage/models/delivery/webhook-endpoint.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
 
 export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
 export type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };

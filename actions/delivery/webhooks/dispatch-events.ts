@@ -5,10 +5,10 @@
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
-import { toEnvironmentKey } from '../../../storage/webhooks/due-deliveries.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { toEnvironmentKey } from '../../../storage/queue/due-deliveries.ts';
 import {
   type ListeningEndpoint,
   listListeningEndpoints,
@@ -16,7 +16,7 @@ import {
   markDispatched,
   takeUndispatched,
   type UndispatchedEvent,
-} from '../../../storage/webhooks/undispatched.ts';
+} from '../../../storage/queue/undispatched-events.ts';
 import { mailLater } from '../mail/mail-invoice.ts';
 
 /** Deliveries of a batch, in equal shares; each environment gets at least one event, whatever its number of endpoints. */

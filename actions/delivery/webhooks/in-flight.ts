@@ -3,7 +3,7 @@
  * receivers while other deliveries are due (docs/decisions/0021-fairness.md).
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DeliveryCounts, type DueDelivery, listDeliveryKeys } from '../../../storage/webhooks/due-deliveries.ts';
+import { type DeliveryCounts, type DueDelivery, listDeliveryKeys } from '../../../storage/queue/due-deliveries.ts';
 import type { DeliveryResult } from './send-delivery.ts';
 
 export type SendReport = { dispatched: number; delivered: number; failed: number; given_up: number };

@@ -5,11 +5,11 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { SystemEventModel } from '../../../storage/models/system-event.ts';
-import { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
-import { runAsSystem } from '../../../storage/request-context.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
-import { listListeningEndpoints } from '../../../storage/webhooks/undispatched.ts';
+import { runAsSystem } from '../../../storage/foundation/request-context.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { SystemEventModel } from '../../../storage/models/foundation/system-event.ts';
+import { listListeningEndpoints } from '../../../storage/queue/undispatched-events.ts';
 import { addDeliveries, isSubscribed } from './dispatch-events.ts';
 
 /** Returns the number of deliveries that are now due. */

@@ -2,8 +2,8 @@
  * Seals stored secrets of endpoints and credentials of connections that are unsealed or sealed with an older key
  * (docs/decisions/0022-tenant-isolation.md).
  */
-import type { SecretSealer } from '../../../storage/sealing.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 
 type StoredSecrets = {
   id: string;

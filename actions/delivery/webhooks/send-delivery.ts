@@ -6,14 +6,14 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { computeNextDeliveryAttempt, shouldDisableEndpoint } from '../../../core/platform/webhook/schedule.ts';
 import type { SendOutcome, WebhookBackend, WebhookTarget } from '../../../integrations/webhooks/backend.ts';
-import { SystemEventModel } from '../../../storage/models/system-event.ts';
-import { WebhookAttemptModel } from '../../../storage/models/webhook-attempt.ts';
-import { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
-import { WebhookEndpointModel } from '../../../storage/models/webhook-endpoint.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { SecretSealer } from '../../../storage/sealing.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
-import type { DueDelivery } from '../../../storage/webhooks/due-deliveries.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { WebhookAttemptModel } from '../../../storage/models/delivery/webhook-attempt.ts';
+import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { WebhookEndpointModel } from '../../../storage/models/delivery/webhook-endpoint.ts';
+import { SystemEventModel } from '../../../storage/models/foundation/system-event.ts';
+import type { DueDelivery } from '../../../storage/queue/due-deliveries.ts';
 import { emit } from '../../foundation/emit.ts';
 
 export type WebhookServices = Pick<Stores, 'postgres'> & {

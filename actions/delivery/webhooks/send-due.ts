@@ -5,13 +5,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { deriveMaxAttempts, type RetryRules } from '../../../core/platform/webhook/schedule.ts';
-import { isUnavailable } from '../../../storage/failure.ts';
+import { isUnavailable } from '../../../storage/foundation/failure.ts';
 import {
   type DueDeliveriesQuery,
   type DueDelivery,
   listDeliveryKeys,
   takeDue,
-} from '../../../storage/webhooks/due-deliveries.ts';
+} from '../../../storage/queue/due-deliveries.ts';
 import { dispatchBatch } from './dispatch-events.ts';
 import type { InFlightDeliveries, SendReport } from './in-flight.ts';
 import { type DeliveryResult, sendDelivery, type WebhookServices } from './send-delivery.ts';

@@ -2,9 +2,9 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { SystemEventModel } from '../../../storage/models/system-event.ts';
-import type { WebhookDeliveryModel } from '../../../storage/models/webhook-delivery.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-delivery.ts';
+import { SystemEventModel } from '../../../storage/models/foundation/system-event.ts';
 import { emit } from '../../foundation/emit.ts';
 import { lockEndpoint } from './change-endpoint.ts';
 import { addDeliveries } from './dispatch-events.ts';

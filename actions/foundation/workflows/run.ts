@@ -5,12 +5,12 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { isRetryable, isTimeout, toWorkflowError } from '../../../core/platform/workflow/record.ts';
-import type { TransactionLimit } from '../../../storage/bounded.ts';
-import { addContinuation, addJobFairly } from '../../../storage/fair-jobs.ts';
-import { addJob, type NewJob } from '../../../storage/jobs.ts';
-import { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
+import type { TransactionLimit } from '../../../storage/postgres/pool/bounded.ts';
+import { addContinuation, addJobFairly } from '../../../storage/queue/fair-jobs.ts';
+import { addJob, type NewJob } from '../../../storage/queue/jobs.ts';
 
 /** The last attempt begins about half an hour after the first; the pauses are 2.7, 7.4, 20, 55, 148, 403 and 1,097 seconds. */
 const ATTEMPTS = 8;

@@ -6,9 +6,9 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadSharedProgress } from '../../../storage/progress/slices.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
 
 type Versioned = Pick<Invoice & SubscriptionModel, 'id' | 'version'>;
 

@@ -6,10 +6,13 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { type ChangeSnapshot, excludeOwnWrites, readChanges } from '../../../storage/cache/change-feed.ts';
-import { type DependencyRecorder, runWithRecorder } from '../../../storage/cache/dependency-recorder.ts';
 import { internId } from '../../../storage/cache/shared-value.ts';
-import { findNameInEvents } from '../../../storage/models/customer.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { findNameInEvents } from '../../../storage/models/catalog/customer.ts';
+import {
+  type DependencyRecorder,
+  runWithRecorder,
+} from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import type { LiveUsageSubject, LiveUsageWatcher, UsageRead } from '../../../storage/usage/live-usage.ts';
 import type { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';

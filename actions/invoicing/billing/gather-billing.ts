@@ -29,11 +29,11 @@ import {
   thresholdCharges,
 } from '../../../core/rating/plan-invoice.ts';
 import { hasReachedThreshold } from '../../../core/rating/threshold.ts';
-import { mapConcurrently } from '../../../storage/batch-loader.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import { loadAll, waitAtBarrier } from '../../../storage/models/batched.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import { loadAll, waitAtBarrier } from '../../../storage/concurrency/batched.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { inSpan, inSyncSpan } from '../../../tracing/spans.ts';
 import { loadRatesInForce, type TaxableInvoice } from '../../catalog/taxes/rates-in-force.ts';
 import { listPreviewWallets } from '../../credits/wallets/prepaid-wallets.ts';

@@ -15,11 +15,11 @@ import { sumBilledLines } from '../../../core/rating/credit-adjustments.ts';
 import { type ClosedCharge, expectedEventCount } from '../../../core/rating/late-events.ts';
 import { filterPartialCharges, type PartialCharge } from '../../../core/rating/partial-charges.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import { type LineOnInvoice, listLinesOnInvoices } from '../../../storage/models/invoice-line-item.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { type LineOnInvoice, listLinesOnInvoices } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { hasCorrectionsSince } from '../../../storage/progress/corrections.ts';
-import type { Database } from '../../../storage/stores.ts';
 import { computeLimitedSince, recordedWindows } from '../../rating/allowances/gather-allowances.ts';
 import type { BillableItem } from '../../rating/billable-items.ts';
 import {

@@ -10,11 +10,11 @@ import type { RecordedUsage } from '../../../core/rating/commitments/part.ts';
 import type { SubscriptionCommitment } from '../../../core/rating/commitments/subscription.ts';
 import { compareDuration } from '../../../core/rating/commitments/term.ts';
 import { toComputedCharge } from '../../../core/rating/computed-from.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import type { InvoicedLine } from './gather-closed-charges.ts';
 
 /** Null without a commitment. */

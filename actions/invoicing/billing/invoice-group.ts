@@ -8,8 +8,8 @@ import type { ReferencePoint } from '../../../core/rating/charges.ts';
 import type { ComputedFrom } from '../../../core/rating/computed-from.ts';
 import { duePeriods } from '../../../core/rating/due.ts';
 import { deriveEndInstant } from '../../../core/subscriptions/propagation.ts';
-import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
 
 type InvoiceGroupTarget = {

@@ -26,9 +26,9 @@ import {
 import { splitByCommitment, toBaseAmount } from '../../../core/rating/committed-lines.ts';
 import { type LineAmount, type MeasuredUsage, usageCharge } from '../../../core/rating/line-amount.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
-import { mapConcurrently } from '../../../storage/batch-loader.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
   type BillableItem,
   billedSubscription,

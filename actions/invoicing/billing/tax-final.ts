@@ -12,11 +12,11 @@ import { toWholeSetting } from '../../../core/platform/setting/record.ts';
 import { applyLineAdjustments, type ChargedLine } from '../../../core/rating/line-adjustments.ts';
 import type { PrepaidWallet } from '../../../core/rating/prepaid.ts';
 import { totalsText } from '../../../core/rating/totals.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { recordAppliedAmounts } from '../../../storage/models/invoice-line-item.ts';
-import { findSetting } from '../../../storage/models/setting.ts';
-import { TaxAppliedModel } from '../../../storage/models/tax-applied.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { findSetting } from '../../../storage/models/foundation/setting.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { recordAppliedAmounts } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 import {
   deriveTaxInstant,
   loadRatesInForce,

@@ -6,12 +6,12 @@ import { canBePaidInPart, computeCollection } from '../../../core/payments/colle
 import type { PaymentGateway } from '../../../core/payments/record.ts';
 import { checkGateway } from '../../../core/payments/request.ts';
 import type { Subscription } from '../../../core/subscriptions/record.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { PaymentModel } from '../../../storage/models/payment.ts';
-import { PaymentMethodModel } from '../../../storage/models/payment-method.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { PaymentMethodModel } from '../../../storage/models/payments/payment-method.ts';
 import type { CoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
 
 export type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };

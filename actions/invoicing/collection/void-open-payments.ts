@@ -5,15 +5,15 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { OPEN } from '../../../core/payments/moves.ts';
 import { hasPage } from '../../../core/payments/receipt.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { PaymentModel } from '../../../storage/models/payment.ts';
-import type { Transaction } from '../../../storage/stores.ts';
-import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 
 /** `transaction` has locked the invoice. */
 export async function voidOpenPayments(
   transaction: Transaction,
-  { invoice, by }: { invoice: InvoiceModel; by: SystemEventChange['by'] },
+  { invoice, by }: { invoice: InvoiceModel; by: ChangeAuthor },
 ): Promise<void> {
   const open = await PaymentModel.in(invoice, transaction)
     .where({ destination_id: invoice.id, status: 'published' })

@@ -1,8 +1,8 @@
 /** Changes the invoice of a credit note; the system event depends on whether its payment or its amounts changed. */
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { enqueueInvoiceAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
-import type { Transaction } from '../../../storage/stores.ts';
 import { emit } from '../../foundation/emit.ts';
 
 export async function changeInvoice(

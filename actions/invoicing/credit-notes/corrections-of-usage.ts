@@ -4,9 +4,9 @@ import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { type CorrectedAmount, computeCorrections } from '../../../core/invoicing/credit-note/corrected-charges.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { listNotedLines } from './noted-lines.ts';
 
 export async function loadUsageCorrections(

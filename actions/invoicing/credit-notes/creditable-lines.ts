@@ -6,9 +6,9 @@
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { CreditableLine } from '../../../core/invoicing/credit-note/creditable.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { listLineCredits } from '../invoices/credits-of-lines.ts';
 import { computeDiscount, loadUsageCorrections, toLineTax } from './corrections-of-usage.ts';
 import { listNotedLines } from './noted-lines.ts';

@@ -18,14 +18,15 @@ import {
 import { TO_ADJUST } from '../../../core/invoicing/credit-note/plan.ts';
 import type { CREDIT_NOTE_REASONS } from '../../../core/invoicing/credit-note/record.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
-import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
-import { CreditNoteLineItemModel } from '../../../storage/models/credit-note-line-item.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { findInvoicingParentId } from '../../../core/subscriptions/addressee.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import type { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { creditWallet } from '../../credits/wallets/credit-wallet.ts';
 import { emit } from '../../foundation/emit.ts';
 import { voidOpenPayments } from '../collection/void-open-payments.ts';
@@ -117,9 +118,8 @@ async function lockOpenInvoices(
   { invoice, subscription, credited }: OpenInvoicesInput & { readonly invoice: Invoice },
 ): Promise<InvoiceModel[]> {
   const { customer_id, currency } = invoice;
-  const { subscription_type, parent_subscription_id } = subscription;
-  const isGrouped = subscription_type === 'grouped_invoicing' && parent_subscription_id;
-  const subscriptionIds = isGrouped ? [subscription.id, parent_subscription_id] : [subscription.id];
+  const parent_id = findInvoicingParentId(subscription);
+  const subscriptionIds = parent_id ? [subscription.id, parent_id] : [subscription.id];
   const sourceIds = credited.map(({ invoice_id }) => invoice_id);
   const open = await InvoiceModel.in(invoice, transaction)
     .where({ customer_id, currency, invoice_status: 'FINALIZED', status: 'published' })

@@ -2,9 +2,9 @@
 
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import type { CreditableLine } from '../../../core/invoicing/credit-note/creditable.ts';
-import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { loadCreditableLines } from './creditable-lines.ts';
 
 export type Charges = { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal };

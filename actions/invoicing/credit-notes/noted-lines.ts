@@ -3,9 +3,9 @@
  * made by a change is excluded, because the lines of the change contain the credit.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
-import { CreditNoteLineItemModel } from '../../../storage/models/credit-note-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import { CreditNoteLineItemModel } from '../../../storage/models/invoicing/credit-note-line-item.ts';
 
 export async function listNotedLines(
   scope: Scope,

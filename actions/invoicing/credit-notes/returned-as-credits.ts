@@ -9,9 +9,9 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toCredit } from '../../../core/invoicing/credit-note/as-credit.ts';
 import { computeRefundedLines, type ReturnedAmount } from '../../../core/invoicing/credit-note/refunded-lines.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { LineOnInvoice } from '../../../storage/models/invoice-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { LineOnInvoice } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { loadCharges } from './load-charges.ts';
 import { listNotedLines } from './noted-lines.ts';
 

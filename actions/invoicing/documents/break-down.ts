@@ -13,13 +13,13 @@ import {
   toAnalyticsGroup,
   toGroupValues,
 } from '../../../core/metering/analytics/group-by.ts';
-import { mapConcurrently } from '../../../storage/batch-loader.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import type { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import type { QueryBounds } from '../../../storage/usage/question.ts';
+import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { buildCustomerFilter, loadMembers } from '../../rating/members.ts';
 

@@ -1,11 +1,11 @@
 /** Sender and time zone of an invoice, for its document and its mail. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { SettingValue } from '../../../core/platform/setting/record.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { TenantModel } from '../../../storage/models/tenant.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /** Time zone of the subscription; for a manual invoice, the time zone of the invoice numbers. */
 export async function loadInvoiceTimezone(

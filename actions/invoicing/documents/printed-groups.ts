@@ -3,10 +3,10 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { DocumentGroup } from '../../../core/invoicing/document/document.ts';
 import { parseGroupBy } from '../../../core/metering/analytics/group-by.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import type { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import type { QueryBounds } from '../../../storage/usage/question.ts';
+import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { breakDownLines, type LineBreakdown } from './break-down.ts';
 
 type PrintedGroupsInput = {

@@ -2,10 +2,10 @@
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { DocumentTax } from '../../../core/invoicing/document/document.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { TaxAppliedModel } from '../../../storage/models/tax-applied.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 
 export async function loadPrintedTaxes(invoice: InvoiceModel, database: Database): Promise<DocumentTax[]> {
   const applied = await TaxAppliedModel.in(invoice, database)

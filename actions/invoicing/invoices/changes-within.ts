@@ -8,10 +8,10 @@ import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts'
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { sumCreditOn } from '../../../core/invoicing/credit-note/offsets.ts';
-import { CreditNoteModel } from '../../../storage/models/credit-note.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { CreditNoteModel } from '../../../storage/models/invoicing/credit-note.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 import { gatherCredited, giveCredit } from '../credit-notes/give-credit.ts';
 import { loadInvoiceLines } from '../records/invoice-records.ts';

@@ -6,14 +6,14 @@
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { CreateInvoice, CreateInvoiceLine } from '../../../core/invoicing/invoice/record.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { narrow, type PageQuery, type PageRecord } from '../../../storage/models/page.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { narrow, type PageQuery, type PageRecord } from '../../../storage/models/foundation/page.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 
 type NamedReference = { readonly field: string; readonly id: string };
 

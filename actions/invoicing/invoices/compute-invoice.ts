@@ -11,11 +11,11 @@ import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../../
 import { isSameInvoice } from '../../../core/invoicing/invoice/same-lines.ts';
 import { deriveReferencePoint } from '../../../core/rating/after-end.ts';
 import type { ReferencePoint } from '../../../core/rating/charges.ts';
-import { CouponApplicationModel, deleteApplications } from '../../../storage/models/coupon-application.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { deleteInvoiceLines, InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CouponApplicationModel, deleteApplications } from '../../../storage/models/invoicing/coupon-application.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { deleteInvoiceLines, InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { inSpan } from '../../../tracing/spans.ts';
 import { emit, wasEmitted } from '../../foundation/emit.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';

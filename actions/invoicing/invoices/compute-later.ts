@@ -1,7 +1,7 @@
 /** Computes an invoice in the background. */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
 import type { RunAttempt, RunReference } from '../../foundation/workflows/run.ts';
 import { checkComputable } from './compute-invoice.ts';
 import { addInvoiceRun, type InvoiceRunInput, tryInvoiceRun } from './later.ts';

@@ -8,7 +8,7 @@ import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
 import { Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import type { BillingReason, Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { computeNetTotal } from '../../../core/rating/line-adjustments.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { creditWallet } from '../../credits/wallets/credit-wallet.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { giveCredit } from '../credit-notes/give-credit.ts';

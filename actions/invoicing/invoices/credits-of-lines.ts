@@ -1,9 +1,9 @@
 /** Lines of other invoices that credit or correct invoiced lines. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { InvoiceStatus } from '../../../core/invoicing/invoice/record.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 
 /** Lines by which changes credit these lines, on invoices that are not void. */
 export async function listLineCredits(

@@ -10,12 +10,12 @@ import type { BillingReason, InvoiceWithLines } from '../../../core/invoicing/in
 import type { ReferencePoint } from '../../../core/rating/charges.ts';
 import { duePeriods } from '../../../core/rating/due.ts';
 import { buildInvoicePlan } from '../../../core/rating/plan-invoice.ts';
-import { CouponApplicationModel } from '../../../storage/models/coupon-application.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CouponApplicationModel } from '../../../storage/models/invoicing/coupon-application.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { inSpan } from '../../../tracing/spans.ts';
 import { emit } from '../../foundation/emit.ts';
 import { type BillableItem, billedSubscription, currentPeriod, toScope } from '../../rating/billable-items.ts';

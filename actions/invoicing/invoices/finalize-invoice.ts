@@ -10,11 +10,11 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
-import { mapBatched } from '../../../storage/models/batched.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
+import { mapBatched } from '../../../storage/concurrency/batched.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { isTaxing } from '../../catalog/taxes/rates-in-force.ts';
 import {
   debitPrepaid,

@@ -1,9 +1,9 @@
 /** Finalizes a draft in the background without its rest. The draft is recomputed first, and refused while its period is not over. */
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { RunAttempt, RunReference } from '../../foundation/workflows/run.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { addInvoiceRun, type InvoiceRunInput, tryInvoiceRun } from './later.ts';

@@ -4,10 +4,10 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { runBounded } from '../../../storage/bounded.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { runBounded } from '../../../storage/postgres/pool/bounded.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import {
   addRun,

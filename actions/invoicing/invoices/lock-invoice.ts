@@ -1,8 +1,8 @@
 /** An invoice and its subscription, locked for the rest of the transaction. */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { lockSubscriptions } from '../../subscriptions/lock-in-order.ts';
 
 export type LockedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };

@@ -3,9 +3,9 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatInvoiceNumber, toNumberToken } from '../../../core/invoicing/invoice/number.ts';
 import type { SettingValue } from '../../../core/platform/setting/record.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { takeInvoiceNumbers } from '../../../storage/models/invoice-number.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { takeInvoiceNumbers } from '../../../storage/models/invoicing/invoice-number.ts';
 
 /** Numbers checked per query after a number that is already taken. */
 const AHEAD = 1_000n;

@@ -3,9 +3,9 @@
 import { invalid } from '../../../core/foundation/error.ts';
 import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../../core/invoicing/invoice/record.ts';
 import { type CouponInForce, isUsableAgain } from '../../../core/rating/discounts.ts';
-import { CouponModel } from '../../../storage/models/coupon.ts';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { CouponModel } from '../../../storage/models/catalog/coupon.ts';
+import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadUses, toCouponInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { loadRedeemable, lockCoupons, type RedemptionWriting } from '../../rating/coupons/redeem.ts';
 import { lockSubscriptions } from '../../subscriptions/lock-in-order.ts';

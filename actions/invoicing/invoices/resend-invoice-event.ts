@@ -4,9 +4,9 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import { parseEventName, type SystemEventName } from '../../../core/platform/system-event/catalogue.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { emit } from '../../foundation/emit.ts';
 import { loadWithLines } from '../records/invoice-records.ts';
 

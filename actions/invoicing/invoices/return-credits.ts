@@ -7,9 +7,9 @@ import { toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 import { returnPrepaid } from '../../credits/wallets/return-credits.ts';
 
 type ReturnCreditsInput = { readonly line_items: readonly InvoiceLineItem[]; readonly author: Author };

@@ -11,10 +11,10 @@ import type { Invoice, InvoiceWithLines } from '../../../core/invoicing/invoice/
 import { computeNetTotal, type InvoiceTerms } from '../../../core/rating/line-adjustments.ts';
 import type { PlannedLine } from '../../../core/rating/line-amount.ts';
 import { buildInvoicePlan } from '../../../core/rating/plan-invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { TaxAppliedModel } from '../../../storage/models/tax-applied.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Transaction } from '../../../storage/foundation/stores.ts';
+import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadRatesInForce } from '../../catalog/taxes/rates-in-force.ts';
 import { listPreviewWallets } from '../../credits/wallets/prepaid-wallets.ts';
 import { type BillableItem, currentPeriod, toScope } from '../../rating/billable-items.ts';

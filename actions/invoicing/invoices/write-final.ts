@@ -10,11 +10,11 @@ import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { deriveFinalPayment } from '../../../core/invoicing/invoice/payment-status.ts';
 import type { InvoiceLineItem, InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
 import { dueDate } from '../../../core/rating/due.ts';
-import { mapPipelined } from '../../../storage/models/batched.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { mapPipelined } from '../../../storage/concurrency/batched.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emitAll } from '../../foundation/emit.ts';
 import { planCollections } from '../collection/plan-collection.ts';
 

@@ -5,9 +5,9 @@ import { type Microseconds, parseEventTime } from '../../../core/foundation/time
 import { type CompiledMeter, compileMeter, measure } from '../../../core/metering/compiled-meter.ts';
 import type { Contribution } from '../../../core/metering/contribution.ts';
 import { matches } from '../../../core/metering/match.ts';
+import { TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
 import { type MarkedEvent, streamMarkedEvents } from '../../../storage/events/marked-events.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import { TimeSlicer } from '../../../storage/time-slicer.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { LineCounting } from './gather.ts';
 
 /** Contributions of an event in the order of the lines; null if a line did not count it. */

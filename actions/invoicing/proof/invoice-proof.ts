@@ -12,12 +12,12 @@ import {
   PROOF_FORMAT,
 } from '../../../core/invoicing/proof/record.ts';
 import { listUnproven } from '../../../core/invoicing/proof/unproven.ts';
-import { CouponApplicationModel } from '../../../storage/models/coupon-application.ts';
-import type { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { TaxAppliedModel } from '../../../storage/models/tax-applied.ts';
-import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
+import { CouponApplicationModel } from '../../../storage/models/invoicing/coupon-application.ts';
+import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { TaxAppliedModel } from '../../../storage/models/invoicing/tax-applied.ts';
 import { readCountedEvents } from './counted-events.ts';
 import { gatherProvable, type LineCounting, type ProvableInvoice } from './gather.ts';
 import { type LineSeal, sealLines, sha256 } from './seal-lines.ts';

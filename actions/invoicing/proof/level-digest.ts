@@ -9,7 +9,7 @@ import { UsageBucket } from '../../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../../core/metering/compiled-meter.ts';
 import type { Contribution } from '../../../core/metering/contribution.ts';
 import { QUANTITY_PLACES } from '../../../core/metering/quantity.ts';
-import type { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
+import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
 
 /** Interval of a line in which a level is integrated, and the length of the whole period. */
 export type LevelTime = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly whole_us: number };

@@ -6,7 +6,7 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatUs } from '../../../core/foundation/time/instant.ts';
 import { toLeaf } from '../../../core/invoicing/proof/leaf.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { type CountedEvent, readCountedEvents } from './counted-events.ts';
 import { gatherProvable, type LineCounting } from './gather.ts';
 

@@ -4,7 +4,7 @@ import type { Coupon } from '../../../core/catalog/coupon/record.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import type { Invoice } from '../../../core/invoicing/invoice/record.ts';
 import type { AppliedCoupon } from '../../../core/rating/discounts.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
 
 type ApplicationRecordsInput = {
   readonly invoice: Invoice;

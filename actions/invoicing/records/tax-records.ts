@@ -5,7 +5,7 @@ import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoicing/invoice/record.ts';
 import { groupTaxableByRate } from '../../../core/invoicing/invoice/tax-by-rate.ts';
 import type { AppliedTax } from '../../../core/rating/taxes.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
 
 type TaxRecordsInput = {
   readonly invoice: Invoice;

@@ -8,12 +8,12 @@
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { latePeriod } from '../../../core/rating/after-end.ts';
 import { deriveEndInstant } from '../../../core/subscriptions/propagation.ts';
-import type { DueEnvironments, DueRecord } from '../../../storage/due-billing.ts';
-import { listDueLateUsage } from '../../../storage/due-late-usage.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { BILL_DELAY_SECONDS, finishLateUsage, takeLateUsage } from '../../../storage/progress/late-usage.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { listDueLateUsage } from '../../../storage/queue/due-late-usage.ts';
 import { runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { draftInvoice } from '../../invoicing/invoices/draft-invoice.ts';
@@ -79,7 +79,7 @@ async function findWaitUntil(transaction: Transaction, { subscription, now }: La
     .where({ invoice_status: 'DRAFT', status: 'published' })
     .select('id')
     .limit(1);
-  // The finalization of the draft triggers the next check (storage/due-late-usage.ts).
+  // The finalization of the draft triggers the next check (storage/queue/due-late-usage.ts).
   if (draft) return now;
   if (subscription.subscription_type !== 'grouped_invoicing' || !parent_subscription_id) return null;
   const parent = await SubscriptionModel.fetch(toScope(subscription), parent_subscription_id, {

@@ -7,17 +7,17 @@
  * is left for the next run and listed in the report.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { mapBatched } from '../../../storage/concurrency/batched.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
+import { enqueuePeriodAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
 import {
   type DueEnvironments,
   type DueRecord,
   listDueSubscriptions,
   MOVED_BY_PARENT,
-} from '../../../storage/due-billing.ts';
-import { mapBatched } from '../../../storage/models/batched.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import { enqueuePeriodAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+} from '../../../storage/queue/due-billing.ts';
 import { inSpan } from '../../../tracing/spans.ts';
 import { type BatchOutcome, runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';

@@ -7,12 +7,16 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import type { InvoicePlan } from '../../../core/rating/plan-invoice.ts';
-import { type DueEnvironments, type DueRecord, listThresholdSubscriptions } from '../../../storage/due-billing.ts';
-import { mapBatched } from '../../../storage/models/batched.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { mapBatched } from '../../../storage/concurrency/batched.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import {
+  type DueEnvironments,
+  type DueRecord,
+  listThresholdSubscriptions,
+} from '../../../storage/queue/due-billing.ts';
 import { type BatchOutcome, runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { planThresholdInvoice } from '../../invoicing/billing/gather-billing.ts';

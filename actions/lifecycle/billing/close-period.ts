@@ -5,9 +5,9 @@
 
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { duePeriod } from '../../../core/rating/due.ts';
-import { MOVED_BY_PARENT } from '../../../storage/due-billing.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { MOVED_BY_PARENT } from '../../../storage/queue/due-billing.ts';
 import { emit } from '../../foundation/emit.ts';
 import type { PlannedDraft } from '../../invoicing/billing/clock-advance-plan-cache.ts';
 import { type DraftRequest, draftInvoice } from '../../invoicing/invoices/draft-invoice.ts';

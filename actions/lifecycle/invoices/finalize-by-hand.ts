@@ -2,10 +2,10 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { retryTransaction } from '../../../storage/postgres/deadlock-retry.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { BILL_DELAY_SECONDS, recordSubscriptionLateUsage } from '../../../storage/progress/late-usage.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { toScope } from '../../rating/billable-items.ts';

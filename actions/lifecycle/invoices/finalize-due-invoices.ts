@@ -5,11 +5,16 @@
  */
 import { indexById } from '../../../core/foundation/by-id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { type DueEnvironments, type DueRecord, findDueDrafts, listDueDrafts } from '../../../storage/due-billing.ts';
-import { mapBatched } from '../../../storage/models/batched.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { mapBatched } from '../../../storage/concurrency/batched.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import {
+  type DueEnvironments,
+  type DueRecord,
+  findDueDrafts,
+  listDueDrafts,
+} from '../../../storage/queue/due-billing.ts';
 import { inSpan } from '../../../tracing/spans.ts';
 import { type BatchHandoff, type BatchOutcome, runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';

@@ -4,9 +4,9 @@
  */
 import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
 import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../../core/subscriptions/payment-settings.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { findPendingCollection } from '../../invoicing/collection/plan-collection.ts';
 import { openSubscription } from '../../invoicing/invoices/draft-invoice.ts';

@@ -16,10 +16,10 @@ import { type InvoicePlan, type InvoicePlanInput, invoicedKeys } from '../../../
 import { totalUsageNet } from '../../../core/rating/usage-net.ts';
 import { deriveAddressee } from '../../../core/subscriptions/addressee.ts';
 import type { ComputedAnswer } from '../../../storage/cache/cache-entry.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { deriveTaxInstant } from '../../catalog/taxes/rates-in-force.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import {

@@ -7,12 +7,12 @@ import { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { BillingReason } from '../../../core/invoicing/invoice/record.ts';
 import { findStateAfter } from '../../../core/subscriptions/moves.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { PaymentModel } from '../../../storage/models/payment.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { completePurchase } from '../../credits/wallets/pending-credits.ts';
-import { emit, type SystemEventChange } from '../../foundation/emit.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import { voidOpenPayments } from '../../invoicing/collection/void-open-payments.ts';
 import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
@@ -21,7 +21,7 @@ import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 export async function completeIfPaid(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, by }: LockedInvoice & { by: SystemEventChange['by'] },
+  { invoice, subscription, by }: LockedInvoice & { by: ChangeAuthor },
 ): Promise<void> {
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
@@ -33,7 +33,7 @@ export async function completeIfPaid(
 export async function activateAwaiting(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, by }: LockedInvoice & { by: SystemEventChange['by'] },
+  { invoice, subscription, by }: LockedInvoice & { by: ChangeAuthor },
 ): Promise<void> {
   if (!subscription || !(await isAwaited(transaction, { invoice, subscription }))) return;
   const subscription_status = findStateAfter('pay', subscription.subscription_status);
@@ -51,7 +51,7 @@ export async function activateAwaiting(
 export async function activateIfNothingDue(
   stores: Stores,
   transaction: Transaction,
-  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: SystemEventChange['by'] },
+  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: ChangeAuthor },
 ): Promise<void> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
   const isMade = invoice.invoice_status === 'SKIPPED' || invoice.invoice_status === 'FINALIZED';

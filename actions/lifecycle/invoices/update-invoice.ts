@@ -12,9 +12,9 @@ import { planPaymentChange } from '../../../core/invoicing/invoice/payment-statu
 import type { UpdateInvoice, UpdateInvoicePayment } from '../../../core/invoicing/invoice/record.ts';
 import { RECEIVED } from '../../../core/payments/moves.ts';
 import { refuseUsed } from '../../../core/subscriptions/not-yet.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { PaymentModel } from '../../../storage/models/payment.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { emit } from '../../foundation/emit.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { changeInvoicePayment } from '../../payments/change-invoice-payment.ts';

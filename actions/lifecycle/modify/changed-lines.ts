@@ -1,8 +1,8 @@
 /** The preview and the writing of a modification that ends and begins lines, or changes records beside them. */
 
 import { formatMs } from '../../../core/foundation/time/instant.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { previewSettlement, type SettledChange } from '../../invoicing/invoices/settle-change.ts';
 import { type AppliedLines, applyLineChange, type LineChangePlan } from '../subscriptions/change-lines.ts';
 import {

@@ -12,11 +12,11 @@ import {
 } from '../../../core/subscriptions/coupon-association.ts';
 import { checkLinesChange, planAddedInterval } from '../../../core/subscriptions/line-changes.ts';
 import { checkParams } from '../../../core/subscriptions/modification.ts';
-import { CouponModel } from '../../../storage/models/coupon.ts';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CouponModel } from '../../../storage/models/catalog/coupon.ts';
+import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { toLockedSubscription } from '../subscriptions/lock-lines.ts';
 import { planOtherModification } from './changed-lines.ts';

@@ -5,8 +5,8 @@
 import { invalid } from '../../../core/foundation/error.ts';
 import { checkDistinct } from '../../../core/subscriptions/hierarchy.ts';
 import type { Subscription } from '../../../core/subscriptions/record.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { addToGroup, checkGroup, loadLockedSubscriptions, removeFromGroup } from '../../subscriptions/group.ts';
 import { promoteToParent } from '../../subscriptions/inherited-subscriptions.ts';

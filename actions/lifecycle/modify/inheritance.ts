@@ -5,9 +5,9 @@
 import { invalid } from '../../../core/foundation/error.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { checkCanHaveInherited, checkDistinct } from '../../../core/subscriptions/hierarchy.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import {

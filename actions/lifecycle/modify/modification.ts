@@ -5,8 +5,8 @@
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { Modification, ModifyType } from '../../../core/subscriptions/modification.ts';
 import type { Subscription } from '../../../core/subscriptions/record.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { ChangedResources } from './changed-resources.ts';
 
 export type ModifyInput<Type extends ModifyType = ModifyType> = {

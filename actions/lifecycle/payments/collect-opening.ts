@@ -5,11 +5,11 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { PaymentModel } from '../../../storage/models/payment.ts';
-import { deleteUndoneEffects } from '../../../storage/models/request-effects.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { deleteUndoneEffects } from '../../../storage/models/foundation/request-effects.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { loadWithLines } from '../../invoicing/records/invoice-records.ts';

@@ -2,9 +2,10 @@
  * Ends subscriptions whose invoices have been unpaid longer than the environment's setting allows
  * (docs/rules/payments.md, "After the grace period").
  */
-import type { DueEnvironments, DueRecord } from '../../../storage/due-billing.ts';
-import { isPastGracePeriod, listInvoicesPastGracePeriod } from '../../../storage/due-payments.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { isPastGracePeriod, listInvoicesPastGracePeriod } from '../../../storage/queue/due-payments.ts';
 import { type Interruptible, runBatches } from '../../foundation/batch-loop.ts';
 import { cancelUnpaid } from './retries-exhausted.ts';
 

@@ -9,10 +9,10 @@ import {
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { checkResets } from '../../../core/subscriptions/attachment.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /** Reset periods of features that the target plan and the continuing add-ons limit must agree, as at the attachment. */
 export async function checkCarried(

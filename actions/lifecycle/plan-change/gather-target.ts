@@ -6,11 +6,11 @@ import { type Milliseconds, toInstant } from '../../../core/foundation/time/inst
 import { priceReset } from '../../../core/metering/price-reset.ts';
 import { planScheduledPrices } from '../../../core/subscriptions/ahead.ts';
 import { selectPricesToCopy } from '../../../core/subscriptions/lines.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { billedSubscription } from '../../rating/billable-items.ts';
 
 export type TargetPlan = {

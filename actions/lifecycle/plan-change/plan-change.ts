@@ -20,10 +20,10 @@ import {
 } from '../../../core/subscriptions/plan-change.ts';
 import { toBilledItem } from '../../../core/subscriptions/plan-sync.ts';
 import type { PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../../rating/billable-items.ts';
 import { type LineChangePlan, type LineStart, planLineChange } from '../subscriptions/change-lines.ts';
 import type { LineChangeEnd } from '../subscriptions/retained-charges.ts';

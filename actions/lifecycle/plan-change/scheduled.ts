@@ -5,9 +5,9 @@
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import { beginPlanGrants } from '../../credits/grants/give-grants.ts';
 import type { SettledChange, Settlement } from '../../invoicing/invoices/settle-change.ts';
 import { noteExecuted, noteFailed, ScheduleNotDone } from '../../subscriptions/schedules.ts';

@@ -9,10 +9,10 @@ import { type Milliseconds, toInstant } from '../../../core/foundation/time/inst
 import { findOpening, planFirstPeriod } from '../../../core/subscriptions/calendar.ts';
 import { deriveStartStatus, requireStateAfter } from '../../../core/subscriptions/moves.ts';
 import { applyTrial, findRequestedAnchor, moveTrial } from '../../../core/subscriptions/trial.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { beginGrants } from '../../credits/grants/give-grants.ts';
 import { emit } from '../../foundation/emit.ts';
 import { moveAddons } from '../../subscriptions/move-addons.ts';

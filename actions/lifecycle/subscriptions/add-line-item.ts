@@ -11,12 +11,12 @@ import { planAddedInterval, planPhaseInterval } from '../../../core/subscription
 import type { ExtraLineItem } from '../../../core/subscriptions/line-shapes.ts';
 import { buildLineItem, toLineEntity } from '../../../core/subscriptions/lines.ts';
 import { checkOneLevel, checkUntimed, isCommitted } from '../../../core/subscriptions/requested-commitments.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import { SubscriptionPhaseModel } from '../../../storage/models/subscription-phase.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import type { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import { SubscriptionPhaseModel } from '../../../storage/models/subscriptions/subscription-phase.ts';
 import type { PriceWriteContext } from '../../catalog/prices/create-price.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { storeInlinePrice } from '../../subscriptions/inline-price.ts';

@@ -11,10 +11,10 @@ import type { InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts
 import { type CancellationRequest, planCancellation } from '../../../core/subscriptions/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
 import { checkVersion } from '../../../core/subscriptions/version.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import { emit } from '../../foundation/emit.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { gatherInvoicedLines, invoicedUntil } from '../../invoicing/billing/gather-closed-charges.ts';

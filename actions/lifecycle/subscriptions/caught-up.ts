@@ -3,8 +3,8 @@
  * change takes effect after it.
  */
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { endTrial } from './end-trial.ts';
 import { openDue } from './open-due.ts';
 import { propagateToChildren } from './propagate-to-children.ts';

@@ -17,9 +17,9 @@ import { buildLinePrice, toLineCharge } from '../../../core/subscriptions/line-p
 import { parseChangedQuantity } from '../../../core/subscriptions/quantity.ts';
 import type { ProrationBehavior, SubscriptionLineItem } from '../../../core/subscriptions/record.ts';
 import { checkOneLevel } from '../../../core/subscriptions/requested-commitments.ts';
-import type { PriceModel } from '../../../storage/models/price.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { isPriceUnchanged } from '../../catalog/prices/change-price.ts';
 import {
   buildTimeBuckets,

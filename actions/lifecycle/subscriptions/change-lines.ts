@@ -19,13 +19,13 @@ import type { LineItemTerms } from '../../../core/subscriptions/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../../core/subscriptions/record.ts';
 import { creditsUnusedTime } from '../../../core/subscriptions/schedule.ts';
 import { checkThreshold } from '../../../core/subscriptions/terms.ts';
-import type { MeterModel } from '../../../storage/models/meter.ts';
-import type { PriceModel } from '../../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import type { PriceModel } from '../../../storage/models/catalog/price.ts';
+import type { MeterModel } from '../../../storage/models/metering/meter.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import {
   gatherInvoicedLines,
   type InvoicedLine,

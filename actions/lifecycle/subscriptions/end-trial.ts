@@ -7,9 +7,9 @@
 import { formatMs, type Milliseconds } from '../../../core/foundation/time/instant.ts';
 import { duePeriod } from '../../../core/rating/due.ts';
 import { requireStateAfter } from '../../../core/subscriptions/moves.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
 import { draftAndFinalize } from '../../invoicing/invoices/draft-invoice.ts';

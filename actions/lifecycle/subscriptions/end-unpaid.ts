@@ -4,9 +4,13 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
-import { type DueEnvironments, type DueRecord, listDueUnpaidSubscriptions } from '../../../storage/due-billing.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import {
+  type DueEnvironments,
+  type DueRecord,
+  listDueUnpaidSubscriptions,
+} from '../../../storage/queue/due-billing.ts';
 import { type Interruptible, runBatches } from '../../foundation/batch-loop.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { creditOverbilled } from '../../invoicing/invoices/draft-invoice.ts';

@@ -5,9 +5,9 @@
 
 import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
 import { creditsUnusedTime } from '../../../core/subscriptions/schedule.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscriptions/subscription-schedule.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { creditUnused } from './credit-unused.ts';
 import { endAt } from './end-trial.ts';

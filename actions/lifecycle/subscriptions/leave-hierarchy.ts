@@ -7,9 +7,9 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { duePeriod } from '../../../core/rating/due.ts';
 import { planInheritedChanges } from '../../../core/subscriptions/propagation.ts';
-import { MOVED_BY_PARENT } from '../../../storage/due-billing.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { MOVED_BY_PARENT } from '../../../storage/queue/due-billing.ts';
 import { emit } from '../../foundation/emit.ts';
 import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
 import { endWithCredits } from './end-with-credits.ts';

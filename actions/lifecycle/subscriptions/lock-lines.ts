@@ -2,9 +2,9 @@
 import { notFound } from '../../../core/foundation/error.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { checkLinesChange, type LineTimes } from '../../../core/subscriptions/line-changes.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import type { PriceWriteContext } from '../../catalog/prices/create-price.ts';
 import { emit } from '../../foundation/emit.ts';
 import { type BillableItem, billedSubscription, currentPeriod, gatherItems } from '../../rating/billable-items.ts';

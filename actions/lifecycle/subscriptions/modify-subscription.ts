@@ -6,8 +6,8 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { type ModifyRequest, parseModification } from '../../../core/subscriptions/modification.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import type { ChangedResources } from '../modify/changed-resources.ts';

@@ -1,9 +1,10 @@
 /** Draft invoices that a change of a subscription's lines recomputes. */
 import { formatMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import { findInvoicingParentId } from '../../../core/subscriptions/addressee.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /** Drafts of the previous period contain the advance charges of the running one. */
 export async function listOpenDrafts(
@@ -11,9 +12,10 @@ export async function listOpenDrafts(
   subscription: SubscriptionModel,
   current: Period,
 ): Promise<readonly string[]> {
+  const parent_id = findInvoicingParentId(subscription);
   const drafts = await InvoiceModel.in(subscription, database)
     .select('id')
-    .whereIn('subscription_id', [subscription.id, ...deriveGroupParentIds(subscription)])
+    .whereIn('subscription_id', parent_id ? [subscription.id, parent_id] : [subscription.id])
     .where({
       invoice_status: 'DRAFT',
       status: 'published',
@@ -22,9 +24,4 @@ export async function listOpenDrafts(
     })
     .orderBy('id');
   return drafts.map(({ id }) => id);
-}
-
-/** The lines of a grouped subscription are on the invoices of its parent. */
-function deriveGroupParentIds({ subscription_type, parent_subscription_id }: SubscriptionModel): string[] {
-  return subscription_type === 'grouped_invoicing' && parent_subscription_id ? [parent_subscription_id] : [];
 }

@@ -3,8 +3,8 @@
  * and the payment behaviour applies then. A subscription that ends before its start only ends.
  */
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emit } from '../../foundation/emit.ts';
 import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
 import { openAndActivate } from '../invoices/open-and-activate.ts';

@@ -6,8 +6,8 @@
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { duePeriod } from '../../../core/rating/due.ts';
 import { deriveEndInstant, planInheritedChanges } from '../../../core/subscriptions/propagation.ts';
-import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { buildChildrenQuery, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 import { emit } from '../../foundation/emit.ts';
 import { draftAndFinalize, draftFinalInvoice } from '../../invoicing/invoices/draft-invoice.ts';

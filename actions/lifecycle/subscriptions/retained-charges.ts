@@ -8,10 +8,10 @@ import { type Milliseconds, toInstant } from '../../../core/foundation/time/inst
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { computeChargedUntil, nextWholePeriod } from '../../../core/rating/change.ts';
 import type { BilledSubscription } from '../../../core/rating/charges.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import type { InvoicedLine } from '../../invoicing/billing/gather-closed-charges.ts';
 import { type BillableItem, billableItem, requireRecord } from '../../rating/billable-items.ts';
 

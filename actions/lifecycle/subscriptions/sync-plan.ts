@@ -18,16 +18,16 @@ import {
   type SyncedLine,
   toRootId,
 } from '../../../core/subscriptions/plan-sync.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { narrowToUnsyncedAfter, SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import type { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoicing/invoice-line-item.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { narrowToUnsyncedAfter, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { emit } from '../../foundation/emit.ts';
 import {
   addRun,

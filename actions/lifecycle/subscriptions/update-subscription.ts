@@ -11,9 +11,9 @@ import type { Subscription, UpdateSubscription } from '../../../core/subscriptio
 import { checkThreshold, toStoredThreshold } from '../../../core/subscriptions/terms.ts';
 import { findRequestedVerb, type RequestedVerb } from '../../../core/subscriptions/update.ts';
 import { checkVersion } from '../../../core/subscriptions/version.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { emit } from '../../foundation/emit.ts';
 import { cancelSchedule } from './cancel-schedule.ts';
 import { cancelSubscription } from './cancel-subscription.ts';

@@ -10,16 +10,16 @@ import type { AutoTopup } from '../../../core/credits/wallet/record.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { roundMoney } from '../../../core/foundation/money.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { DueEnvironments, DueRecord } from '../../../storage/due-billing.ts';
-import { listCustomerWalletsWithAutoTopUp, listWalletsWithAutoTopUp } from '../../../storage/due-wallets.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { retryTransaction } from '../../../storage/postgres/deadlock-retry.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { listCustomerWalletsWithAutoTopUp, listWalletsWithAutoTopUp } from '../../../storage/queue/due-wallets.ts';
 import { lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import { moveAll } from '../../credits/wallets/move-credits.ts';
 import { runBatches } from '../../foundation/batch-loop.ts';
@@ -140,7 +140,7 @@ async function topUp(
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,
       bonus: computeBonus(credits, config, now),
-      request: { priority: null, description: 'Automatic top-up', metadata: METADATA },
+      request: { priority: null, description: 'Filled by itself', metadata: METADATA },
     }),
   );
   if (auto_topup.invoicing) {

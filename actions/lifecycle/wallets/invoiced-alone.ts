@@ -2,8 +2,8 @@
 
 import { formatMs } from '../../../core/foundation/time/instant.ts';
 import { laterPeriods } from '../../../core/rating/due.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { billedSubscription, currentPeriod } from '../../rating/billable-items.ts';
 
 /** The child as it will be after its parent's end, to invoice its usage by itself. Null if the parent's invoices contain all of it. */

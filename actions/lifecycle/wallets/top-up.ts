@@ -15,14 +15,14 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { toPurchaseKey } from '../../../core/invoicing/invoice/own-key.ts';
 import { createInvoiceShape, type InvoiceWithLines } from '../../../core/invoicing/invoice/record.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { putInto } from '../../../storage/models/ledger.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { retryTransaction } from '../../../storage/postgres/deadlock-retry.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { putInto } from '../../../storage/models/credits/ledger.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
 import { checkActive, lockWallet, lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
 import {
   type CreditMovement,

@@ -8,8 +8,8 @@ import { toUs } from '../../../core/foundation/time/instant.ts';
 import { type CheckedEvents, eventSpan, idSpan } from '../../../core/metering/event/check-body.ts';
 import { IdentityHasher, toPartition, toShard } from '../../../core/metering/event/identity.ts';
 import type { TextSpan } from '../../../core/metering/event-text.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
 import type { EventLog, LogEntry } from '../../../storage/log/log.ts';
-import { newId } from '../../../storage/new-id.ts';
 
 /** One event of a body: its byte span, and its id if the producer gave one. */
 export type IncomingEvent = { span: TextSpan; event_id: string | undefined };

@@ -22,6 +22,7 @@ import {
   writeCorrections,
 } from '../../../storage/events/corrections.ts';
 import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import {
   type Correction,
   listEventsCorrectedSince,
@@ -33,7 +34,6 @@ import { type LateArrival, recordLateUsage } from '../../../storage/progress/lat
 import { listMetersByEventNames } from '../../../storage/progress/meter-versions.ts';
 import { type OwnedPartition } from '../../../storage/progress/slice-state.ts';
 import { enqueueUsageChecks } from '../../../storage/progress/usage-checks.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
 import { findCountedMeter } from '../../../storage/usage/recount.ts';
 import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
 

@@ -9,7 +9,8 @@ import { toUs } from '../../../core/foundation/time/instant.ts';
 import { findEventFault } from '../../../core/metering/event/accept.ts';
 import { toPartition } from '../../../core/metering/event/identity.ts';
 import { findDeadLetters, recordReplay, type StoredDeadLetter } from '../../../storage/events/dead-letters.ts';
-import { newId } from '../../../storage/new-id.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { ensureCorrectionNumbers } from '../../../storage/progress/attempts.ts';
 import {
   addCorrection,
@@ -18,7 +19,6 @@ import {
   lockEvent,
   PIPELINE,
 } from '../../../storage/progress/corrections.ts';
-import type { Stores } from '../../../storage/stores.ts';
 
 export type ReplayVerdict = {
   readonly id: string;

@@ -8,6 +8,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { toPartition } from '../../../core/metering/event/identity.ts';
 import { findEvent } from '../../../storage/events/find-events.ts';
 import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { ensureCorrectionNumbers } from '../../../storage/progress/attempts.ts';
 import {
   addCorrection,
@@ -17,7 +18,6 @@ import {
   lockEvent,
 } from '../../../storage/progress/corrections.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
-import type { Stores } from '../../../storage/stores.ts';
 
 export type RequestCorrectionInput = {
   readonly event_id: string;

@@ -2,8 +2,8 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { parseReservationId } from '../../../core/metering/event/accept.ts';
-import { findUncommitted } from '../../../storage/models/reservation.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { findUncommitted } from '../../../storage/models/reservations/reservation.ts';
 
 export type ReservedId = { readonly field: 'event_id'; readonly why: string };
 

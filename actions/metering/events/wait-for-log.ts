@@ -6,8 +6,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { hasOpenCorrections } from '../../../storage/progress/corrections.ts';
-import type { Stores } from '../../../storage/stores.ts';
 
 const RETRY_MS = 20;
 

@@ -3,9 +3,9 @@
  * message that the relay appends to every partition of the log (the barrier). No other code does this.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { MeterModel } from '../../../storage/models/meter.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import type { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { announceMeterVersion } from '../../../storage/progress/meter-versions.ts';
-import type { Database } from '../../../storage/stores.ts';
 
 export async function announceMeterChange(transaction: Database, scope: Scope, meter: MeterModel): Promise<void> {
   const { id, event_name, filters, aggregation, reset_usage } = meter;

@@ -5,8 +5,8 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
 import { checkFilters, type Filter } from '../../../core/metering/meter/record.ts';
 import { checkCost } from '../../../core/metering/meter-cost.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { announceMeterChange } from './announce-meter-change.ts';
 import { checkUncharged } from './check-uncharged.ts';
 

@@ -5,12 +5,12 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Meter } from '../../../core/metering/meter/record.ts';
-import { CostsheetModel } from '../../../storage/models/costsheet.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { CostsheetModel } from '../../../storage/models/reporting/costsheet.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 
 type MeterChargesQuery = { now: Date; database: Database };
 

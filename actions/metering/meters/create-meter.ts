@@ -5,9 +5,9 @@ import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
 import { checkMeter, type MeterInput } from '../../../core/metering/meter/record.ts';
 import { checkCost } from '../../../core/metering/meter-cost.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { announceMeterChange } from './announce-meter-change.ts';
 
 export async function createMeter(

@@ -9,6 +9,7 @@
  */
 import { FarthingError } from '../../../core/foundation/error.ts';
 import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { toPartitionWriter } from '../../../storage/progress/attempts.ts';
 import {
   type BucketLockHolder,
@@ -25,7 +26,6 @@ import {
   readDaysBefore,
 } from '../../../storage/progress/slice-state.ts';
 import { updateDaysBefore } from '../../../storage/progress/slices.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
 import { deleteDailyRollups, insertDailyRollups, listDaysWithBaseRows } from '../../../storage/usage/daily-rollups.ts';
 
 export type DailyRollupsRequest = {

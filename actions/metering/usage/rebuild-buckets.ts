@@ -14,10 +14,10 @@ import { US_PER_DAY } from '../../../core/foundation/time/instant.ts';
 import { type BucketRow, withDailyRollups } from '../../../core/metering/plan.ts';
 import { findMissingUsageRows, writeUsageRows } from '../../../storage/events/usage-rows.ts';
 import type { WriteAttempt } from '../../../storage/events/write-fence.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { toPartitionWriter } from '../../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../../storage/progress/bucket-lock.ts';
 import { computeRebuildRange, type OwnedPartition, readDaysBefore } from '../../../storage/progress/slice-state.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
 import {
   type CountedMeter,
   type DaysToRecount,

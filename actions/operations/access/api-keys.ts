@@ -4,13 +4,13 @@ import { FarthingError, invalid, notAllowed } from '../../../core/foundation/err
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { hashApiKey, makeApiKey, maskApiKey } from '../../../storage/api-key.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { SecretModel } from '../../../storage/models/secret.ts';
-import { UserModel } from '../../../storage/models/user.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { runInEnvironment } from '../../../storage/request-context.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { runInEnvironment } from '../../../storage/foundation/request-context.ts';
+import { hashApiKey, makeApiKey, maskApiKey } from '../../../storage/foundation/secrets/api-key.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
+import { SecretModel } from '../../../storage/models/operations/secret.ts';
 
 type ApiKeyCreator = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
 type ApiKeyInput = {

@@ -1,8 +1,8 @@
 /** Changes a user's own password, which requires the current one. Earlier tokens become invalid. */
 import { FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
-import { findPassword, replacePassword } from '../../../storage/models/user-password.ts';
-import { hashPassword, isPassword } from '../../../storage/password.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import { hashPassword, isPassword } from '../../../storage/foundation/secrets/password.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { findPassword, replacePassword } from '../../../storage/models/operations/user-password.ts';
 
 type PasswordOwner = { readonly user_id: string; readonly tenant_id: string };
 type ChangePasswordInput = { readonly password: string; readonly current_password?: string | null | undefined };

@@ -2,9 +2,9 @@
 import { checkRoles, requireSuperAdmin, type UserType } from '../../../core/foundation/access/role.ts';
 import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
 import { type Author } from '../../../core/foundation/stamp.ts';
-import { countActiveKeys } from '../../../storage/models/secret.ts';
-import { UserModel } from '../../../storage/models/user.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
+import { countActiveKeys } from '../../../storage/models/operations/secret.ts';
 
 type UserSubject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
 type UserProfileChanges = {

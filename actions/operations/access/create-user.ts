@@ -2,11 +2,11 @@
 import { checkRoles, requireSuperAdmin, type UserType } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { createdBy } from '../../../core/foundation/stamp.ts';
-import { UserModel } from '../../../storage/models/user.ts';
-import { addPassword } from '../../../storage/models/user-password.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { hashPassword, makePassword } from '../../../storage/password.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { hashPassword, makePassword } from '../../../storage/foundation/secrets/password.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
+import { addPassword } from '../../../storage/models/operations/user-password.ts';
 import { checkUserLimit } from './limits.ts';
 
 export type CreateUserInput = {

@@ -1,10 +1,10 @@
 /** Limits the environments and users of a tenant by the setting tenant_config (docs/rules/records.md, "Settings"). */
 import { notAllowed } from '../../../core/foundation/error.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { loadSetting } from '../../../storage/models/setting.ts';
-import { TenantModel } from '../../../storage/models/tenant.ts';
-import { UserModel } from '../../../storage/models/user.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { TenantModel } from '../../../storage/models/foundation/tenant.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
 
 /** The lock serializes concurrent additions; otherwise together they could exceed the limit. */
 async function loadTenantLimits(transaction: Database, tenant_id: string) {

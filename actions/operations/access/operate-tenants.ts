@@ -1,9 +1,9 @@
 /** Operator actions on tenants (docs/operations.md, "Tenants"). */
 import { notFound } from '../../../core/foundation/error.ts';
-import { type TenantLine, TenantModel } from '../../../storage/models/tenant.ts';
-import { findSignIn, replacePassword } from '../../../storage/models/user-password.ts';
-import { hashPassword, makePassword } from '../../../storage/password.ts';
-import type { Postgres } from '../../../storage/stores.ts';
+import { hashPassword, makePassword } from '../../../storage/foundation/secrets/password.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { type TenantLine, TenantModel } from '../../../storage/models/foundation/tenant.ts';
+import { findSignIn, replacePassword } from '../../../storage/models/operations/user-password.ts';
 import { createApiKey } from './api-keys.ts';
 import { signUp } from './sign-up.ts';
 

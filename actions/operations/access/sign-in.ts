@@ -1,9 +1,9 @@
 /** Signs a user in by email and password. A wrong email and a wrong password get the same answer. */
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { findSignIn } from '../../../storage/models/user-password.ts';
-import { isPassword } from '../../../storage/password.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import { isPassword } from '../../../storage/foundation/secrets/password.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { findSignIn } from '../../../storage/models/operations/user-password.ts';
 
 export type SignInInput = {
   readonly email: string;

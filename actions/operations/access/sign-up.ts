@@ -3,10 +3,10 @@
  * (docs/permissions.md, "Signing in").
  */
 
-import { addPassword } from '../../../storage/models/user-password.ts';
-import { makeTenant, type NewTenant } from '../../../storage/new-tenant.ts';
-import { hashPassword } from '../../../storage/password.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import { hashPassword } from '../../../storage/foundation/secrets/password.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { makeTenant, type NewTenant } from '../../../storage/models/operations/new-tenant.ts';
+import { addPassword } from '../../../storage/models/operations/user-password.ts';
 
 export type SignUpInput = {
   readonly email: string;

@@ -7,7 +7,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { parseEventTime } from '../../../core/foundation/time/instant.ts';
 import { readEvent } from '../../../core/metering/event-text.ts';
 import { listAcceptedCorrections, loadSentEvents, type SentEvent } from '../../../storage/audit/events-as-sent.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 
 export type AcceptedContent = SentEvent & {
   /** The correction that gave it this content; null as sent. */

@@ -6,7 +6,7 @@ import {
   loadCreditSums,
   sampleWallets,
 } from '../../../storage/audit/credits.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;

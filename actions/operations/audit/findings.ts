@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { NamedPlace } from '../../../storage/audit/places.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 
 export type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 

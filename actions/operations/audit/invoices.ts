@@ -10,7 +10,7 @@ import {
   sampleInvoiceCounters,
 } from '../../../storage/audit/invoices.ts';
 import { sampleIds } from '../../../storage/audit/questions.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;

@@ -9,9 +9,9 @@ import {
   type LogAccount,
   logAccounts,
 } from '../../../storage/audit/log-accounts.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { nextOffsets } from '../../../storage/progress/slice-state.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
-import type { Stores } from '../../../storage/stores.ts';
 import type { Finding, OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;

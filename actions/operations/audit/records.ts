@@ -107,8 +107,8 @@ async function auditLogRows(
   };
   const sum: RangeCounts = { ranges: 0, raw_rows: 0, outcomes: 0, identities: 0 };
   for await (const ranges of allRanges(stores)) {
-    const results = await auditRanges(stores, ranges, wanted);
-    for (const key of Object.keys(sum) as (keyof RangeCounts)[]) sum[key] += results[key];
+    const counts = await auditRanges(stores, ranges, wanted);
+    for (const key of Object.keys(sum) as (keyof RangeCounts)[]) sum[key] += counts[key];
   }
   await auditRowsAhead(stores, wanted);
   const results: (readonly [CheckName, CheckCounts])[] = [

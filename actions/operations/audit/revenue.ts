@@ -8,7 +8,11 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatMs } from '../../../core/foundation/time/instant.ts';
 import { type RevenueRow, toRevenueKey } from '../../../core/invoicing/revenue/rows.ts';
 import { listCustomersAfter, listScopes } from '../../../storage/audit/revenue.ts';
-import { enqueueCustomersRevenue, hasPendingRevenue, raiseRevenueVersion } from '../../../storage/revenue/outbox.ts';
+import {
+  enqueueCustomersRevenue,
+  hasPendingRevenue,
+  raiseRevenueVersion,
+} from '../../../storage/reporting/revenue/outbox.ts';
 import {
   findGreatestVersion,
   listCustomersWithRows,
@@ -16,7 +20,7 @@ import {
   loadStoredRevenue,
   type StoredRecurring,
   type StoredRevenue,
-} from '../../../storage/revenue/rows.ts';
+} from '../../../storage/reporting/revenue/rows.ts';
 import { loadCustomersRecurring, loadCustomersRevenue, toRecurringKey } from '../../reporting/revenue/make-rows.ts';
 import type { AuditStores, Finding, OnFinding } from './findings.ts';
 

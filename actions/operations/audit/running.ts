@@ -8,15 +8,15 @@ import { setTimeout } from 'node:timers/promises';
 import { loadRunningAuditSums, recordRunningAudit, takeUnreportedDifferences } from '../../../storage/audit/running.ts';
 import type { CacheEntry } from '../../../storage/cache/cache-entry.ts';
 import { getCache } from '../../../storage/cache/cached-answers.ts';
-import { readChanges } from '../../../storage/cache/change-feed.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores } from '../../../storage/stores.ts';
 import {
   deleteHistory,
   findHistoryDifference,
   type NamedHistory,
   sampleHistories,
-} from '../../../storage/usage/cached-histories.ts';
+} from '../../../storage/cache/cached-histories.ts';
+import { readChanges } from '../../../storage/cache/change-feed.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { compareCachedCharges } from '../../lifecycle/wallets/real-time-balance.ts';
 import type { OnFinding } from './findings.ts';

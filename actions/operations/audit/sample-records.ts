@@ -11,9 +11,9 @@ import {
   listLedgerRanges,
   listNewestLedgerRanges,
 } from '../../../storage/audit/ledger.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { EmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
-import type { Stores } from '../../../storage/stores.ts';
 import { auditCorrections } from './corrections.ts';
 import { sampleCredits } from './credits.ts';
 import type { OnFinding } from './findings.ts';

@@ -85,18 +85,36 @@ async function chooseCustomerDays(
     for (const contents of (await applyCorrections(stores, events[0], event_ids)).values())
       for (const content of contents) addCustomerDay(customerDays, toUtcDay(content), content.external_customer_id);
   }
+  for (const { scope, day, customers } of await chooseRandomDays(stores, { days, chance }))
+    for (const customer of customers) addCustomerDay(customerDaysIn(scope), day, customer);
+  return [...chosen.values()];
+}
+
+type RandomDay = { readonly scope: Scope; readonly day: number; readonly customers: readonly string[] };
+
+/** Some customers of each day. The days of a meter are read once, however many of them are chosen. */
+async function chooseRandomDays(
+  stores: AuditStores,
+  { days, chance }: Pick<SecondCountInput, 'days' | 'chance'>,
+): Promise<RandomDay[]> {
+  const pick = <T>(from: readonly T[]) => from[Math.floor(chance() * from.length)]!;
   const meters = await listMetersToAudit(stores.postgres, {});
-  for (let taken = 0; taken < days && meters.length > 0; taken++) {
-    const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
-    const counted = await loadCountedMeter(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
+  if (meters.length === 0) return [];
+  const chosen: RandomDay[] = [];
+  const progress = await readProgress(stores.postgres);
+  const picked = Array.from({ length: days }, () => pick(meters));
+  for (const picks of groupBy(picked, (meter) => `${scopeKey(meter)} ${meter.meter_id}`).values()) {
+    const [{ meter_id, ...scope }] = picks;
+    const counted = await loadCountedMeter(stores, scope, { meter_id, progress });
     const all = counted ? await listDaysWithEvents(stores, counted) : [];
     if (!counted || all.length === 0) continue;
-    const { day } = all[Math.floor(chance() * all.length)]!;
     const { event_name } = counted.meter;
-    const customers = await listCustomersByDay(stores.clickhouse, scope, { event_name, day, limit: SAMPLED_CUSTOMERS });
-    for (const customer of customers) addCustomerDay(customerDaysIn(scope), day, customer);
+    for (const day of new Set(picks.map(() => pick(all).day))) {
+      const wanted = { event_name, day, limit: SAMPLED_CUSTOMERS };
+      chosen.push({ scope, day, customers: await listCustomersByDay(stores.clickhouse, scope, wanted) });
+    }
   }
-  return [...chosen.values()];
+  return chosen;
 }
 
 function addCustomerDay(customerDays: CustomerDays, day: number, customer: string): void {

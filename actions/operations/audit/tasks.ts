@@ -12,7 +12,7 @@ import {
   type TaskFault,
   type TaskSums,
 } from '../../../storage/audit/tasks.ts';
-import type { Postgres } from '../../../storage/stores.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
 import type { ExportSettings } from '../../reporting/exports/destinations.ts';
 import { listStoredFiles, type StoredFile } from '../../reporting/exports/download.ts';
 import type { Finding, OnFinding } from './findings.ts';

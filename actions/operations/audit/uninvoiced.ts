@@ -16,11 +16,11 @@ import {
   type NamedSubscription,
   sampleMovedSubscriptions,
 } from '../../../storage/audit/uninvoiced.ts';
-import { mapConcurrently } from '../../../storage/batch-loader.ts';
+import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, toScope } from '../../rating/billable-items.ts';
 import { createUsageReader } from '../../rating/measure-usage.ts';
 import type { AuditStores, OnFinding } from './findings.ts';

@@ -1,8 +1,8 @@
 /** Creates an empty environment of a tenant, within the limits of tenant_config. */
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Database } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
 import { checkEnvironmentLimit } from '../access/limits.ts';
 
 export type AddEnvironmentInput = Pick<EnvironmentModel, 'name' | 'type'> & { readonly author: Author };

@@ -9,13 +9,13 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { toAdvancingError } from '../../../core/platform/test-clock/record.ts';
 import { isRetryable, toWorkflowError } from '../../../core/platform/workflow/record.ts';
-import { loadNow } from '../../../storage/environment-clock.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { EnvironmentCopyModel } from '../../../storage/models/environment-copy.ts';
-import { TestClockModel } from '../../../storage/models/test-clock.ts';
-import { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
-import { runInEnvironment } from '../../../storage/request-context.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { runInEnvironment } from '../../../storage/foundation/request-context.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { WorkflowRunModel } from '../../../storage/models/foundation/workflow-run.ts';
+import { EnvironmentCopyModel } from '../../../storage/models/operations/environment-copy.ts';
+import { loadNow } from '../../../storage/models/schedule/environment-clock.ts';
+import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
 import {
   addRun,
   completeRun,

@@ -6,9 +6,9 @@ import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
 import type { IdKind } from '../../../core/foundation/id.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { EnvironmentCopyModel } from '../../../storage/models/environment-copy.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { EnvironmentCopyModel } from '../../../storage/models/operations/environment-copy.ts';
 import { COPIED, type CopiedNoun, type Copyable } from './copied.ts';
 
 export type CopyContext = {

@@ -8,10 +8,10 @@ import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import type { Task } from '../../../core/platform/task/record.ts';
-import { createFile, writeChunks } from '../../../storage/imports/files.ts';
-import { sumWaitingUploadBytes, TaskModel } from '../../../storage/models/task.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { createFile, writeChunks } from '../../../storage/models/operations/import-files.ts';
+import { sumWaitingUploadBytes, TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
 
 /** Job of an uploaded file: its rows are read as fast as they are processed. */

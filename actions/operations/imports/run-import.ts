@@ -9,9 +9,11 @@ import { EVENT_COLUMNS } from '../../../core/platform/import/event-row.ts';
 import type { RowFault } from '../../../core/platform/import/row.ts';
 import { moveTask } from '../../../core/platform/task/record.ts';
 import { downloadFile } from '../../../integrations/downloads/https-file.ts';
-import { runBounded } from '../../../storage/bounded.ts';
-import { loadNow } from '../../../storage/environment-clock.ts';
-import { addFaults, readFaults } from '../../../storage/imports/faults.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import { runAs } from '../../../storage/foundation/request-context.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { UserModel } from '../../../storage/models/foundation/user.ts';
+import { addFaults, readFaults } from '../../../storage/models/operations/import-faults.ts';
 import {
   createFile,
   deleteFile,
@@ -20,12 +22,10 @@ import {
   type StoredImportFile,
   useFile,
   writeChunks,
-} from '../../../storage/imports/files.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import { UserModel } from '../../../storage/models/user.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { runAs } from '../../../storage/request-context.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+} from '../../../storage/models/operations/import-files.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
+import { loadNow } from '../../../storage/models/schedule/environment-clock.ts';
+import { runBounded } from '../../../storage/postgres/pool/bounded.ts';
 import {
   completeRun,
   lockRun,

@@ -12,7 +12,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { parseRecordRow } from '../../../core/platform/import/record-row.ts';
 import type { RowFault } from '../../../core/platform/import/row.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { createCustomer } from '../../catalog/customers/create-customer.ts';
 import { createFeature } from '../../catalog/features/create-feature.ts';
 import { createPrice } from '../../catalog/prices/create-price.ts';

@@ -3,8 +3,8 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { moveTask, type TaskStatus } from '../../../core/platform/task/record.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { enqueueExport } from '../../reporting/exports/scheduled-tasks.ts';
 import { addImportRun } from '../imports/import-later.ts';
 

@@ -18,17 +18,17 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { deriveGrantGroup } from '../../../core/rating/allowances/grants.ts';
 import { deriveResetPeriod } from '../../../core/rating/allowances/reset.ts';
-import { AddonModel } from '../../../storage/models/addon.ts';
-import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
-import { listBatched } from '../../../storage/models/batched.ts';
-import { EntitlementModel } from '../../../storage/models/entitlement.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { narrow } from '../../../storage/models/page.ts';
-import { PlanModel } from '../../../storage/models/plan.ts';
-import { toBatchKey } from '../../../storage/models/statements.ts';
-import { narrowToActiveAt, SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import { listBatched } from '../../../storage/concurrency/batched.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { AddonModel } from '../../../storage/models/catalog/addon.ts';
+import { EntitlementModel } from '../../../storage/models/catalog/entitlement.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { PlanModel } from '../../../storage/models/catalog/plan.ts';
+import { narrow } from '../../../storage/models/foundation/page.ts';
+import { toBatchKey } from '../../../storage/models/foundation/statements.ts';
+import { AddonAssociationModel } from '../../../storage/models/subscriptions/addon-association.ts';
+import { narrowToActiveAt, SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 
 export type SubscriptionEntitlementSource = EntitlementSource & { subscription: SubscriptionModel };
 

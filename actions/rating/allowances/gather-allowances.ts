@@ -38,12 +38,12 @@ import type { BilledSubscription } from '../../../core/rating/charges.ts';
 import type { ComputedFrom } from '../../../core/rating/computed-from.ts';
 import type { MeasuredUsage, PricedItem } from '../../../core/rating/line-amount.ts';
 import { type Tariff, valueUsage } from '../../../core/rating/valued-usage.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import { joinBatch } from '../../../storage/models/batched.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
-import { runYielding } from '../../../storage/time-slicer.ts';
+import { joinBatch } from '../../../storage/concurrency/batched.ts';
+import { runYielding } from '../../../storage/concurrency/time-slicer.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { listHoldings, listSourcesOfHoldings, type SubscriptionEntitlementSource } from './entitled-features.ts';
 
 /** Allowances of one subscription. Subscriptions of a batched transaction are loaded in one query. */

@@ -9,14 +9,14 @@ import type { Period } from '../../../core/foundation/time/period.ts';
 import type { BillingReason } from '../../../core/invoicing/invoice/record.ts';
 import { type CouponInForce, isUsableAgain } from '../../../core/rating/discounts.ts';
 import type { CouponUses } from '../../../core/rating/invoices-to-come.ts';
-import { currentRecorder } from '../../../storage/cache/dependency-recorder.ts';
-import { CouponModel } from '../../../storage/models/coupon.ts';
-import { CouponApplicationModel } from '../../../storage/models/coupon-application.ts';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CouponModel } from '../../../storage/models/catalog/coupon.ts';
+import { CouponApplicationModel } from '../../../storage/models/invoicing/coupon-application.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 
 export type CouponInvoiceContext = {
   /** The invoiced subscription first, then the others on the invoice, of which only coupons on lines apply. */

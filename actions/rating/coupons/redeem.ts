@@ -5,11 +5,11 @@ import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import type { AppliedCoupon } from '../../../core/rating/discounts.ts';
-import { CouponModel } from '../../../storage/models/coupon.ts';
-import { CouponApplicationModel } from '../../../storage/models/coupon-application.ts';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import type { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { Transaction } from '../../../storage/stores.ts';
+import type { Transaction } from '../../../storage/foundation/stores.ts';
+import { CouponModel } from '../../../storage/models/catalog/coupon.ts';
+import { CouponApplicationModel } from '../../../storage/models/invoicing/coupon-application.ts';
+import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
 
 export type RedemptionWriting = { readonly scope: Scope; readonly transaction: Transaction; readonly author: Author };
 export type NamedCoupon = {

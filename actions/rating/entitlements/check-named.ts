@@ -1,7 +1,7 @@
 /** Checks that the features and subscriptions of a query exist: an unknown one is an error, not a usage of 0. */
 import { notFound } from '../../../core/foundation/error.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import type { EntitlementReadContext } from '../allowances/entitled-features.ts';
 
 type UsageReferences = {

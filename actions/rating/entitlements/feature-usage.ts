@@ -5,7 +5,7 @@ import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { GrantMeasure, GrantState } from '../../../core/rating/allowances/grants.ts';
 import type { ResetWindow } from '../../../core/rating/allowances/reset.ts';
 import { computeUsagePercent } from '../../../core/rating/allowances/usage-percent.ts';
-import type { FeatureModel } from '../../../storage/models/feature.ts';
+import type { FeatureModel } from '../../../storage/models/catalog/feature.ts';
 import type {
   EntitledFeature,
   EntitlementReadContext,

@@ -14,9 +14,9 @@ import { computeFixedCostsByWindow } from '../../../core/invoicing/costs/fixed-c
 import { hasEventGroups, toAnalyticsGroup } from '../../../core/metering/analytics/group-by.ts';
 import { derivePointSize } from '../../../core/metering/analytics/point-size.ts';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
-import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/batch-loader.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import { checkCells } from '../../../storage/usage/question.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import { checkCells } from '../../../storage/concurrency/query-bounds.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import {
   buildGroupedUsageQuery,

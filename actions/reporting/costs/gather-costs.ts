@@ -20,11 +20,11 @@ import {
 } from '../../../core/metering/analytics/group-by.ts';
 import { compilePropertyFilters, type PropertyFilters } from '../../../core/metering/analytics/property-filter.ts';
 import { countingStart } from '../../../core/rating/charges.ts';
-import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/batch-loader.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
-import { checkCells, type QueryBounds } from '../../../storage/usage/question.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import { checkCells, type QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { readUsageReport, type UsageOfKey } from '../../../storage/usage/usage.ts';
 import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
 

@@ -9,10 +9,10 @@ import { deriveServicePeriod, type EarnedLine } from '../../../core/invoicing/re
 import { type BilledSubscription, computeServicesWithin, hasOwnPeriods } from '../../../core/rating/charges.ts';
 import { fixedCharge } from '../../../core/rating/line-amount.ts';
 import { invoicedKeys, openCharges } from '../../../core/rating/plan-invoice.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import {
   type BillableItem,
   billableItem,

@@ -6,10 +6,10 @@
 import { Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
-import { mapConcurrently } from '../../../storage/batch-loader.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { planFromStores } from '../../invoicing/billing/gather-billing.ts';
 import { subscriptionCommitment } from '../../invoicing/billing/gather-commitments.ts';
 import { currentPeriodUntilEnd, toScope } from '../../rating/billable-items.ts';

@@ -9,13 +9,13 @@ import { compileMeter, measure } from '../../../core/metering/compiled-meter.ts'
 import type { Contribution, MeteredEvent } from '../../../core/metering/contribution.ts';
 import { exactText } from '../../../core/metering/exact.ts';
 import { explainMismatch, type FilterMismatch } from '../../../core/metering/match.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { billedSubscription } from '../../rating/billable-items.ts';
 
 export type TracedLineItem = {

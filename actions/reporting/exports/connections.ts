@@ -9,11 +9,11 @@ import {
   checkConnection,
   connectionSecrets,
 } from '../../../core/platform/connection/record.ts';
-import { ConnectionModel } from '../../../storage/models/connection.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { SecretSealer } from '../../../storage/sealing.ts';
-import type { Postgres } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
 export type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
   readonly encrypted_secret_data: ConnectionSecrets | null;
 };

@@ -2,8 +2,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import { type Microseconds, parseEventTime, toUs } from '../../../core/foundation/time/instant.ts';
-import type { TaskModel } from '../../../storage/models/task.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { isCountedUntil, loadFreshness } from '../../../storage/usage/usage.ts';
 
 /**

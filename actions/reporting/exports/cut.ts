@@ -5,18 +5,18 @@
 import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant, toUs } from '../../../core/foundation/time/instant.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import {
   assignArrivalNumbers,
   type CutParts,
   type ExportCut,
   isArrivalTrackingComplete,
   markKnownSince,
-} from '../../../storage/exports/cuts.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { findScheduledFiles, giveCut, listLastUncutFiles, TaskModel } from '../../../storage/models/task.ts';
+} from '../../../storage/models/reporting/export-cuts.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { findScheduledFiles, giveCut, listLastUncutFiles, TaskModel } from '../../../storage/models/reporting/task.ts';
 import { nextOffsets, toOffsetsText } from '../../../storage/progress/slice-state.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { checkUsageCounted } from './counted.ts';
 
 /**

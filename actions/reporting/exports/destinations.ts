@@ -7,8 +7,8 @@ import type { Task } from '../../../core/platform/task/record.ts';
 import type { ExportDestination } from '../../../integrations/export-destinations/destination.ts';
 import { createDirectoryDestination } from '../../../integrations/export-destinations/directory.ts';
 import { createS3Destination } from '../../../integrations/export-destinations/s3.ts';
-import type { ConnectionModel } from '../../../storage/models/connection.ts';
-import { createSealer } from '../../../storage/sealing.ts';
+import { createSealer } from '../../../storage/foundation/secrets/sealing.ts';
+import type { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
 import { openConnectionSecrets } from './connections.ts';
 
 export type ExportSettings = {

@@ -4,10 +4,10 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { JobConfig } from '../../../core/platform/scheduled-task/record.ts';
 import type { Task } from '../../../core/platform/task/record.ts';
 import { readBelow } from '../../../integrations/export-destinations/directory.ts';
-import { ConnectionModel } from '../../../storage/models/connection.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import type { Postgres } from '../../../storage/stores.ts';
+import type { Postgres } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import {
   createDestination,
   type ExportSettings,

@@ -6,11 +6,11 @@
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { SYSTEM_USER } from '../../../core/platform/audit/record.ts';
 import { computeNextInterval } from '../../../core/platform/scheduled-task/interval.ts';
-import type { DueEnvironments, DueRecord } from '../../../storage/due-billing.ts';
-import { listDueScheduledTasks } from '../../../storage/due-exports.ts';
-import { moveOn, ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { TestClockModel } from '../../../storage/models/test-clock.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { moveOn, ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { listDueScheduledTasks } from '../../../storage/queue/due-exports.ts';
 import { addExport } from './scheduled-tasks.ts';
 
 type DueExportsReport = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };

@@ -8,7 +8,7 @@ import { formatCsvHead, formatCsvLine } from '../../../core/platform/export/csv.
 import type { Compression, ExportFormat } from '../../../core/platform/export/record.ts';
 import { writeCsvFile } from '../../../integrations/export-files/csv.ts';
 import { writeParquetFile } from '../../../integrations/export-files/parquet.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { CutRecords } from './cut-records.ts';
 import type { ExportInput, ExportKind } from './export-kind.ts';
 

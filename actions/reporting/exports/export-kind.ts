@@ -4,9 +4,9 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import type { ColumnHead, ExportCell, ExportColumn } from '../../../core/platform/export/column.ts';
 import { type MetadataEntity, type MetadataField, toColumnName } from '../../../core/platform/export/metadata-field.ts';
-import type { CutParts } from '../../../storage/exports/cuts.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import { TimeSlicer } from '../../../storage/time-slicer.ts';
+import { TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { CutParts } from '../../../storage/models/reporting/export-cuts.ts';
 import { type ExportSubjects, loadSubjectMetadata } from './subjects.ts';
 
 export type ExportInput = {

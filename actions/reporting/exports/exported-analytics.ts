@@ -2,9 +2,9 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type ExportedUsageLine, USAGE_ANALYTICS_COLUMNS } from '../../../core/platform/export/usage-analytics.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { GroupModel } from '../../../storage/models/group.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { GroupModel } from '../../../storage/models/catalog/group.ts';
 import { type AnalyticsRow, loadUsageAnalytics } from '../usage/usage-analytics.ts';
 import { defineExportKind, type ExportInput } from './export-kind.ts';
 

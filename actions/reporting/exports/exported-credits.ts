@@ -7,11 +7,11 @@ import {
   CREDIT_USAGE_COLUMNS,
   type ExportedCredits,
 } from '../../../core/platform/export/credits.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { listMovedCredits, type MovedCredits } from '../../../storage/models/ledger.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../../storage/models/wallet-transaction.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { listMovedCredits, type MovedCredits } from '../../../storage/models/credits/ledger.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { WalletTransactionModel } from '../../../storage/models/credits/wallet-transaction.ts';
 import { defineExportKind, type ExportInput, type ExportKind } from './export-kind.ts';
 import { type ExportedRange, splitIntoFileParts } from './file-parts.ts';
 

@@ -3,9 +3,9 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatUs } from '../../../core/foundation/time/instant.ts';
 import { type ExportedInvoice, INVOICE_COLUMNS } from '../../../core/platform/export/invoices.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { defineExportKind, type ExportInput } from './export-kind.ts';
 import { type ExportedRange, splitIntoFileParts } from './file-parts.ts';
 

@@ -1,13 +1,14 @@
 /** Splits a file's Postgres records into late records of earlier ranges and the records of its own range (docs/rules/exports.md). */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
-import { buildFileCondition, type FileCondition } from '../../../storage/exports/cuts.ts';
+import type { SqlCondition } from '../../../storage/models/foundation/page.ts';
+import { buildFileCondition } from '../../../storage/models/reporting/export-cuts.ts';
 import type { ExportInput } from './export-kind.ts';
 
 export type ExportedRange = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  readonly only: FileCondition | undefined;
+  readonly only: SqlCondition | undefined;
 };
 
 /** `id` is the column of the record's id in the statement. */

@@ -6,12 +6,12 @@
 import { notAllowed } from '../../../core/foundation/error.ts';
 import { moveTask } from '../../../core/platform/task/record.ts';
 import { isRetryable } from '../../../core/platform/workflow/record.ts';
-import type { CutParts } from '../../../storage/exports/cuts.ts';
-import { deleteParts } from '../../../storage/exports/parts.ts';
-import { ConnectionModel } from '../../../storage/models/connection.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import type { CutParts } from '../../../storage/models/reporting/export-cuts.ts';
+import { deleteParts } from '../../../storage/models/reporting/export-parts.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import {
   completeRun,
   lockRun,

@@ -9,12 +9,12 @@ import { checkExportRange, type ExportRange } from '../../../core/platform/expor
 import { findInterval, findLastWholeInterval } from '../../../core/platform/scheduled-task/interval.ts';
 import { checkScheduledTask, type ScheduledTask } from '../../../core/platform/scheduled-task/record.ts';
 import { toTaskEntityType } from '../../../core/platform/task/record.ts';
-import { markKnownSince } from '../../../storage/exports/cuts.ts';
-import { ConnectionModel } from '../../../storage/models/connection.ts';
-import { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { TaskModel } from '../../../storage/models/task.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Postgres, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Postgres, Transaction } from '../../../storage/foundation/stores.ts';
+import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import { markKnownSince } from '../../../storage/models/reporting/export-cuts.ts';
+import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
 import { type ExportKind, listRequiredReads } from './export-kind.ts';
 import { EXPORT_KINDS } from './kinds.ts';

@@ -2,9 +2,9 @@
 
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { MetadataEntity } from '../../../core/platform/export/metadata-field.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
 
 /** A customer by its id or by the external id that events name; a wallet by its id. */
 export type ExportSubjects = { customer_id: string; external_customer_id: string; wallet: string };

@@ -7,11 +7,16 @@ import { CONTENT_TYPES } from '../../../core/platform/export/record.ts';
 import type { JobConfig } from '../../../core/platform/scheduled-task/record.ts';
 import type { FilePart, Task } from '../../../core/platform/task/record.ts';
 import type { ExportDestination, WrittenFile } from '../../../integrations/export-destinations/destination.ts';
-import { type BegunPart, loadRemainingParts, markPartsNamed, recordPart } from '../../../storage/exports/parts.ts';
-import type { ConnectionModel } from '../../../storage/models/connection.ts';
-import type { ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import type { TaskModel } from '../../../storage/models/task.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
+import {
+  type BegunPart,
+  loadRemainingParts,
+  markPartsNamed,
+  recordPart,
+} from '../../../storage/models/reporting/export-parts.ts';
+import type { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import type { TaskModel } from '../../../storage/models/reporting/task.ts';
 import type { RunAttempt } from '../../foundation/workflows/run.ts';
 import { formatFileKey, formatFileName, PARTS_MAX, type PartSelector } from './destinations.ts';
 import { type BuildExportFileInput, buildExportFiles } from './export-file.ts';

@@ -13,12 +13,12 @@ import {
   type RevenueRow,
   toRevenueKey,
 } from '../../../core/invoicing/revenue/rows.ts';
-import { listInvoiceLines, listLinesSince } from '../../../storage/models/earned-lines.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import { loadStoredRecurring, loadStoredRevenue } from '../../../storage/revenue/rows.ts';
-import type { Database, Stores } from '../../../storage/stores.ts';
+import type { Database, Stores } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
+import { listInvoiceLines, listLinesSince } from '../../../storage/reporting/revenue/earned-lines.ts';
+import { loadStoredRecurring, loadStoredRevenue } from '../../../storage/reporting/revenue/rows.ts';
 import { billableItem, billedSubscription, requireRecord } from '../../rating/billable-items.ts';
 
 /** All rows of these customers. */

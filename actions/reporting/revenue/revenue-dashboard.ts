@@ -5,8 +5,9 @@ import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import type { WindowSize } from '../../../core/foundation/time/window.ts';
 import { cutWindows, filterBegun } from '../../../core/invoicing/revenue/windows.ts';
-import { loadClock } from '../../../storage/environment-clock.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { loadClock } from '../../../storage/models/schedule/environment-clock.ts';
 import { THRESHOLD_TASK } from '../../../storage/progress/threshold-arrivals.ts';
 import {
   type CurrencyRevenue,
@@ -17,9 +18,8 @@ import {
   loadRevenueByWindow,
   type RecurringMoves,
   type WindowRevenue,
-} from '../../../storage/revenue/dashboard.ts';
-import { findFirstMissingTime } from '../../../storage/revenue/outbox.ts';
-import type { Stores } from '../../../storage/stores.ts';
+} from '../../../storage/reporting/revenue/dashboard.ts';
+import { findFirstMissingTime } from '../../../storage/reporting/revenue/outbox.ts';
 import { DUE_WORK_NAMES } from '../../foundation/due-work-names.ts';
 import { COMPUTE_TASK } from '../../invoicing/invoices/compute-later.ts';
 import { FINALIZE_TASK } from '../../invoicing/invoices/finalize-later.ts';

@@ -4,16 +4,16 @@
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../../core/foundation/scope.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import {
   deleteRevenueChanges,
   nextRevenueVersion,
   type RevenueChange,
   type RevenueChangeKind,
   takeRevenueChanges,
-} from '../../../storage/revenue/outbox.ts';
-import { writeRecurring, writeRevenue } from '../../../storage/revenue/rows.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+} from '../../../storage/reporting/revenue/outbox.ts';
+import { writeRecurring, writeRevenue } from '../../../storage/reporting/revenue/rows.ts';
 import {
   listGoneRows,
   loadCustomersRecurring,

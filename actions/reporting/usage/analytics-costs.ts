@@ -21,8 +21,8 @@ import {
   usageCharge,
 } from '../../../core/rating/line-amount.ts';
 import { RunningCost } from '../../../core/rating/running-cost.ts';
-import type { MeterModel } from '../../../storage/models/meter.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import type { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { readUsage, type UsageReport } from '../../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../../storage/usage/usage-in-order.ts';
 import {

@@ -9,12 +9,12 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Microseconds, toInstant, toMs, toUs } from '../../../core/foundation/time/instant.ts';
 import type { PricedItem } from '../../../core/rating/line-amount.ts';
 import type { SubscriptionMember } from '../../../core/subscriptions/members.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { type Allowances, loadAllowances } from '../../rating/allowances/gather-allowances.ts';
 import {
   billedSubscription,

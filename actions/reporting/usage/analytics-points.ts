@@ -8,8 +8,8 @@ import { ceilToMs, type Microseconds, toMs, toUs } from '../../../core/foundatio
 import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../../core/foundation/time/window.ts';
 import type { WindowAnswer } from '../../../core/metering/usage.ts';
 import type { CommitmentInfo } from '../../../core/rating/commitments/info.ts';
-import type { MeterModel } from '../../../storage/models/meter.ts';
-import type { TimeSlicer } from '../../../storage/time-slicer.ts';
+import type { TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
+import type { MeterModel } from '../../../storage/models/metering/meter.ts';
 import type { UsageOfKey } from '../../../storage/usage/usage.ts';
 import type { PricedRange, TimesOfDay } from './analytics-costs.ts';
 import type { AnalyticsItem } from './analytics-items.ts';

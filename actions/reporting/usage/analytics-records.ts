@@ -13,11 +13,11 @@ import {
   NO_GROUP,
   toAnalyticsGroup,
 } from '../../../core/metering/analytics/group-by.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { FeatureModel } from '../../../storage/models/feature.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import type { Database } from '../../../storage/stores.ts';
-import type { DividingField } from '../../../storage/usage/question.ts';
+import type { DividingField } from '../../../storage/concurrency/query-bounds.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 
 export type AnalyticsRecordIds = {
   /** Null means all customers with a subscription. */

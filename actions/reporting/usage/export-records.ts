@@ -15,7 +15,7 @@ import {
   toChargedAmounts,
 } from '../../../core/rating/charge-intervals.ts';
 import { type BilledSubscription, countingStart } from '../../../core/rating/charges.ts';
-import type { MeterModel } from '../../../storage/models/meter.ts';
+import type { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { type AnalyticsItem } from './analytics-items.ts';
 import { type ChainedCharge } from './chained-charges.ts';
 import { type InvoicedUsageLine } from './invoiced-usage-lines.ts';

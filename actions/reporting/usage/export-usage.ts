@@ -7,9 +7,9 @@
 import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type ChargeInterval, computeUncovered, type Split } from '../../../core/rating/charge-intervals.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { type BatchCharges, loadBatchCharges, usageKey } from './export-charges.ts';
 import type { ExportedCharge } from './export-records.ts';

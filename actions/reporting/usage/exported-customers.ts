@@ -4,10 +4,10 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { customersWithEvents } from '../../../storage/events/event-names.ts';
-import { CustomerModel } from '../../../storage/models/customer.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 
 type ExportedCustomersPage = {
   readonly start_us: number;

@@ -1,7 +1,7 @@
 /** Invoices record their draws on commitments; usage that is priced line by line reads them here (docs/rules/commitments.md). */
 import type { RecordedUsage } from '../../../core/rating/commitments/part.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import type { Database } from '../../../storage/stores.ts';
+import type { Database } from '../../../storage/foundation/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { gatherInvoicedLines } from '../../invoicing/billing/gather-closed-charges.ts';
 import { recordedUsage } from '../../invoicing/billing/gather-commitments.ts';
 

@@ -13,11 +13,11 @@ import {
 import { derivePointSize } from '../../../core/metering/analytics/point-size.ts';
 import { compilePropertyFilters, type PropertyFilters } from '../../../core/metering/analytics/property-filter.ts';
 import type { SubscriptionMember } from '../../../core/subscriptions/members.ts';
-import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../../storage/batch-loader.ts';
-import { MeterModel } from '../../../storage/models/meter.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import { mapYielding } from '../../../storage/time-slicer.ts';
-import { checkAnswer, checkCells, type QueryBounds } from '../../../storage/usage/question.ts';
+import { BATCH_SIZE_MAX, hasMany, mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import { checkAnswer, checkCells, type QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import { mapYielding } from '../../../storage/concurrency/time-slicer.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { readUsageReport, type UsageReport } from '../../../storage/usage/usage.ts';
 import type { MeterUsageQuery } from '../../../storage/usage/usage-query.ts';
 import { buildCustomerFilter } from '../../rating/members.ts';

@@ -21,9 +21,9 @@ import {
 } from '../../../core/rating/charge-intervals.ts';
 import { commitmentPart, deriveDrawPeriod } from '../../../core/rating/commitments/part.ts';
 import { type MeasuredUsage, usageCharge } from '../../../core/rating/line-amount.ts';
-import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/batch-loader.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import type { QueryBounds } from '../../../storage/usage/question.ts';
+import { BATCH_SIZE_MAX, mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
+import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { readUsageReport, type UsageReport } from '../../../storage/usage/usage.ts';
 import { computeLimitWindows } from '../../rating/allowances/gather-allowances.ts';
 import { billedSubscription } from '../../rating/billable-items.ts';

@@ -3,7 +3,7 @@
  * that each result stays small.
  */
 import { type WindowSize, windowCount } from '../../../core/foundation/time/window.ts';
-import { QUESTION_CELLS_MAX } from '../../../storage/usage/question.ts';
+import { QUESTION_CELLS_MAX } from '../../../storage/concurrency/query-bounds.ts';
 
 const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;
 

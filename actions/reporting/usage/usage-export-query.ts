@@ -1,6 +1,6 @@
 /** Parameters of the usage export: range, split, meters and amounts. */
 import type { ChargeInterval, Split } from '../../../core/rating/charge-intervals.ts';
-import type { QueryBounds } from '../../../storage/usage/question.ts';
+import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 
 export type UsageExportQuery = ChargeInterval & {
   /** Null means all published meters. */

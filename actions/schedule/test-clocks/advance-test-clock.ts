@@ -8,10 +8,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../../core/foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { addProgress, type ClockProgress } from '../../../core/platform/test-clock/record.ts';
-import { TestClockModel } from '../../../storage/models/test-clock.ts';
-import { refreshStatistics } from '../../../storage/postgres/statistics.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
-import { beginAdvance, endBrokenAdvance, finishAdvance, lockAdvance } from '../../../storage/test-clocks.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import {
+  beginAdvance,
+  endBrokenAdvance,
+  finishAdvance,
+  lockAdvance,
+} from '../../../storage/models/schedule/clock-advances.ts';
+import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
+import { refreshStatistics } from '../../../storage/postgres/pool/statistics.ts';
 import {
   completeRun,
   lockRun,

@@ -8,15 +8,15 @@ import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import { findInterval } from '../../../core/platform/scheduled-task/interval.ts';
 import { checkCanHaveClock, NO_PROGRESS, type TestClock } from '../../../core/platform/test-clock/record.ts';
-import { clearClocks } from '../../../storage/environment-clock.ts';
-import { EnvironmentModel } from '../../../storage/models/environment.ts';
-import { InvoiceModel } from '../../../storage/models/invoice.ts';
-import { PriceModel } from '../../../storage/models/price.ts';
-import { hasFiles, moveOn, ScheduledTaskModel } from '../../../storage/models/scheduled-task.ts';
-import { SubscriptionModel } from '../../../storage/models/subscription.ts';
-import { TestClockModel } from '../../../storage/models/test-clock.ts';
-import { newId } from '../../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PriceModel } from '../../../storage/models/catalog/price.ts';
+import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { hasFiles, moveOn, ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
+import { clearClocks } from '../../../storage/models/schedule/environment-clock.ts';
+import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
+import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 export type CreateTestClockInput = Pick<TestClock, 'frozen_time' | 'name' | 'metadata'>;
 

@@ -4,9 +4,9 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
 import { checkAdvance, NO_PROGRESS } from '../../../core/platform/test-clock/record.ts';
-import { findRunningWorkflow } from '../../../storage/due-exports.ts';
-import { TestClockModel } from '../../../storage/models/test-clock.ts';
-import type { Stores, Transaction } from '../../../storage/stores.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
+import { findRunningWorkflow } from '../../../storage/queue/due-exports.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
 
 export const ADVANCE_JOB = { task: 'advance-test-clock', time_sliced: true } as const;

@@ -150,7 +150,7 @@ export const publishedEntitlementShape = entitlementShape.extend({
   plan_id: z.string().nullable().meta({ description: 'Plan that grants it; null without one.' }),
 });
 
-export function toPublishedEntitlement<Published extends Entitlement>(entitlement: Published) {
+export function toPublishedEntitlement<Source extends Entitlement>(entitlement: Source) {
   return {
     ...entitlement,
     usage_limit: toLimitNumber(entitlement.usage_limit),

@@ -1,4 +1,4 @@
-/** A tax rate and its associations (docs/rules/taxes.md). The tax is computed in taxes.ts. */
+/** A tax rate and its associations (docs/rules/taxes.md). The tax is computed in core/rating/taxes.ts. */
 import { z } from 'zod';
 import { Decimal } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';

@@ -16,7 +16,7 @@ import { createServer, type Socket } from 'node:net';
 import { platform } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { syncDirectory } from '../../sync-directory.ts';
+import { syncDirectory } from '../../foundation/sync-directory.ts';
 import {
   buildStdio,
   type Child,

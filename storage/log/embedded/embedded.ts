@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { unavailable } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { runAsSystem } from '../../request-context.ts';
+import { runAsSystem } from '../../foundation/request-context.ts';
 import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from '../log.ts';
 import { loadLogRecords, loadRecordRows, RECORD_COLUMNS } from '../stored-records.ts';
 import { EmbeddedAppender } from './appender.ts';

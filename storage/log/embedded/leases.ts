@@ -8,7 +8,7 @@
  * suspended, both stop, and its leases have expired when it resumes.
  */
 import type { Knex } from 'knex';
-import { readUrl } from '../../postgres/postgres.ts';
+import { readUrl } from '../../postgres/pool/postgres.ts';
 import { continueRenewing, type Holder, startRenewing, stopRenewing } from './lease-renewals.ts';
 
 export type LeaseOptions = {

@@ -11,7 +11,7 @@ import { constants, type FileHandle, mkdir, open, readdir, unlink } from 'node:f
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Knex } from 'knex';
-import { syncDirectory } from '../../sync-directory.ts';
+import { syncDirectory } from '../../foundation/sync-directory.ts';
 
 export type SegmentPlace = {
   readonly segment: string;

@@ -2,7 +2,7 @@
  * Table `log_layout`: one row with the number of partitions in use. It takes precedence over the topic, whose number changes first when
  * partitions are added (grow.ts): a process that starts between the two uses the old number.
  */
-import type { Database } from '../../stores.ts';
+import type { Database } from '../../foundation/stores.ts';
 
 export type LogLayout = {
   /** The number in use; the first call stores the given number. */

@@ -3,7 +3,7 @@
  * own parser reads it, so texts, comments and subqueries are read exactly as Postgres reads them. Anything that cannot be proved is
  * rejected: a condition under OR or NOT proves nothing.
  */
-import { type Node, parseStatements } from '../parser.ts';
+import { type Node, parseStatements } from '../interceptors/parser.ts';
 import { type BoundColumns, follow, listFacts, type Value } from './facts.ts';
 import { findNestedSelects, parseLevel, parseTable, type QueryLevel } from './levels.ts';
 import { listScopeColumns, type ScopeColumn, type ScopeColumnOfTable } from './tables.ts';

@@ -2,7 +2,7 @@
  * Facts from the conditions of one level of a query: a column equals a value, or another column. Only conditions that hold for
  * every row count: those joined by AND, and those of a join for the side that they constrain.
  */
-import type { Node } from '../parser.ts';
+import type { Node } from '../interceptors/parser.ts';
 
 /** `alias.column`, or a parameter of the statement. */
 export type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };

@@ -1,5 +1,5 @@
 /** The tables of one level of a query, their joins, and the queries nested inside it. */
-import type { Node } from '../parser.ts';
+import type { Node } from '../interceptors/parser.ts';
 import { isNode } from './facts.ts';
 
 export type LevelTable = { readonly name: string; readonly schema?: string | undefined; readonly alias: string };

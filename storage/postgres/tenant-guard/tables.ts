@@ -1,6 +1,6 @@
 /**
  * The scope columns of each table. A table that is not named here belongs to a tenant and an environment, so the tenant guard
- * covers a new table from its first day. test/storage/postgres/tenant-guard.test.ts compares this list with the catalogue of
+ * covers a new table from its first day. test/storage/postgres/tenant-guard/tenant-guard.test.ts compares this list with the catalogue of
  * Postgres.
  */
 export type ScopeColumn = 'tenant_id' | 'environment_id';

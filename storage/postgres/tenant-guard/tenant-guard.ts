@@ -1,12 +1,12 @@
 /**
  * The second barrier between tenants: a statement on behalf of a caller must contain the caller's scope for every table that it
- * touches, or it is not sent. The models add the scope (models/model.ts); a missing or foreign scope fails here with an error
+ * touches, or it is not sent. The models add the scope (models/foundation/model.ts); a missing or foreign scope fails here with an error
  * (docs/decisions/0022-tenant-isolation.md). Verdicts are cached by text, so that each statement is parsed once.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { currentRequestContext } from '../../request-context.ts';
+import { currentRequestContext } from '../../foundation/request-context.ts';
 import { checkBulkInsert } from './bulk-insert.ts';
 import { checkStatement, type Demand, type StatementVerdict } from './check-statement.ts';
 

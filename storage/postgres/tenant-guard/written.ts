@@ -1,5 +1,5 @@
 /** Values that an INSERT gives to the scope columns of its rows. */
-import type { Node } from '../parser.ts';
+import type { Node } from '../interceptors/parser.ts';
 import { type BoundColumns, isNode, listTerms, type Value } from './facts.ts';
 import { listScopeColumns } from './tables.ts';
 

@@ -1,7 +1,7 @@
 /** How a run works off what is due, and is seen to go on. */
 import { expect } from 'chai';
 import { runBatches } from '../../../actions/foundation/batch-loop.ts';
-import type { DueRecord } from '../../../storage/due-billing.ts';
+import type { DueRecord } from '../../../storage/queue/due-billing.ts';
 
 const ROUND = 100;
 const due = (count: number): DueRecord[] =>

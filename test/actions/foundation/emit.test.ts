@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { archiveCustomer } from '../../../actions/catalog/customers/archive-customer.ts';
 import { changeCustomer } from '../../../actions/catalog/customers/change-customer.ts';
 import { createCustomer } from '../../../actions/catalog/customers/create-customer.ts';
-import { connectPostgres } from '../../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../../storage/postgres/pool/postgres.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 describe('telling what was changed', () => {

@@ -8,7 +8,7 @@ import { readConfig } from '../../../config.ts';
 import { makeHttpServer } from '../../../process/http-server.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
-import { connectPostgres } from '../../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../../storage/postgres/pool/postgres.ts';
 
 const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2);
 const postgres = connectPostgres(postgres_url);

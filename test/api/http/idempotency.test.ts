@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { route } from '../../../api/http/route.ts';
 import { routes as ownRoutes } from '../../../api/resources.ts';
-import { claimKey, purgeAnswers } from '../../../storage/models/idempotency-key.ts';
+import { claimKey, purgeAnswers } from '../../../storage/models/foundation/idempotency-key.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 /** A route that counts its calls, and waits or fails when it is told to. */

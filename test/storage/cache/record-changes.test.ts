@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { loadRealTimeBalance } from '../../../actions/lifecycle/wallets/real-time-balance.ts';
 import { purgeRecordChanges, readChanges } from '../../../storage/cache/change-feed.ts';
-import { WalletModel } from '../../../storage/models/wallet.ts';
-import { connectPostgres, readUrl } from '../../../storage/postgres/postgres.ts';
+import { WalletModel } from '../../../storage/models/credits/wallet.ts';
+import { connectPostgres, readUrl } from '../../../storage/postgres/pool/postgres.ts';
 import { UsageCache } from '../../../storage/usage/usage-cache.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 

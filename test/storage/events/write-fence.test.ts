@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import type { EventOutcome } from '../../../core/metering/event/outcome.ts';
 import { writeRows } from '../../../storage/events/rows.ts';
-import { EVENT_OUTCOMES, type EventOutcome } from '../../../storage/events/tables.ts';
+import { EVENT_OUTCOMES } from '../../../storage/events/tables.ts';
 import { findMissingUsageRows, listStoredMonths, writeUsageRows } from '../../../storage/events/usage-rows.ts';
 import { buildFenceCondition, buildStatementMark, raiseFence } from '../../../storage/events/write-fence.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';

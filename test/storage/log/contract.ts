@@ -232,7 +232,7 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     });
     await consume(handle, reader);
     const saying = (text: string) => reader.errors.some((error) => String(error).includes(text));
-    await reader.until(() => saying('partition 0 stands still') && saying('partition 1 stands still'));
+    await reader.until(() => saying('partition 0 is halted') && saying('partition 1 is halted'));
     expect(saying('the stores are at offset 9, but the log ends at offset 1')).to.equal(true);
     expect(saying('offset 0, with a slice up to 4 begun, but the log ends at offset 1')).to.equal(true);
     expect(reader.records).to.deep.equal([]);

@@ -1,6 +1,6 @@
 /**
  * Every log to which partitions are added keeps this contract: an event keeps the place at which it was stored. So corrections of older
- * events, which stand on a partition of their own, lose nothing. `test/storage/log-grow.test.ts` and `test/kafka/growth.test.ts` run it.
+ * events, which stand on a partition of their own, lose nothing. `test/storage/log/grow.test.ts` and `test/kafka/growth.test.ts` run it.
  */
 import { expect } from 'chai';
 import { requestCorrection } from '../../../actions/metering/events/request-correction.ts';

@@ -8,7 +8,8 @@ const MODELS = join(import.meta.dirname, '../../../storage/models');
 describe('what the audit log can be asked for', () => {
   it('is every kind of record that the models tell it', async () => {
     const told = new Set<string>();
-    for (const file of readdirSync(MODELS)) {
+    const files = readdirSync(MODELS, { recursive: true, encoding: 'utf8' });
+    for (const file of files.filter((path) => path.endsWith('.ts'))) {
       const module: Record<string, unknown> = await import(join(MODELS, file));
       for (const model of Object.values(module)) if (isAudited(model)) told.add(typeOf(model));
     }

@@ -1,6 +1,6 @@
 /** A meter is changed while a question about it is under way: the answer is that of one version, never half of each. */
 import { expect } from 'chai';
-import type { Stores } from '../../../storage/stores.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 

@@ -4,7 +4,7 @@ import { register } from 'prom-client';
 import { toUs } from '../../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
 import { readChanges } from '../../../storage/cache/change-feed.ts';
-import { runWithRecorder } from '../../../storage/cache/dependency-recorder.ts';
+import { runWithRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 import { buildNotification, NO_ROWS, readSliceNotifications } from '../../../storage/progress/slice-notifications.ts';
 import type { UsageRead } from '../../../storage/usage/live-usage.ts';
 import { readUsageReport } from '../../../storage/usage/usage.ts';

@@ -15,7 +15,7 @@ import { fixed, startWorld, type World } from '../../../support/world.ts';
 /** Told by other verbs than those of this story, or by none yet. */
 const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
-  // test/api/reservations.test.ts
+  // test/api/reservations/reservations.test.ts
   'reservation.charge_failed',
   // test/scenarios/plan-changes.test.ts
   'subscription.plan_changed',

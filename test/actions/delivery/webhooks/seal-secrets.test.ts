@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { changeEndpoint, rotateSecret } from '../../../../actions/delivery/webhooks/change-endpoint.ts';
 import { sealSecrets } from '../../../../actions/delivery/webhooks/seal-secrets.ts';
 import { sealSecretsJob } from '../../../../scheduler/jobs/seal-secrets.ts';
-import { createSealer } from '../../../../storage/sealing.ts';
+import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 
 const OLD = 'the key of these tests before this one and long enough';

@@ -10,7 +10,7 @@ import { type SendDueOptions, sendDue } from '../../../../actions/delivery/webho
 import { createHttpBackend } from '../../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../../scheduler/jobs/send-webhooks.ts';
-import { createSealer } from '../../../../storage/sealing.ts';
+import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import { type Receiver, startReceiver } from '../../../support/receiver.ts';
 

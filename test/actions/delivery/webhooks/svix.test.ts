@@ -7,7 +7,7 @@ import { createWebhookBackend } from '../../../../actions/delivery/webhooks/back
 import type { WebhookServices } from '../../../../actions/delivery/webhooks/send-delivery.ts';
 import { retryWebhooksJob } from '../../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../../scheduler/jobs/send-webhooks.ts';
-import { createSealer } from '../../../../storage/sealing.ts';
+import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 
 const AT = '2026-03-15T12:00:00Z';

@@ -7,8 +7,8 @@ import type { WebhookServices } from '../../../../actions/delivery/webhooks/send
 import { type SendDueOptions, sendDue } from '../../../../actions/delivery/webhooks/send-due.ts';
 import type { SendOutcome } from '../../../../integrations/webhooks/backend.ts';
 import { startScheduler } from '../../../../scheduler/main.ts';
-import { createSealer } from '../../../../storage/sealing.ts';
-import { takeDue } from '../../../../storage/webhooks/due-deliveries.ts';
+import { createSealer } from '../../../../storage/foundation/secrets/sealing.ts';
+import { takeDue } from '../../../../storage/queue/due-deliveries.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import { startReceiver } from '../../../support/receiver.ts';
 import { until } from '../../../support/until.ts';

@@ -5,7 +5,7 @@ import { finalizeWithin } from '../../../../actions/invoicing/invoices/finalize-
 import { billDuePeriods, billPeriod } from '../../../../actions/lifecycle/billing/bill-period.ts';
 import { finalizeInvoice } from '../../../../actions/lifecycle/invoices/finalize-by-hand.ts';
 import { finalizeDueInvoices } from '../../../../actions/lifecycle/invoices/finalize-due-invoices.ts';
-import { listDueDrafts, listDueSubscriptions } from '../../../../storage/due-billing.ts';
+import { listDueDrafts, listDueSubscriptions } from '../../../../storage/queue/due-billing.ts';
 import { fixed, startWorld, type World } from '../../../support/world.ts';
 
 describe('billing when many run at once', () => {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { finalizeDueInvoices } from '../../../../actions/lifecycle/invoices/finalize-due-invoices.ts';
 import { copyCustomers } from '../../../../bench/copied-customers.ts';
-import { listDueDrafts } from '../../../../storage/due-billing.ts';
+import { listDueDrafts } from '../../../../storage/queue/due-billing.ts';
 import { fixed, startWorld, type World } from '../../../support/world.ts';
 
 const DRAFTS = 310;

@@ -9,7 +9,7 @@ import { compareAllIdentityFiles } from '../../../../commands/audit-identity-fil
 import { toShardRange } from '../../../../core/metering/event/identity.ts';
 import { IdentityMemory, type ReadIdentities } from '../../../../pipeline/identity/identity-memory.ts';
 import { toHashRange, visitIdentityHashes } from '../../../../storage/events/identities.ts';
-import { loadInstallationId } from '../../../../storage/installation.ts';
+import { loadInstallationId } from '../../../../storage/models/operations/installation.ts';
 import { type Recorded, recordedEvent, startRecorded } from '../../../support/recorded.ts';
 
 describe('audit of the ledger and of the log', () => {

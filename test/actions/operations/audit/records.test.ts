@@ -194,9 +194,12 @@ describe('audit of the records', () => {
   for (const [fault, damage, expected] of FAULTS) {
     it(`is red where ${fault}`, async () => {
       expect(await found(damage)).to.deep.equal(expected);
-      expect(said(await recorded.audit()), 'everything was taken back').to.deep.equal([]);
     });
   }
+
+  it('finds nothing when every damage was taken back', async () => {
+    expect(said(await recorded.audit())).to.deep.equal([]);
+  });
 
   it('finds nothing while events arrive, are sent again and corrected', async () => {
     let goesOn = true;

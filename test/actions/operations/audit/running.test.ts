@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import { auditRecords } from '../../../../actions/operations/audit/records.ts';
 import { reportOtherProcesses, sampleRunning } from '../../../../actions/operations/audit/running.ts';
-import { startCacheAudit } from '../../../../api/audit-cache.ts';
+import { startCacheAudit } from '../../../../api/operations/audit-cache.ts';
 import { getCache } from '../../../../storage/cache/cached-answers.ts';
-import { sampleHistories } from '../../../../storage/usage/cached-histories.ts';
+import { sampleHistories } from '../../../../storage/cache/cached-histories.ts';
 import { UsageCache } from '../../../../storage/usage/usage-cache.ts';
 import { until } from '../../../support/until.ts';
 import { startWorld, usage, type World } from '../../../support/world.ts';

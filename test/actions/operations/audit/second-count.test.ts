@@ -4,8 +4,8 @@ import { requestCorrection } from '../../../../actions/metering/events/request-c
 import { auditCorrections } from '../../../../actions/operations/audit/corrections.ts';
 import type { Finding } from '../../../../actions/operations/audit/findings.ts';
 import { auditSecondCount } from '../../../../actions/operations/audit/second-count.ts';
+import type { Stores } from '../../../../storage/foundation/stores.ts';
 import { requestCorrectionsAgain } from '../../../../storage/progress/corrections.ts';
-import type { Stores } from '../../../../storage/stores.ts';
 import { type Metering, SCOPE, startMetering } from '../../../support/metering.ts';
 
 describe('the second count beside corrections', () => {

@@ -11,7 +11,7 @@ import { checkBulk, type EventRules, eventSpan, idSpan } from '../../../../core/
 import { canHold } from '../../../../core/metering/event/raw-keys.ts';
 import { elementSpansUnder } from '../../../../core/metering/event-text.ts';
 import { anyText } from '../../../support/any-text.ts';
-import { samples } from '../../../support/samples.ts';
+import { leastOf, samples } from '../../../support/samples.ts';
 
 const RAW: EventRules = { canHold };
 
@@ -232,7 +232,7 @@ describe('the quick look at a bulk body', () => {
       }),
       { numRuns: samples(3_000) },
     );
-    expect(taken, 'and some of them are good').to.be.above(samples(200));
+    expect(taken, 'and most of them are good').to.be.above(leastOf(500));
   });
 
   it('agrees with the long way about bodies with some bytes changed', () => {
@@ -280,7 +280,7 @@ describe('the quick look at a bulk body', () => {
       }),
       { numRuns: samples(4_000) },
     );
-    expect(taken, 'and some of them are good').to.be.above(samples(50));
+    expect(taken, 'and many of them are good').to.be.above(leastOf(200));
   });
 });
 

@@ -10,7 +10,7 @@ import type { Knex } from 'knex';
 import type { ChildServer } from '../../../../storage/embedded/clickhouse/part.ts';
 import { completeSymlinks } from '../../../../storage/embedded/postgres/binaries.ts';
 import { startPostgres } from '../../../../storage/embedded/postgres/postgres.ts';
-import { connectPostgres } from '../../../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
 import { until } from '../../../support/until.ts';
 
 const module = fileURLToPath(new URL('../../../../storage/embedded/postgres/postgres.ts', import.meta.url));

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { countUnaccountedEvents, logAccounts } from '../../../../storage/audit/log-accounts.ts';
 import { type EmbeddedLog, openEmbeddedLog } from '../../../../storage/log/embedded/embedded.ts';
 import type { EventLog, LogConsumer } from '../../../../storage/log/log.ts';
-import { connectPostgres } from '../../../../storage/postgres/postgres.ts';
+import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
 import { cutTo } from '../../../support/cut.ts';
 import { type FreshDatabase, freshDatabase } from '../../../support/stores.ts';
 import { until } from '../../../support/until.ts';

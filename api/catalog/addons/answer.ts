@@ -1,0 +1,11 @@
+/** An add-on inside another record has no related records; the published client needs their keys. */
+import { z } from 'zod';
+import { addonShape } from '../../../core/catalog/addon/record.ts';
+
+const NOT_HERE = { description: 'Always null inside another record.' };
+
+export const AddonWithoutParts = addonShape.extend({
+  prices: z.null().meta(NOT_HERE),
+  entitlements: z.null().meta(NOT_HERE),
+  credit_grants: z.null().meta(NOT_HERE),
+});

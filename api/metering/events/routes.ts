@@ -1,0 +1,19 @@
+/** Routes of events: ingestion, queries, corrections and usage. */
+import type { Route } from '../../http/route.ts';
+import { usageRoutes } from '../usage/routes.ts';
+import { correctionRoutes } from './corrections.ts';
+import { deadLetterRoutes } from './dead-letters.ts';
+import { ingestRoutes } from './ingest.ts';
+import { monitoringRoutes } from './monitoring.ts';
+import { otlpRoutes } from './otlp.ts';
+import { queryRoutes } from './query.ts';
+
+export const eventRoutes: Route[] = [
+  ...ingestRoutes,
+  ...otlpRoutes,
+  ...queryRoutes,
+  ...correctionRoutes,
+  ...deadLetterRoutes,
+  ...monitoringRoutes,
+  ...usageRoutes,
+];

@@ -1,0 +1,35 @@
+/** Query and answers of the audit log. */
+import { z } from 'zod';
+import { anyCase, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
+import { AUDIT_ACTIONS, AUDITED_TYPES, AuditEntry } from '../../../core/platform/audit/record.ts';
+import { listAnswer } from '../../http/list.ts';
+
+export const AuditFilter = z.object({
+  entity_type: anyCase(AUDITED_TYPES).optional().meta({ description: 'Type of the changed record.', example: 'plan' }),
+  entity_id: z.string().optional().meta({ description: 'Id of the changed record.' }),
+  user_id: z
+    .string()
+    .optional()
+    .meta({ description: 'User or service account that made the change; `system` for jobs of the clock.' }),
+  action: anyCase(AUDIT_ACTIONS).optional().meta({ description: 'Kind of the change.' }),
+  start_time: timestampText.optional().meta({ description: 'Earliest instant of a change, inclusive.' }),
+  end_time: timestampText.optional().meta({ description: 'Latest instant of a change, inclusive.' }),
+  tenant_wide: z
+    .preprocess((value) => (value === 'true' ? true : value === 'false' ? false : value), z.boolean())
+    .default(false)
+    .meta({
+      description:
+        'True to list the changes of the tenant, its environments and users instead of those in the environment. Default: false.',
+    }),
+  limit: wholeNumber
+    .pipe(z.int().min(1).max(1000))
+    .default(50)
+    .meta({ description: 'Maximum number of changes per page, 1 to 1,000. Default: 50.' }),
+  offset: wholeNumber
+    .pipe(z.int().min(0))
+    .default(0)
+    .meta({ description: 'Number of changes to skip before the page. Default: 0.' }),
+});
+
+export const AuditAnswer = AuditEntry.meta({ id: 'AuditLogResponse' });
+export const AuditListAnswer = listAnswer(AuditAnswer, 'ListAuditLogsResponse');

@@ -1,0 +1,198 @@
+/** GET /events/{id} and /events/lookup: an event, its outcome and the reasons. */
+import { z } from 'zod';
+import { type EventTrace, traceEvent } from '../../../actions/reporting/events/trace-event.ts';
+import { errorRecord, notFound } from '../../../core/foundation/error.ts';
+import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
+import { formatUs } from '../../../core/foundation/time/instant.ts';
+import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
+import { loadStoredContent } from '../../../storage/events/corrections.ts';
+import { type FoundEvent, findEvent } from '../../../storage/events/find-events.ts';
+import { type OutcomeRow, selectEventOutcomes } from '../../../storage/events/outcomes.ts';
+import { findUnprocessed } from '../../../storage/events/unprocessed.ts';
+import { listCorrections } from '../../../storage/progress/corrections.ts';
+import { readProgress } from '../../../storage/progress/slices.ts';
+import { type Context, idParams, type Route, route } from '../../http/route.ts';
+import { formatEventJson } from '../../metering/events/event-json.ts';
+import { EventByIdAnswer, EventProcessingAnswer } from './debugger-answer.ts';
+
+export const debuggerRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events/:id',
+    operation_id: 'getEvent',
+    summary: 'Get an event and its outcome',
+    description:
+      'Returns the meters that count the event and its contribution to each, the meters that refuse it and why, the prices and line items that charge for it, and its corrections. `outcomes` has the input with this id that was not counted: repeats, conflicts and dead letters.',
+    tag: 'Events',
+    access: 'event:read',
+    params: idParams,
+    ids_are_texts: true,
+    success: 200,
+    answer: EventByIdAnswer,
+    handle: ({ params }, context) => answerEvent(params.id, context),
+  }),
+  route({
+    method: 'get',
+    path: '/events/lookup',
+    operation_id: 'lookupEvent',
+    summary: 'Get an event by query parameter',
+    description: 'Returns the same as `GET /events/{id}`, for an id that does not fit into a path.',
+    tag: 'Events',
+    access: 'event:read',
+    query: z.object({ id: z.string().min(1).meta({ description: 'Id of the event, as sent.' }) }),
+    success: 200,
+    answer: EventByIdAnswer,
+    handle: ({ query }, context) => answerEvent(query.id, context),
+  }),
+];
+
+async function answerEvent(id: string, context: Context): Promise<void> {
+  const { services, scope, response } = context;
+  const outcomes = await selectEventOutcomes.run(services.clickhouse, { ...scope, event_id: id });
+  const found = await findDebuggedEvent(id, context);
+  if (!found && outcomes.length === 0) throw notFound('event', id);
+  const shown = found
+    ? await showEvent(found, context)
+    : { status: 'failed', processed_events: [], debug_tracker: null };
+  const corrections = await listCorrections(services.postgres, scope, id);
+  const event = found ? formatEventJson(found.event, scope) : 'null';
+  const others = JSON.stringify(
+    completeKeys(EventProcessingAnswer, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
+  );
+  response
+    .status(200)
+    .type('application/json')
+    .send(`{"event":${event},${others.slice(1)}`);
+}
+
+type DebuggedEvent = { event: FoundEvent; in_effect: boolean; is_void: boolean };
+
+/** Searches the stores, the log, and the stores again: the event may have moved between the first two searches. */
+async function findDebuggedEvent(id: string, context: Context): Promise<DebuggedEvent | undefined> {
+  const stored = await storedEvent(id, context);
+  if (stored) return stored;
+  const waiting = await findUnprocessed(context.services, context.scope, id);
+  if (waiting) return { event: waiting, in_effect: false, is_void: false };
+  return storedEvent(id, context);
+}
+
+/** Event as it counts now: with the content of its last correction. */
+async function storedEvent(id: string, { services, scope }: Context): Promise<DebuggedEvent | undefined> {
+  const { clickhouse, postgres } = services;
+  const accepted = await findEvent(clickhouse, scope, id);
+  if (!accepted) return undefined;
+  const last = (await loadStoredContent(clickhouse, scope, id))?.last;
+  const in_effect = await isInEffect(accepted, postgres);
+  return { event: { ...accepted, ...last }, in_effect, is_void: last?.action === 'void' };
+}
+
+/** True if its slice is processed, so the pre-aggregated rows include the event. */
+async function isInEffect(
+  { partition, offset }: FoundEvent,
+  postgres: Context['services']['postgres'],
+): Promise<boolean> {
+  const progress = await readProgress(postgres);
+  const state = progress.find((candidate) => candidate.partition === partition);
+  return state !== undefined && state.next_offset > BigInt(offset);
+}
+
+async function showEvent({ event, in_effect, is_void }: DebuggedEvent, { services, scope }: Context) {
+  const properties = propertiesIn(event.properties);
+  const trace = await traceEvent(services.postgres, scope, { ...event, properties });
+  const debug_tracker = buildTracker(trace, event);
+  const status = in_effect ? (debug_tracker.failure_point ? 'failed' : 'processed') : 'processing';
+  return { status, processed_events: in_effect && !is_void ? processedEvents(trace, event) : [], debug_tracker };
+}
+
+function processedEvents({ fed }: EventTrace, event: FoundEvent) {
+  return fed.map(({ record, meter_id, feature_id, quantity }) => ({
+    customer_id: record.customer_id,
+    subscription_id: record.subscription_id,
+    sub_line_item_id: record.id,
+    price_id: record.price_id,
+    meter_id,
+    feature_id,
+    qty_total: quantity,
+    processed_at: formatUs(event.received_at_us),
+  }));
+}
+
+function buildTracker(trace: EventTrace, event: FoundEvent) {
+  const failures = deriveFailures(trace, event);
+  const [failure_point_type] = STEPS.filter((step) => failures[step] !== null);
+  const step = (name: (typeof STEPS)[number], blocked: boolean) => ({
+    status: failures[name] === null ? 'found' : blocked ? 'unprocessed' : 'not_found',
+    error: blocked ? null : failures[name],
+  });
+  const noMeter = trace.matched.length === 0;
+  return {
+    customer_lookup: { ...step('customer_lookup', false), customer: trace.customer },
+    meter_matching: {
+      ...step('meter_lookup', false),
+      matched_meters: trace.matched.map(({ meter, quantity }) => ({
+        meter_id: meter.id,
+        event_name: meter.event_name,
+        meter,
+        value: quantity,
+      })),
+      refused_meters: trace.refused.map(({ meter, ...refusal }) => ({ meter_id: meter.id, ...refusal })),
+      unusable_meters: trace.unusable.map(({ meter, reason }) => ({ meter_id: meter.id, reason })),
+    },
+    price_lookup: {
+      ...step('price_lookup', noMeter),
+      matched_prices: trace.prices.map((price) => ({
+        price_id: price.id,
+        meter_id: price.meter_id,
+        status: price.status,
+        price: { ...price, trial_period: price.trial_period_days },
+      })),
+    },
+    subscription_line_item_lookup: {
+      ...step('subscription_line_item_lookup', noMeter || trace.prices.length === 0 || trace.customer === null),
+      matched_line_items: trace.line_items.map(({ record, ...fits }) => ({
+        sub_line_item_id: record.id,
+        subscription_id: record.subscription_id,
+        price_id: record.price_id,
+        start_date: record.start_date,
+        end_date: record.end_date,
+        ...fits,
+        subscription_line_item: { ...record, trial_period: record.trial_period_days },
+      })),
+    },
+    failure_point: failure_point_type ? { failure_point_type, error: failures[failure_point_type] } : null,
+  };
+}
+
+/** Steps in the order of processing. */
+const STEPS = ['customer_lookup', 'meter_lookup', 'price_lookup', 'subscription_line_item_lookup'] as const;
+
+function deriveFailures(trace: EventTrace, event: FoundEvent) {
+  const failure = (failed: boolean, what: string, id: string) => (failed ? errorRecord(notFound(what, id)) : null);
+  const { customer, matched, prices, fed } = trace;
+  return {
+    customer_lookup: failure(customer === null, 'customer with external id', event.external_customer_id),
+    meter_lookup: failure(matched.length === 0, 'meter that counts this event of name', event.event_name),
+    price_lookup: failure(prices.length === 0, 'price of a meter of', event.event_name),
+    subscription_line_item_lookup: failure(fed.length === 0, 'line item at the time of event', event.event_id),
+  };
+}
+
+/** Each version of a meter records an unusable event again; it is shown once. */
+function distinct(outcomes: readonly OutcomeRow[]): OutcomeRow[] {
+  const seen = new Set<string>();
+  return outcomes.filter(({ outcome: kind, meter_id, reason }) => {
+    if (kind !== 'unusable') return true;
+    const key = JSON.stringify([meter_id, reason]);
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+function showOutcome({ outcome: kind, meter_id, reason, received_at_us, body }: OutcomeRow) {
+  return {
+    outcome: kind,
+    meter_id: meter_id || null,
+    reason,
+    received_at: formatUs(received_at_us),
+    body: body || null,
+  };
+}

@@ -1,0 +1,124 @@
+/** Exports on demand: the answer is the file. */
+import { Readable } from 'node:stream';
+import { buildExportFile } from '../../../actions/reporting/exports/export-file.ts';
+import { type ExportKind, listRequiredReads } from '../../../actions/reporting/exports/export-kind.ts';
+import { EXPORT_KINDS } from '../../../actions/reporting/exports/kinds.ts';
+import { requireRead } from '../../../core/foundation/access/role.ts';
+import { FarthingError, invalid } from '../../../core/foundation/error.ts';
+import { toUs } from '../../../core/foundation/time/instant.ts';
+import {
+  checkMetadataFields,
+  METADATA_FIELDS_MAX,
+  type MetadataField,
+} from '../../../core/platform/export/metadata-field.ts';
+import { checkExportRange } from '../../../core/platform/export/range.ts';
+import { CONTENT_TYPES, EXTENSIONS } from '../../../core/platform/export/record.ts';
+import { loadFreshness } from '../../../storage/usage/usage.ts';
+import { type Context, type Route, route } from '../../http/route.ts';
+import { isBrowser, sendStream, wantsGzip } from '../../http/send-stream.ts';
+import { withBounds } from '../../metering/usage/query-fields.ts';
+import { ExportFileQuery, exportParams } from './schema.ts';
+
+export const exportFileRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/exports/:entity_type',
+    operation_id: 'exportRecords',
+    summary: 'Export records as a file',
+    description:
+      'Streams the records of a range of at most a year as a file of any length. The header X-As-Of states the freshness. A connection that ends in order has sent the whole file. The permission to read the records is required too. More than three exports of a tenant at a time are refused with 429.',
+    tag: 'Tasks',
+    access: 'task:read',
+    params: exportParams,
+    query: ExportFileQuery,
+    success: 200,
+    file_type: 'text/csv',
+    handle: ({ params, query }, context) => {
+      const kind: ExportKind = EXPORT_KINDS[params.entity_type];
+      const options = { kind, name: params.entity_type, query, fields: toMetadataFields(query, kind) };
+      for (const entity of listRequiredReads(kind, options.fields))
+        requireRead(context.principal, entity, `an export of ${options.name}`);
+      return limitConcurrentExports(context.scope.tenant_id, () => answerFile(options, context));
+    },
+  }),
+];
+
+type ExportFileInput = { kind: ExportKind; name: string; query: ExportFileQuery; fields: readonly MetadataField[] };
+
+async function answerFile({ kind, name, query, fields }: ExportFileInput, context: Context): Promise<void> {
+  const { services, scope, now, response } = context;
+  const range = { start_us: query.start_time, end_us: query.end_time ?? toUs(now.getTime()) };
+  checkExportRange(range, toUs(now.getTime()));
+  const as_of = await loadFreshness(services, scope, now.getTime());
+  await withBounds(context, async ({ signal }) => {
+    const { format, compression } = query;
+    const options = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };
+    const { bytes } = buildExportFile(services, scope, kind, options);
+    response.set('X-As-Of', as_of).vary('User-Agent');
+    const packed = compression === 'gzip';
+    const type = packed ? 'application/gzip' : CONTENT_TYPES[format];
+    const file = { type, name: `${name}.${EXTENSIONS[format]}${packed ? '.gz' : ''}` };
+    const zips = !packed && format === 'CSV' && wantsGzip(context);
+    await sendStream(await begun(bytes), { ...file, zips }, context);
+  });
+}
+
+function hasMark({ bom, format }: ExportFileQuery, context: Context): boolean {
+  if (format === 'CSV') return bom ?? isBrowser(context);
+  if (bom) throw invalid('bom', 'is of CSV alone');
+  return false;
+}
+
+/** Waits for the first piece, so that an error before it still returns an error status. */
+async function begun(bytes: AsyncIterable<Uint8Array>): Promise<Readable> {
+  const pieces = bytes[Symbol.asyncIterator]();
+  const first = await pieces.next();
+  return Readable.from(
+    (async function* () {
+      if (first.done) return;
+      yield first.value;
+      yield* { [Symbol.asyncIterator]: () => pieces };
+    })(),
+  );
+}
+
+function toMetadataFields(
+  { customer_metadata = [], wallet_metadata = [] }: ExportFileQuery,
+  kind: ExportKind,
+): MetadataField[] {
+  for (const [parameter, keys] of Object.entries({ customer_metadata, wallet_metadata })) {
+    const twice = keys.find((key, at) => keys.indexOf(key) !== at);
+    if (twice !== undefined) throw invalid(parameter, `names ${twice} twice`);
+  }
+  const named = (entity_type: 'customer' | 'wallet') => (field_key: string) =>
+    ({ entity_type, field_key, column_name: `${entity_type}.metadata.${field_key}` }) as const;
+  const fields = [...customer_metadata.map(named('customer')), ...wallet_metadata.map(named('wallet'))];
+  if (fields.length > METADATA_FIELDS_MAX)
+    throw invalid('customer_metadata', `there are ${METADATA_FIELDS_MAX} columns of metadata at most`);
+  if (wallet_metadata.length > 0 && !kind.about.includes('wallet'))
+    throw invalid('wallet_metadata', 'these records are not about a wallet');
+  checkMetadataFields(fields, {
+    about: kind.about,
+    names: kind.columns.map(({ name }) => name),
+    field: 'customer_metadata',
+  });
+  return fields;
+}
+
+/** Limit per tenant and process, because an export takes as long as its reader. */
+const AT_ONCE = 3;
+const running = new Map<string, number>();
+
+async function limitConcurrentExports(tenant_id: string, work: () => Promise<void>): Promise<void> {
+  const now = running.get(tenant_id) ?? 0;
+  if (now >= AT_ONCE)
+    throw new FarthingError('too_many_requests', `${AT_ONCE} exports are sent at a time: wait until one has ended`);
+  running.set(tenant_id, now + 1);
+  try {
+    await work();
+  } finally {
+    const left = running.get(tenant_id)! - 1;
+    if (left === 0) running.delete(tenant_id);
+    else running.set(tenant_id, left);
+  }
+}

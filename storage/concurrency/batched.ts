@@ -1,0 +1,197 @@
+/**
+ * A batched transaction: many units of work run concurrently in it, each for its own record. Their concurrent reads and writes go
+ * to the database as one statement (docs/decisions/0008-batched-billing.md). The caller opts in; in every other transaction each
+ * statement is sent by itself. Code in it never runs in the context of one caller, because a batch is the work of all of them.
+ */
+
+import type { Database, Transaction } from '../foundation/stores.ts';
+import { currentRecorder, recordAnswer } from '../postgres/interceptors/dependency-recorder.ts';
+import { KeyedBatchLoader } from './batch-loader.ts';
+
+/**
+ * `depth`: nested calls; `unawaited`: writes without an awaiter; `at_work`: outermost units still running; `arrived`: units that
+ * wait at the barrier.
+ */
+type SharedTransaction = { depth: number; unawaited: Promise<unknown>[]; at_work: number; arrived: (() => void)[] };
+const shared = new WeakMap<Database, SharedTransaction>();
+
+/**
+ * Runs `work` for all items concurrently in this transaction, and returns the results in the order of the items. All units have
+ * ended when the first failure is thrown, so nothing is written during the rollback.
+ */
+export async function mapBatched<Item, Made>(
+  transaction: Transaction,
+  items: readonly Item[],
+  work: (item: Item) => Promise<Made>,
+): Promise<Made[]> {
+  if (items.length < 2) return Promise.all(items.map(work));
+  return shareAll(transaction, items.length, (done) => items.map((item) => work(item).finally(done)));
+}
+
+/**
+ * Starts the parts of one work in their order: while the database processes one, the next is prepared. All parts have ended when
+ * the first failure is thrown.
+ */
+export async function mapPipelined<Part, Made>(
+  transaction: Transaction,
+  parts: readonly Part[],
+  work: (part: Part) => Promise<Made>,
+): Promise<Made[]> {
+  if (parts.length < 2) return Promise.all(parts.map(work));
+  return shareAll(transaction, parts.length, async (done) => {
+    const begun: Promise<Made>[] = [];
+    for (const part of parts) {
+      const making = work(part).finally(done);
+      // Its failure is thrown after all parts have ended.
+      making.catch(() => undefined);
+      begun.push(making);
+      // Its statements are sent meanwhile.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return begun;
+  });
+}
+
+type Begin<Made> = (done: () => void) => readonly Promise<Made>[] | Promise<readonly Promise<Made>[]>;
+
+async function shareAll<Made>(transaction: Transaction, count: number, begin: Begin<Made>): Promise<Made[]> {
+  const own: SharedTransaction = shared.get(transaction) ?? { depth: 0, unawaited: [], at_work: 0, arrived: [] };
+  shared.set(transaction, own);
+  const isOutermost = own.depth++ === 0;
+  if (isOutermost) own.at_work = count;
+  const done = () => {
+    if (isOutermost) own.at_work--;
+    goOn(own);
+  };
+  const ended = await Promise.allSettled(await begin(done));
+  const written = await Promise.allSettled(own.unawaited.splice(0));
+  if (--own.depth === 0) shared.delete(transaction);
+  const made = unwrapResults(ended);
+  unwrapResults(written);
+  return made;
+}
+
+/** Returns all results, or throws the first failure. */
+function unwrapResults<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
+  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
+}
+
+/**
+ * Barrier: waits until all other units of the batched transaction arrive or end. Units that return from a store in several groups
+ * then send their statements in one batch again. No effect outside a batched transaction.
+ */
+export async function waitAtBarrier(database: Database): Promise<void> {
+  const own = shared.get(database);
+  if (!own) return;
+  await new Promise<void>((resolve) => {
+    own.arrived.push(resolve);
+    goOn(own);
+  });
+}
+
+/** A unit that runs several works concurrently may arrive more than once: then the barrier opens earlier, never later. */
+function goOn({ arrived, at_work }: SharedTransaction): void {
+  if (arrived.length >= at_work) for (const next of arrived.splice(0)) next();
+}
+
+export function isBatched(database: Database): boolean {
+  return shared.has(database);
+}
+
+/**
+ * A write without a result. In a batched transaction its unit continues at once, and the write ends before the transaction's
+ * `shareAll` does. Elsewhere it is awaited.
+ */
+export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
+  const began = writing();
+  const unawaited = shared.get(database)?.unawaited;
+  if (!unawaited) return void (await began);
+  // Its failure is thrown after all units have ended.
+  began.catch(() => undefined);
+  unawaited.push(began);
+}
+
+type BatchedQuery = {
+  readonly query: unknown;
+  answerAll(queries: readonly unknown[]): Promise<readonly unknown[]>;
+};
+
+const BATCHES = new KeyedBatchLoader<Database, BatchedQuery, unknown>(
+  (_, all) => all[0]!.answerAll(all.map(({ query: queries }) => queries)),
+  // The units run in step, so no rest is needed: a late one joins the next statement.
+  { restMax_ms: 0 },
+);
+
+type BatchedQueryInput<One> = {
+  readonly key: string;
+  readonly query: One;
+  /**
+   * The answer is computed from rows that are not in it. A caller that records the rows it reads then runs its own query; only the
+   * parts of that are batched.
+   */
+  readonly isMade?: boolean;
+};
+
+/**
+ * Runs similar statements with the same key as one. `answerAll` returns the answers in the order of the queries. Outside a batched
+ * transaction each query runs alone.
+ */
+export async function joinBatch<One, Answer>(
+  database: Database,
+  { key, query: queries, isMade = false }: BatchedQueryInput<One>,
+  answerAll: (queries: readonly One[]) => Promise<readonly Answer[]>,
+): Promise<Answer> {
+  // A recorder with `dependsOn` receives the ids directly and needs no rows.
+  const recorder = currentRecorder()?.dependsOn === undefined ? currentRecorder() : undefined;
+  if (!isBatched(database) || (isMade && recorder !== undefined)) {
+    const [answer] = await answerAll([queries]);
+    return answer!;
+  }
+  const answer = await BATCHES.load(
+    database,
+    { query: queries, answerAll: answerAll as BatchedQuery['answerAll'] },
+    key,
+  );
+  // The rows were read for all callers: each records only its own.
+  if (recorder !== undefined) recordAnswer(recorder, answer);
+  return answer as Answer;
+}
+
+type BatchedListQuery<Row> = {
+  readonly key: string;
+  readonly values: readonly string[];
+  /** The value of the column by which the row was requested. */
+  getKey(row: Row): string;
+};
+
+/** Rows requested by some values of a column; the order is that of the query. */
+export function listBatched<Row>(
+  database: Database,
+  { key, values, getKey }: BatchedListQuery<Row>,
+  listAll: (values: readonly string[]) => Promise<readonly Row[]>,
+): Promise<Row[]> {
+  return joinBatch(database, { key, query: values }, async (queries) => {
+    const rows = await listAll(queries.length === 1 ? queries[0]! : [...new Set(queries.flat())]);
+    if (queries.length === 1) return [[...rows]];
+    return queries.map((own) => {
+      const wanted = new Set(own);
+      return rows.filter((row) => wanted.has(getKey(row)));
+    });
+  });
+}
+
+/**
+ * Runs several queries of one caller: concurrently in a batched transaction, so that the database works on one while we read the
+ * answer to another. Elsewhere they run one after another: a transaction has one connection, and other callers take only one from
+ * the pool, too.
+ */
+export async function loadAll<Answers extends readonly unknown[]>(
+  database: Database,
+  questions: { readonly [Index in keyof Answers]: () => Promise<Answers[Index]> },
+): Promise<Answers> {
+  if (isBatched(database)) return unwrapResults(await Promise.allSettled(questions.map((ask) => ask()))) as never;
+  const answers: unknown[] = [];
+  for (const ask of questions) answers.push(await ask());
+  return answers as unknown as Answers;
+}

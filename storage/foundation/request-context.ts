@@ -1,0 +1,60 @@
+/**
+ * The caller on whose behalf the process works, along the whole call chain. A request sets it once (api/http/mount.ts), and so does
+ * a job that works for one tenant. The tenant guard of Postgres checks every statement against its scope
+ * (postgres/tenant-guard/tenant-guard.ts), and the audit log records the caller (models/foundation/record-changes.ts). Without a context the
+ * process works for all tenants: the pipeline, the clock, the lookup of a key.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Scope } from '../../core/foundation/scope.ts';
+
+export type RequestContext = {
+  readonly scope: Scope;
+  readonly user_id: string;
+  /** Null if the request came without an API key. */
+  readonly secret_id: string | null;
+  readonly request_id: string | null;
+  /** Clock of the environment, if it has one, with its instant when the request came. */
+  readonly clock?: { readonly id: string; readonly target_time?: string | null; readonly now: Date } | null;
+  /** Set for a request with an Idempotency-Key whose effects are recorded (models/foundation/request-effects.ts). */
+  readonly key?: RequestKey;
+};
+
+/** The key as its row has it. Its scope is that of the request, wherever the request writes. */
+export type RequestKey = Scope & {
+  readonly id: string;
+  readonly holder: string;
+  /** An effect was recorded, whether or not its transaction has committed. */
+  has_effects: boolean;
+  /** An earlier holder of the key has committed something: the rest is done, and no further effects are recorded. */
+  readonly goes_on: boolean;
+  /** The answer stored for a transaction, if it cannot be read again later. */
+  shows?: (made: never) => unknown;
+};
+
+const requestContexts = new AsyncLocalStorage<RequestContext>();
+
+export function runAs<Result>(context: RequestContext, work: () => Result): Result {
+  return requestContexts.run(context, work);
+}
+
+export function currentRequestContext(): RequestContext | undefined {
+  return requestContexts.getStore();
+}
+
+/** Runs the caller's work under the Idempotency-Key of its request. */
+export function runUnderKey<Result>(key: RequestKey, work: () => Result): Result {
+  const context = requestContexts.getStore();
+  return context ? requestContexts.run({ ...context, key }, work) : work();
+}
+
+/** For work that serves several callers at once and belongs to none of them, though one of them starts it. */
+export function runAsSystem<Result>(work: () => Result): Result {
+  return requestContexts.exit(work);
+}
+
+/** Runs the caller's work in another environment of its tenant. The calling code has checked its permission. */
+export function runInEnvironment<Result>(environment_id: string, work: () => Result): Result {
+  const context = requestContexts.getStore();
+  if (!context) return work();
+  return requestContexts.run({ ...context, scope: { ...context.scope, environment_id } }, work);
+}

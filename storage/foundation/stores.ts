@@ -1,0 +1,19 @@
+/** The open connections that every entrance passes to actions and models. */
+import type { ClickHouseClient } from '@clickhouse/client';
+import type { Knex } from 'knex';
+import type { EventLog } from '../log/log.ts';
+import type { UsageCache } from '../usage/usage-cache.ts';
+
+export type Stores = {
+  readonly postgres: Knex;
+  readonly clickhouse: ClickHouseClient;
+  readonly log: EventLog;
+  /** Usage cache, if this process runs the pipeline or receives its slice notifications. */
+  readonly usage_memory?: UsageCache | undefined;
+};
+
+export type Postgres = Pick<Stores, 'postgres'>;
+
+/** A pool or an open transaction: anything that can run a query. */
+export type Database = Knex;
+export type Transaction = Knex.Transaction;

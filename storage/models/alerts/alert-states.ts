@@ -1,0 +1,117 @@
+/** The current state of each alert (docs/rules/alerts.md). The database decides which transaction changed a state. */
+import type { AlertType } from '../../../core/catalog/alert/record.ts';
+import type { AlertState } from '../../../core/catalog/alert/state.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Milliseconds } from '../../../core/foundation/time/instant.ts';
+import type { Database, Transaction } from '../../foundation/stores.ts';
+
+/** A feature is alerted for each wallet, a group for each subscription. */
+export type AlertSubject = {
+  readonly alert_type: AlertType;
+  readonly entity_id: string;
+  readonly parent_entity_id: string | null;
+};
+
+/** First key of the advisory locks for alerts, distinct from other kinds of locks. */
+const ALERTS = 14_101;
+
+/** Serializes the comparisons for this id until the transaction ends, so that a value that was read earlier does not win later. */
+export async function lockAlerts(transaction: Transaction, id: string): Promise<void> {
+  await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
+}
+
+/**
+ * Position of a change in the alert log: the instant of its entry, and the milliseconds of the id. `at` is never before those of
+ * the alert's earlier entries, and `ms` is always greater.
+ */
+export type AlertLogPosition = { readonly at: Date; readonly ms: Milliseconds };
+
+/**
+ * Null if the state did not change. An alert without a row is ok. `spent_from`: for spending alerts, the latest start of the
+ * compared periods.
+ */
+export async function moveAlertState(
+  transaction: Transaction,
+  scope: Scope,
+  {
+    alerted,
+    state,
+    now,
+    spent_from = null,
+  }: { alerted: AlertSubject; state: AlertState; now: Date; spent_from?: Date | null | undefined },
+): Promise<AlertLogPosition | null> {
+  const key = toAlertStateKey(scope, alerted);
+  const ms = now.getTime();
+  const move = async (): Promise<AlertLogPosition | null> => {
+    const [moved] = await transaction('alert_states')
+      .where(key)
+      .whereNot('alert_status', state)
+      .update({
+        alert_status: state,
+        updated_at: now,
+        spent_from,
+        told_at: transaction.raw('greatest(told_at, updated_at, ?::timestamptz)', [now]),
+        told_ms: transaction.raw('greatest(told_ms + 1, ?::bigint)', [ms]),
+      })
+      .returning(['told_at', 'told_ms']);
+    return moved ? { at: new Date(moved.told_at), ms: Number(moved.told_ms) } : null;
+  };
+  const moved = await move();
+  if (moved || state === 'ok') return moved;
+  const first = { ...key, alert_status: state, updated_at: now, spent_from, told_at: now, told_ms: ms };
+  const made = await transaction('alert_states').insert(first).onConflict().ignore().returning('entity_id');
+  return made.length > 0 ? { at: now, ms } : move();
+}
+
+export type ReachedSpend = { readonly state: AlertState; readonly spent_from: Milliseconds };
+
+/** The spending level reached, with `spent_from`: the level holds for the periods that had begun by then. Null if no level is reached. */
+export async function findReachedSpend(
+  database: Database,
+  scope: Scope,
+  alerted: AlertSubject,
+): Promise<ReachedSpend | null> {
+  const [reached] = await database('alert_states')
+    .where(toAlertStateKey(scope, alerted))
+    .whereNot('alert_status', 'ok')
+    .select('alert_status', database.raw('coalesce(spent_from, updated_at) as spent_from'));
+  return reached ? { state: reached.alert_status, spent_from: new Date(reached.spent_from).getTime() } : null;
+}
+
+function toAlertStateKey(
+  { tenant_id, environment_id }: Scope,
+  { alert_type, entity_id, parent_entity_id }: AlertSubject,
+) {
+  return { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
+}
+
+/** States of the alerts of this entity itself, without those of its parts. An alert without a row is ok and not listed. */
+export async function listAlertStates(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  entity_id: string,
+): Promise<AlertState[]> {
+  const found: { alert_status: AlertState }[] = await database('alert_states')
+    .where({ tenant_id, environment_id, entity_id, parent_entity_id: '' })
+    .select('alert_status');
+  return found.map(({ alert_status }) => alert_status);
+}
+
+/** Without a row the alert starts as ok if it is watched again. */
+export async function deleteAlertState(transaction: Transaction, scope: Scope, alerted: AlertSubject): Promise<void> {
+  await transaction('alert_states').where(toAlertStateKey(scope, alerted)).delete();
+}
+
+/** Deletes the states of many alerts that are no longer watched, for all their parents. */
+export async function deleteAlertStates(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { alert_type, entity_ids }: { alert_type: AlertType; entity_ids: readonly string[] },
+): Promise<void> {
+  if (entity_ids.length === 0) return;
+  const key = { tenant_id, environment_id, alert_type };
+  await transaction('alert_states')
+    .where(key)
+    .whereIn('entity_id', [...entity_ids])
+    .delete();
+}

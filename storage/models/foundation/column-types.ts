@@ -1,0 +1,24 @@
+/** Postgres names of the column types of a table. */
+import type { Database } from '../../foundation/stores.ts';
+
+export type ColumnTypes = ReadonlyMap<string, string>;
+
+const known = new Map<string, ColumnTypes>();
+
+/** Read once per process, and again if one of the columns is new since then. */
+export async function loadColumnTypes(
+  { tableName }: { tableName: string },
+  columns: readonly string[],
+  database: Database,
+): Promise<ColumnTypes> {
+  const cached = known.get(tableName);
+  if (cached && columns.every((column) => cached.has(column))) return cached;
+  const { rows }: { rows: { name: string; type: string }[] } = await database.raw(
+    `select attname as name, format_type(atttypid, atttypmod) as type
+       from pg_catalog.pg_attribute where attrelid = ?::regclass and attnum > 0 and not attisdropped`,
+    [tableName],
+  );
+  const types = new Map(rows.map(({ name, type }) => [name, type]));
+  known.set(tableName, types);
+  return types;
+}

@@ -1,0 +1,115 @@
+/**
+ * Table `idempotency_keys`: which request holds a key, and its answer. The database decides between processes. Leases use the
+ * database's clock, because they guard against other processes; the retention of 48 hours uses the clock of the request.
+ */
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Database } from '../../foundation/stores.ts';
+
+export const LEASE_SECONDS = 30;
+const RETENTION_MS = 48 * 3_600_000;
+
+export type Claim = Scope & {
+  readonly id: string;
+  readonly request_hash: string;
+  readonly holder: string;
+  readonly now: Date;
+};
+
+/** `ours`: handle the request, then call `recordClaimAnswer` or `releaseKey`. The other kinds are answered at once. */
+export type ClaimVerdict =
+  | { kind: 'ours' }
+  | { kind: 'in_flight' }
+  | { kind: 'another_request' }
+  | { kind: 'answered'; http_status: number; answer: Buffer | null };
+
+/** The id is unique by itself; the scope satisfies the tenant guard. */
+const THIS = 'tenant_id = ? and environment_id = ? and id = ?';
+function toClaimBindings({ tenant_id, environment_id, id }: Claim): string[] {
+  return [tenant_id, environment_id, id];
+}
+
+export async function claimKey(database: Database, claim: Claim): Promise<ClaimVerdict> {
+  const expires_at = new Date(claim.now.getTime() + RETENTION_MS);
+  const { rows } = await database.raw(
+    `insert into idempotency_keys as kept
+       (id, tenant_id, environment_id, request_hash, holder, leased_until, created_at, expires_at)
+     values (?, ?, ?, ?, ?, now() + ? * interval '1 second', ?, ?)
+     on conflict (id) do update set
+       request_hash = excluded.request_hash, holder = excluded.holder, leased_until = excluded.leased_until,
+       http_status = null, answer = null, created_at = excluded.created_at, expires_at = excluded.expires_at
+     where kept.tenant_id = excluded.tenant_id and kept.environment_id = excluded.environment_id
+       and ((kept.http_status is not null and kept.expires_at <= excluded.created_at)
+         or (kept.http_status is null and kept.leased_until <= now()
+             and (kept.request_hash = excluded.request_hash or kept.expires_at <= excluded.created_at)))
+     returning holder`,
+    [
+      claim.id,
+      claim.tenant_id,
+      claim.environment_id,
+      claim.request_hash,
+      claim.holder,
+      LEASE_SECONDS,
+      claim.now,
+      expires_at,
+    ],
+  );
+  return rows.length > 0 ? { kind: 'ours' } : loadClaimVerdict(database, claim);
+}
+
+async function loadClaimVerdict(database: Database, claim: Claim): Promise<ClaimVerdict> {
+  const { rows } = await database.raw(
+    `select request_hash, http_status, answer from idempotency_keys where ${THIS}`,
+    toClaimBindings(claim),
+  );
+  const [row] = rows;
+  // Released or purged between the two statements: the holder has just failed, so the caller may retry.
+  if (!row) return { kind: 'in_flight' };
+  if (row.request_hash !== claim.request_hash) return { kind: 'another_request' };
+  if (row.http_status === null) return { kind: 'in_flight' };
+  return { kind: 'answered', http_status: row.http_status, answer: row.answer };
+}
+
+/** Called while the request is handled, so that another process does not take over a long one. */
+export async function renewLease(database: Database, claim: Claim): Promise<void> {
+  await database.raw(
+    `update idempotency_keys set leased_until = now() + ? * interval '1 second'
+      where ${THIS} and holder = ? and http_status is null`,
+    [LEASE_SECONDS, ...toClaimBindings(claim), claim.holder],
+  );
+}
+
+export async function recordClaimAnswer(
+  database: Database,
+  claim: Claim,
+  given: { http_status: number; answer: Buffer | null },
+): Promise<void> {
+  await database.raw(`update idempotency_keys set http_status = ?, answer = ? where ${THIS} and holder = ?`, [
+    given.http_status,
+    given.answer,
+    ...toClaimBindings(claim),
+    claim.holder,
+  ]);
+}
+
+/** The request was rejected, or failed before it did anything: the next request with this key starts afresh, even with another body. */
+export async function releaseKey(database: Database, claim: Claim): Promise<void> {
+  await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
+    ...toClaimBindings(claim),
+    claim.holder,
+  ]);
+}
+
+/** The request failed and may have committed something: only the same request may continue under this key, and at once. */
+export async function endLease(database: Database, claim: Claim): Promise<void> {
+  await database.raw(
+    `update idempotency_keys set leased_until = now() where ${THIS} and holder = ? and http_status is null`,
+    [...toClaimBindings(claim), claim.holder],
+  );
+}
+
+/** Deletes answers older than 48 hours, for the scheduler. Returns the number of deleted answers. */
+export async function purgeAnswers(database: Database, now: Date): Promise<number> {
+  const answer = await database.raw('delete from idempotency_keys where expires_at <= ?', [now]);
+  await database.raw('delete from request_effects where expires_at <= ?', [now]);
+  return answer.rowCount ?? 0;
+}

@@ -1,0 +1,81 @@
+/**
+ * One page of a table. The conditions of a list are data, so a route neither writes SQL nor handles an unawaited query: only
+ * `narrow` refines a query step by step.
+ */
+import { type Model, type QueryBuilder, raw } from 'objection';
+
+export type PageRecord = Model;
+export type PageQuery<M extends PageRecord> = QueryBuilder<M, M[]>;
+
+/** SQL of each operator. `??` is the column, `?` the value. */
+const SQL = {
+  '=': '?? = ?',
+  '<>': '?? <> ?',
+  '<': '?? < ?',
+  '<=': '?? <= ?',
+  '>': '?? > ?',
+  '>=': '?? >= ?',
+  in: '?? = any(?)',
+  'not in': '?? <> all(?)',
+  contains: '?? ilike ?',
+  'contains not': '?? not ilike ?',
+  /** The list in the column and the given list have an element in common. */
+  overlaps: '?? && ?::text[]',
+  /** The map in the column has all pairs of the given map. */
+  includes: '?? @> ?::jsonb',
+  /** The instant in the column is after the given one; null never ends. */
+  'open at': '(?? is null or ?? > ?)',
+} as const;
+export type Operator = keyof typeof SQL;
+
+/**
+ * Undefined and null are ignored. Without an operator a value must be equal, and a list must contain the column's value; '' and the
+ * empty list are ignored, too.
+ */
+export type Condition =
+  | readonly [column: string, value: unknown]
+  | readonly [column: string, operator: Operator, value: unknown];
+
+/** An SQL condition and its bindings. */
+export type SqlCondition = readonly [sql: string, bound: readonly string[]];
+
+/** Applies every condition with a value. */
+export function narrow<M extends PageRecord>(query: PageQuery<M>, conditions: readonly Condition[]): PageQuery<M> {
+  return conditions.reduce((narrowed, condition) => {
+    const [column, operator, value] = condition.length === 2 ? withOperator(...condition) : condition;
+    if (value === undefined || value === null) return narrowed;
+    // Without the cast, an integer column cannot be compared with a fraction.
+    const sql = typeof value === 'number' ? `${SQL[operator]}::numeric` : SQL[operator];
+    const columns = [...sql.matchAll(/\?\?/g)].map(() => column);
+    return narrowed.where(raw(sql, [...columns, bound(operator, value)] as never));
+  }, query);
+}
+
+function withOperator(column: string, value: unknown): [string, Operator, unknown] {
+  if (!Array.isArray(value)) return [column, '=', value === '' ? undefined : value];
+  return [column, 'in', value.length > 0 ? value : undefined];
+}
+
+function bound(operator: Operator, value: unknown): unknown {
+  if (operator === 'includes') return JSON.stringify(value);
+  if (operator !== 'contains' && operator !== 'contains not') return value;
+  // % and _ in the value are literal text.
+  return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
+}
+
+export type PageRequest = {
+  readonly limit: number;
+  readonly offset: number;
+  readonly order: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
+};
+export type RecordPage<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
+
+export async function loadPage<M extends PageRecord>(
+  query: PageQuery<M>,
+  request: PageRequest,
+): Promise<RecordPage<M>> {
+  const { limit, offset, order } = request;
+  const total = await query.clone().resultSize();
+  const ordered = order.reduce((sorted, { field, direction }) => sorted.orderBy(field, direction), query);
+  return { items: (await ordered.limit(limit).offset(offset)) as M[], pagination: { total, limit, offset } };
+}

@@ -1,0 +1,83 @@
+/**
+ * Entries of table `audit_entries` (operations/audit-entry.ts). The models write them with their own changes (model.ts), in the same
+ * transaction, so no action can omit them.
+ */
+import type { Model } from 'objection';
+import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../../core/platform/audit/record.ts';
+import { write } from '../../concurrency/batched.ts';
+import { newId } from '../../foundation/new-id.ts';
+import { currentRequestContext, runAsSystem } from '../../foundation/request-context.ts';
+import type { Database } from '../../foundation/stores.ts';
+import { lockClock } from './lock-clock.ts';
+import { encodeTextArray } from './text-array.ts';
+
+/** A record before and after a change; null before its creation and after its deletion. */
+export type RecordChange<M> = { readonly before: M | null; readonly after: M | null; readonly at?: string };
+type ChangedTable = { readonly entity_type: string; readonly tenant_id: string; readonly environment_id: string };
+type RecordState = Readonly<Record<string, unknown>>;
+
+/** Runs in the caller's transaction if there is one, so that a change and its entry are atomic. */
+export function runInTransaction<Result>(
+  database: Database,
+  work: (transaction: Database) => Promise<Result>,
+): Promise<Result> {
+  return database.isTransaction ? work(database) : database.transaction(work);
+}
+
+/**
+ * One statement for any number of records; each list of values is one parameter. In an environment with a test clock it locks the
+ * clock.
+ */
+export async function recordChanges<M extends Model>(
+  changes: readonly RecordChange<M>[],
+  of: ChangedTable,
+  transaction: Database,
+): Promise<void> {
+  if (changes.length === 0) return;
+  await lockClock(transaction);
+  const context = currentRequestContext();
+  const entries = changes.map(toAuditEntry);
+  const list = (part: keyof AuditEntryRow) => encodeTextArray(entries.map((entry) => entry[part]));
+  const statement = async () =>
+    transaction.raw(
+      `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
+                                before, after, created_at)
+     select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before::jsonb, e.after::jsonb,
+            coalesce(e.created_at::timestamptz, now())
+       from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
+            as e (id, entity_id, action, before, after, created_at)`,
+      [
+        of.tenant_id,
+        of.environment_id,
+        of.entity_type,
+        context?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
+        context?.secret_id ?? null,
+        context?.request_id ?? null,
+        ...ENTRY_PARTS.map(list),
+      ] as never,
+    );
+  // A key created for another environment of the tenant is recorded there.
+  await write(transaction, () => runAsSystem(statement));
+}
+
+/** If a job does what a user requested, the entry names the user, whom the record contains. */
+function stampedBy<M extends Model>(change: RecordChange<M> | undefined): string | undefined {
+  const { updated_by } = (change?.after ?? {}) as unknown as RecordState;
+  return typeof updated_by === 'string' ? updated_by : undefined;
+}
+
+const ENTRY_PARTS = ['id', 'entity_id', 'action', 'before', 'after', 'created_at'] as const;
+type AuditEntryRow = Readonly<Record<(typeof ENTRY_PARTS)[number], string | null>>;
+
+function toAuditEntry<M extends Model>({ before, after, at: at_text }: RecordChange<M>): AuditEntryRow {
+  const row = (after ?? before) as unknown as RecordState;
+  const { id, updated_at } = row;
+  return {
+    id: newId('audit_entry'),
+    entity_id: String(id),
+    action: deriveAuditAction(before as unknown as RecordState | null, after as unknown as RecordState | null),
+    before: before && redactSecrets(before),
+    after: after && redactSecrets(after),
+    created_at: at_text ?? (typeof updated_at === 'string' ? updated_at : null),
+  };
+}

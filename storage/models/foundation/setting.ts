@@ -1,0 +1,60 @@
+/** Tables `settings` and `tenant_settings`: values that differ from the defaults, per environment and per tenant. */
+
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../../core/platform/setting/record.ts';
+import type { Database } from '../../foundation/stores.ts';
+import { ScopedModel, TenantWideModel } from './model.ts';
+
+export class SettingModel extends ScopedModel {
+  static override tableName = 'settings';
+  static override recordName = 'setting';
+  static override get jsonAttributes() {
+    return ['value'];
+  }
+  declare key: SettingKey;
+  declare value: Record<string, unknown>;
+  declare status: string;
+  declare created_at: string;
+  declare updated_at: string;
+  declare created_by: string;
+  declare updated_by: string;
+}
+
+export class TenantSettingModel extends TenantWideModel {
+  static override tableName = 'tenant_settings';
+  static override recordName = 'setting';
+  static override get jsonAttributes() {
+    return ['value'];
+  }
+  declare tenant_id: string;
+  declare key: SettingKey;
+  declare value: Record<string, unknown>;
+  declare created_by: string;
+  declare updated_by: string;
+}
+
+/** Undefined if all values are the defaults. `lock` locks the row for the rest of the transaction. */
+export async function findSetting(
+  scope: Scope,
+  key: SettingKey,
+  { database, lock = false }: { database: Database; lock?: boolean },
+): Promise<SettingModel | TenantSettingModel | undefined> {
+  if (SETTINGS[key].reach === 'tenant') {
+    const question = TenantSettingModel.ofTenant(scope.tenant_id, database).where({ key });
+    const [row] = await (lock ? question.forUpdate() : question);
+    return row;
+  }
+  const question = SettingModel.in(scope, database).where({ key });
+  const [row] = await (lock ? question.forUpdate() : question);
+  return row;
+}
+
+/** The effective setting, with defaults. */
+export async function loadSetting<Key extends SettingKey>(
+  scope: Scope,
+  key: Key,
+  database: Database,
+): Promise<SettingValue<Key>> {
+  const row = await findSetting(scope, key, { database });
+  return toWholeSetting(key, row?.value);
+}

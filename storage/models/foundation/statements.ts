@@ -1,0 +1,328 @@
+/**
+ * Statements of the models. Each names its owner, so that none reaches another tenant's rows. Writes are recorded in the audit log
+ * in the same transaction (record-changes.ts). Only the models use this file (model.ts).
+ */
+import type { Model, QueryBuilderType } from 'objection';
+import { indexById } from '../../../core/foundation/by-id.ts';
+import { alreadyExists, FarthingError, notFound } from '../../../core/foundation/error.ts';
+import { groupBy } from '../../../core/foundation/group-by.ts';
+import { type Author, updatedBy } from '../../../core/foundation/stamp.ts';
+import { isBatched, joinBatch, write } from '../../concurrency/batched.ts';
+import { classifyFailure } from '../../foundation/failure.ts';
+import { currentRequestContext } from '../../foundation/request-context.ts';
+import type { Database } from '../../foundation/stores.ts';
+import { buildDiffersCondition } from './differs.ts';
+import { buildRowsSource, type InputRows } from './given-rows.ts';
+import { type RecordChange, recordChanges, runInTransaction } from './record-changes.ts';
+import { recordEffects } from './request-effects.ts';
+
+/** A model's class, as its static methods see it. */
+export type Class<M extends Model> = {
+  new (): M;
+  tableName: string;
+  recordName: string;
+  isAudited: boolean;
+  jsonAttributes: string[] | undefined;
+  query: typeof Model.query;
+  fromDatabaseJson: typeof Model.fromDatabaseJson;
+};
+
+export type FetchOptions = { database: Database; lock?: boolean | 'shared' };
+export type AddOptions = { database: Database; conflict?: string };
+/** `by` is the author of the change: a caller, or the clock alone. */
+export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
+/** Ids referenced by records; may contain nulls and duplicates. */
+export type Ids = Iterable<string | null | undefined>;
+export type RecordOwner = Readonly<Record<string, string>>;
+type RecordPatch<M> = { owner: RecordOwner; records: readonly M[]; changes: Partial<M>; version?: number };
+
+export function buildQuery<M extends Model>(model: Class<M>, database: Database) {
+  return model.query(database) as QueryBuilderType<M>;
+}
+
+export async function fetchOne<M extends Model>(
+  model: Class<M>,
+  owner: Record<string, string>,
+  id: string,
+  { database, lock }: FetchOptions,
+): Promise<M> {
+  const answerAll = async (ids: readonly string[]) => {
+    const question = buildQuery(model, database).where(owner);
+    const narrowed = ids.length === 1 ? question.where('id', ids[0]!) : question.whereIn('id', [...ids]).orderBy('id');
+    const held = lock === 'shared' ? narrowed.forShare() : lock ? narrowed.forUpdate() : narrowed;
+    const found = new Map(((await held) as (M & { id: string })[]).map((record) => [record.id, record]));
+    return ids.map((one) => found.get(one));
+  };
+  const record = await joinBatch(database, { key: toBatchKey('fetch', model, owner, lock), query: id }, answerAll);
+  if (!record) throw notFound(model.recordName, id);
+  return record;
+}
+
+/** Key of statements that may be batched: equal table, owner and other parts. */
+export function toBatchKey(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
+  return JSON.stringify([what, tableName, ...alike]);
+}
+
+/** Every record whose column has this value, in this order. */
+export type ListByValueQuery = {
+  readonly column: string;
+  readonly value: string;
+  readonly where: Readonly<Record<string, unknown>>;
+  readonly order: readonly string[];
+  readonly database: Database;
+};
+
+export async function fetchList<M extends Model>(
+  model: Class<M>,
+  owner: RecordOwner,
+  { column, value, where, order, database }: ListByValueQuery,
+): Promise<M[]> {
+  return joinBatch(
+    database,
+    { key: toBatchKey('list', model, owner, column, where, order), query: value },
+    async (values) => {
+      const question = buildQuery(model, database).where({ ...owner, ...where });
+      const narrowed = values.length === 1 ? question.where(column, values[0]!) : question.whereIn(column, [...values]);
+      const found = groupBy((await narrowed.orderBy([...order])) as M[], (record) => String(record[column as keyof M]));
+      return values.map((one) => found.get(one) ?? []);
+    },
+  );
+}
+
+export async function insertOne<M extends Model>(
+  model: Class<M>,
+  record: Record<string, unknown>,
+  { database, conflict }: AddOptions,
+): Promise<M> {
+  const options = { database, conflict: conflict ?? `this ${model.recordName} exists already` };
+  const insert = isBatched(database) ? insertBatched : inserted;
+  const [added] = await insert(model, [record], options);
+  return added!;
+}
+
+/** Inserts a record of a table that is not audited, without reading it back: for long values that would double the cost. */
+export async function appendOne<M extends Model>(
+  model: Class<M>,
+  record: Record<string, unknown>,
+  { database }: Pick<AddOptions, 'database'>,
+): Promise<void> {
+  if (currentRequestContext()?.key)
+    return runInTransaction(database, async (transaction) => {
+      await buildQuery(model, transaction).insert(record as never);
+      await recordEffects([{ before: null, after: record }], toEntityType(model), transaction);
+    });
+  if (!isBatched(database)) return void (await buildQuery(model, database).insert(record as never));
+  const columns = Object.keys(record);
+  const queries = { key: toBatchKey('append', model, columns), query: record };
+  const append = async (rows: InputRows) => {
+    await appendRows(model, { columns, rows }, database);
+    return rows;
+  };
+  await write(database, () => joinBatch(database, queries, append));
+}
+
+/** Inserts several records in one statement; in a batched transaction the next is prepared meanwhile (concurrency/batched.ts). */
+export async function appendAll<M extends Model>(
+  model: Class<M>,
+  rows: InputRows,
+  { database }: Pick<AddOptions, 'database'>,
+): Promise<void> {
+  const [first] = rows;
+  if (!first) return;
+  if (currentRequestContext()?.key) for (const row of rows) await appendOne(model, row, { database });
+  else await write(database, () => appendRows(model, { columns: Object.keys(first), rows }, database));
+}
+
+async function appendRows<M extends Model>(
+  model: Class<M>,
+  { columns, rows }: { columns: readonly string[]; rows: InputRows },
+  database: Database,
+): Promise<void> {
+  const { sql, values } = await buildRowsSource(model, { columns, rows }, database);
+  await database.raw(`${buildInsertInto(model, columns)} ${sql}`, values as never);
+}
+
+function buildInsertInto({ tableName }: { tableName: string }, columns: readonly string[]): string {
+  return `insert into ${tableName} (${columns.map((column) => `"${column}"`).join(', ')})`;
+}
+
+/** A statement has at most 65,535 parameters, and no record has a hundred columns. */
+const ROWS_AT_ONCE = 500;
+
+export async function insertAll<M extends Model>(
+  model: Class<M>,
+  records: readonly Record<string, unknown>[],
+  { database, conflict }: AddOptions,
+): Promise<M[]> {
+  const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
+  if (isBatched(database) && records.length > 0) return insertBatched(model, records, options);
+  const added: M[] = [];
+  for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
+    added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
+  return added;
+}
+
+function inserted<M extends Model>(
+  model: Class<M>,
+  rows: readonly Record<string, unknown>[],
+  { database, conflict }: { database: Database; conflict: string },
+): Promise<M[]> {
+  return writeAudited(model, database, async (transaction) => {
+    try {
+      const added = await buildQuery(model, transaction)
+        .insert(rows as never)
+        .returning('*');
+      return (added as unknown as M[]).map((after) => ({ before: null, after }));
+    } catch (error) {
+      throw toConflictError(error, conflict);
+    }
+  });
+}
+
+/**
+ * One statement with the rows of other callers that have the same columns; each column is one parameter, so the number of rows is
+ * unlimited.
+ */
+function insertBatched<M extends Model>(
+  model: Class<M>,
+  rows: InputRows,
+  { database, conflict }: { database: Database; conflict: string },
+): Promise<M[]> {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row).filter((column) => row[column] !== undefined)))];
+  const isAlike = rows.every((row) => columns.every((column) => row[column] !== undefined));
+  if (!isAlike) return inserted(model, rows, { database, conflict });
+  const { tenant_id, environment_id, updated_by } = rows[0]!;
+  const key = toBatchKey('insert', model, tenant_id, environment_id, updated_by, columns);
+  return joinBatch(database, { key, query: rows }, async (queries) => {
+    const added = await writeAudited(model, database, async (transaction) => {
+      const { sql, values } = await buildRowsSource(model, { columns, rows: queries.flat() }, transaction);
+      const text = `${buildInsertInto(model, columns)} ${sql} returning *`;
+      return (await executeWrite(model, transaction, { text, values, conflict })).map((after) => ({
+        before: null,
+        after,
+      }));
+    });
+    let from = 0;
+    return queries.map(({ length }) => added.slice(from, (from += length)));
+  });
+}
+
+type WriteStatement = { text: string; values: readonly unknown[]; conflict: string };
+
+export async function executeWrite<M extends Model>(
+  model: Class<M>,
+  database: Database,
+  { text, values, conflict }: WriteStatement,
+): Promise<M[]> {
+  try {
+    const answer = await database.raw(text, values as never);
+    return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
+  } catch (error) {
+    throw toConflictError(error, conflict);
+  }
+}
+
+/** Writes, and records the changes in the audit log, in one transaction. */
+export async function writeAudited<M extends Model>(
+  model: Class<M>,
+  database: Database,
+  write: (database: Database) => Promise<RecordChange<M>[]>,
+): Promise<M[]> {
+  const results = (changes: RecordChange<M>[]) => changes.flatMap(({ after }) => after ?? []);
+  if (!model.isAudited && !currentRequestContext()?.key) return results(await write(database));
+  return runInTransaction(database, async (transaction) => {
+    const changes = await write(transaction);
+    await recordEffects(changes, toEntityType(model), transaction);
+    if (!model.isAudited) return results(changes);
+    const first = changes[0]?.after ?? changes[0]?.before;
+    if (first)
+      await recordChanges(changes, { entity_type: toEntityType(model), ...toRecordOwner(model, first) }, transaction);
+    return results(changes);
+  });
+}
+
+/** Example: `subscription_line_item`. */
+export function toEntityType({ recordName }: { recordName: string }): string {
+  return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
+}
+
+/** Tables above the environments have no environment; theirs is ''. */
+function toRecordOwner<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
+  const row = record as unknown as Record<string, string | null | undefined>;
+  const isScoped = model.tenantColumn === undefined;
+  return {
+    tenant_id: row[model.tenantColumn ?? 'tenant_id']!,
+    environment_id: (isScoped ? row.environment_id : null) ?? '',
+  };
+}
+
+export async function fetchById<M extends Model & { id: string }>(
+  model: Class<M>,
+  owner: Record<string, string>,
+  { ids, database }: { ids: Ids; database: Database },
+): Promise<Map<string, M>> {
+  const wanted = [...new Set(ids)].filter((id): id is string => Boolean(id));
+  if (wanted.length === 0) return new Map();
+  return joinBatch(database, { key: toBatchKey('by id', model, owner), query: wanted }, async (queries) => {
+    const all = [...new Set(queries.flat())];
+    const found = new Map<string, M>();
+    // Many records are read in batches, so that other work runs in between.
+    for (let from = 0; from < all.length; from += RECORDS_AT_ONCE) {
+      const some = all.slice(from, from + RECORDS_AT_ONCE);
+      for (const one of (await buildQuery(model, database).where(owner).whereIn('id', some)) as M[])
+        found.set(one.id, one);
+    }
+    if (queries.length === 1) return [found];
+    return queries.map((ids) => indexById(ids.flatMap((id) => found.get(id) ?? [])));
+  });
+}
+
+const RECORDS_AT_ONCE = 1_000;
+
+/** Changes the records that differ (docs/rules/records.md, "Changing a record"): the others are neither written nor audited. */
+export async function patch<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, records, changes, version }: RecordPatch<M>,
+  { by, conflict, database }: ChangeOptions,
+): Promise<M[]> {
+  const before = indexById(records);
+  const changed_values = Object.entries(changes).filter(([, value]) => value !== undefined);
+  if (changed_values.length === 0) return [];
+  const versions = version === undefined ? {} : { version: version + 1 };
+  return writeAudited(model, database, async (transaction) => {
+    const those = buildQuery(model, transaction)
+      .where(owner)
+      .whereIn('id', [...before.keys()])
+      .where(buildDiffersCondition(model, changed_values));
+    const question = version === undefined ? those : those.where('version', version);
+    try {
+      const written = { ...changes, ...versions, ...buildUpdateStamp(by) };
+      const changed = await question.patch(written as never).returning('*');
+      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
+    } catch (error) {
+      throw toConflictError(error, conflict ?? `this ${model.recordName} exists already`);
+    }
+  });
+}
+
+/** Deletes a record permanently; archiving is a change instead. */
+export async function removeOne<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, record }: { owner: RecordOwner; record: M },
+  { by, database }: ChangeOptions,
+): Promise<void> {
+  await writeAudited(model, database, async (transaction) => {
+    const removed = await buildQuery(model, transaction).where(owner).where('id', record.id).delete();
+    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
+  });
+}
+
+export function buildUpdateStamp(by: ChangeOptions['by']) {
+  return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
+}
+
+/** Turns a unique violation into `already_exists`; returns other errors unchanged. */
+export function toConflictError(error: unknown, conflict: string): unknown {
+  if (error instanceof FarthingError) return error;
+  return classifyFailure(error) === 'conflict' ? alreadyExists(conflict) : error;
+}

@@ -1,0 +1,25 @@
+import type { Database } from '../../foundation/stores.ts';
+import { TenantWideModel } from './model.ts';
+
+export class TenantModel extends TenantWideModel {
+  static override tableName = 'tenants';
+  static override recordName = 'tenant';
+  static override tenantColumn = 'id';
+  static override get jsonAttributes() {
+    return ['metadata', 'billing_details'];
+  }
+  declare name: string;
+  declare billing_details: Record<string, unknown> | null;
+  declare metadata: Record<string, string>;
+  declare suspended: boolean;
+}
+
+export type TenantLine = Pick<TenantModel, 'id' | 'name' | 'suspended' | 'created_at'>;
+
+/** All tenants, oldest first; for the operator only, never for a tenant. */
+export async function listTenants(database: Database): Promise<TenantLine[]> {
+  const { rows } = await database.raw(
+    `select id, name, suspended, created_at from tenants where status = 'published' order by created_at, id`,
+  );
+  return rows;
+}

@@ -1,0 +1,68 @@
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { Invoice } from '../../../core/invoicing/invoice/record.ts';
+import { joinBatch } from '../../concurrency/batched.ts';
+import type { Database } from '../../foundation/stores.ts';
+import { ScopedModel } from '../foundation/model.ts';
+import type { SqlCondition } from '../foundation/page.ts';
+
+export interface InvoiceModel extends Invoice {
+  /** The part of `amount_paid` that was recorded by hand, without a payment. */
+  paid_by_hand: string;
+  /** The customer's exemption that applied when the invoice became final; null without one. */
+  tax_exempt: 'exempt' | 'reverse' | null;
+}
+
+export class InvoiceModel extends ScopedModel {
+  static override tableName = 'invoices';
+  static override recordName = 'invoice';
+  static override record = Invoice;
+
+  /** Invoices that became final in this time, including void ones, in the order of finalization, after the invoice with the id `after`. */
+  static async listFinal(
+    scope: Scope,
+    { from, to, only, after, limit, database }: FinalInvoicesQuery,
+  ): Promise<InvoiceModel[]> {
+    const found = InvoiceModel.in(scope, database)
+      .whereIn('invoice_status', ['FINALIZED', 'VOIDED'])
+      .where('finalized_at', '>=', from)
+      .where('finalized_at', '<', to)
+      .orderByRaw(IN_ORDER)
+      .limit(limit);
+    if (only) void found.whereRaw(...only);
+    if (after === null) return found;
+    const { finalized_at, invoice_number } = await InvoiceModel.fetch(scope, after, { database });
+    const number = invoice_number ?? '';
+    return found.whereRaw(`(${IN_ORDER}) > (?, length(?), ?, ?)`, [finalized_at!, number, number, after]);
+  }
+}
+
+/** Invoices of one instant are ordered by number, as in the index (sql/postgres/0256-final-in-order.sql). */
+const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;
+
+/** Instants are RFC 3339; the end is exclusive. */
+type FinalInvoicesQuery = {
+  readonly from: string;
+  readonly to: string;
+  /** A further condition with its bindings. */
+  readonly only?: SqlCondition | undefined;
+  readonly after: string | null;
+  readonly limit: number;
+  readonly database: Database;
+};
+
+/** The subscription's own invoice counter; 0 before the first invoice. */
+export function findLastBillingSequence(scope: Scope, subscription_id: string, database: Database): Promise<number> {
+  const { tenant_id, environment_id } = scope;
+  const key = `last billing sequence ${tenant_id} ${environment_id}`;
+  return joinBatch(database, { key, query: subscription_id }, async (ids) => {
+    const { rows } = await database.raw(
+      `select asked.id, coalesce(max(invoices.billing_sequence), 0) as last
+         from unnest(?::text[]) as asked (id)
+         left join invoices on invoices.tenant_id = ? and invoices.environment_id = ? and invoices.subscription_id = asked.id
+        group by asked.id`,
+      [[...ids], tenant_id, environment_id],
+    );
+    const last = new Map(rows.map((row: { id: string; last: number }) => [row.id, row.last]));
+    return ids.map((id) => last.get(id) as number);
+  });
+}

@@ -1,0 +1,14 @@
+import { type Meter, meterShape } from '../../../core/metering/meter/record.ts';
+import { ScopedModel } from '../foundation/model.ts';
+
+export interface MeterModel extends Meter {}
+
+export class MeterModel extends ScopedModel {
+  static override tableName = 'meters';
+  static override recordName = 'meter';
+  static override record = meterShape;
+  /** `backfilling` until the events from before the meter are counted. */
+  declare state: 'backfilling' | 'live';
+  /** Increases with each change to the meter's counting rules. */
+  declare version: number;
+}

@@ -1,0 +1,133 @@
+/**
+ * Tables `import_chunks` and `import_files`: the bytes of an imported file, in chunks, until all its rows are imported
+ * (docs/decisions/0019-imports.md).
+ */
+import { invalid } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Database } from '../../foundation/stores.ts';
+
+export type ImportFileKey = Scope & { readonly task_id: string; readonly file_id: string };
+
+const CHUNK_BYTES = 262_144;
+
+/** Stores pieces of any length, in order. */
+export async function writeChunks(
+  { tenant_id, environment_id, task_id, file_id }: ImportFileKey,
+  pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
+  database: Database,
+): Promise<void> {
+  let seq = 0;
+  for await (const bytes of splitIntoChunks(pieces))
+    await database('import_chunks').insert({ tenant_id, environment_id, task_id, file_id, seq: seq++, bytes });
+}
+
+/** Chunks of equal length, except the last. */
+async function* splitIntoChunks(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
+  let waiting: Buffer[] = [];
+  let length = 0;
+  for await (const piece of pieces) {
+    for (let from = 0; from < piece.length; ) {
+      const part = piece.subarray(from, from + CHUNK_BYTES - length);
+      waiting.push(part);
+      length += part.length;
+      from += part.length;
+      if (length < CHUNK_BYTES) continue;
+      yield Buffer.concat(waiting);
+      waiting = [];
+      length = 0;
+    }
+  }
+  if (length > 0) yield Buffer.concat(waiting);
+}
+
+/** Marks the file as complete; if two were fetched, the first mark counts. */
+export async function createFile(key: ImportFileKey, database: Database): Promise<void> {
+  const { tenant_id, environment_id, task_id, file_id } = key;
+  await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
+}
+
+export type StoredImportFile = ImportFileKey & { readonly size_bytes: number };
+
+/** Undefined if there is no file, or if chunks are missing; its remains are then deleted. */
+export async function findStoredFile(
+  { tenant_id, environment_id }: Scope,
+  task_id: string,
+  database: Database,
+): Promise<StoredImportFile | undefined> {
+  const [row] = await database('import_files as kept')
+    .join('tasks', { 'tasks.id': 'kept.task_id' })
+    .where({ 'kept.tenant_id': tenant_id, 'kept.environment_id': environment_id, 'kept.task_id': task_id })
+    .where({ 'tasks.tenant_id': tenant_id, 'tasks.environment_id': environment_id })
+    .select('kept.file_id', 'tasks.size_bytes');
+  if (!row) return undefined;
+  const file = { tenant_id, environment_id, task_id, file_id: row.file_id, size_bytes: Number(row.size_bytes) };
+  if ((await bytesThere(file, database)) === file.size_bytes) return file;
+  const { size_bytes: _, ...place } = file;
+  await database('import_files').where(place).del();
+  await database('import_chunks').where(place).del();
+  return undefined;
+}
+
+/** Bytes up to the first missing chunk. */
+async function bytesThere({ tenant_id, environment_id, task_id, file_id }: ImportFileKey, database: Database) {
+  const pieces = database('import_chunks')
+    .where({ tenant_id, environment_id, task_id, file_id })
+    .select(database.raw('octet_length(bytes) as length, seq, row_number() over (order by seq) - 1 as place'));
+  const [row] = await database(pieces.as('pieces')).whereRaw('seq = place').sum('length as bytes');
+  return Number(row?.bytes ?? 0);
+}
+
+/** Marks the file as in use, so that it is not deleted for a week. */
+export async function useFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
+  await database('import_files')
+    .where({ tenant_id, environment_id, task_id })
+    .update({ used_at: database.raw('now()') });
+}
+
+/** Throws if a chunk is missing, so that its position is not taken for the end of the file. */
+export async function* readChunks(
+  { tenant_id, environment_id, task_id, file_id, size_bytes }: StoredImportFile,
+  database: Database,
+): AsyncGenerator<Buffer> {
+  let read = 0;
+  for (let seq = 0; read < size_bytes; seq++) {
+    const [row] = await database('import_chunks')
+      .where({ tenant_id, environment_id, task_id, file_id, seq })
+      .select('bytes');
+    if (!row) throw invalid('file', `is not kept whole any more: ${read} of ${size_bytes} bytes are there`);
+    read += row.bytes.length;
+    yield row.bytes;
+  }
+}
+
+/** Deletes everything that was fetched for the task. */
+export async function deleteFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
+  await database('import_files').where({ tenant_id, environment_id, task_id }).del();
+  await database('import_chunks').where({ tenant_id, environment_id, task_id }).del();
+}
+
+const RETENTION_DAYS = 7;
+
+/**
+ * For the scheduler: deletes files of ended imports that were not read recently. The tasks are locked meanwhile, so that none is
+ * resumed with half a file. Returns the number of deleted chunks.
+ */
+export async function purgeImportFiles(database: Database, now: Date): Promise<number> {
+  const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
+  const answer = await database.raw(
+    `with left_over as (
+       select task_id from import_files where used_at < :before
+        union select task_id from import_chunks where created_at < :before
+     ), over as (
+       select id from tasks
+        where id in (select task_id from left_over) and task_status in ('COMPLETED', 'FAILED')
+          and not exists (select from import_files as kept where kept.task_id = tasks.id and kept.used_at >= :before)
+          for update skip locked
+     ), files as (
+       delete from import_files where task_id in (select id from over)
+     )
+     delete from import_chunks where task_id in (select id from over)`,
+    { before },
+  );
+  return answer.rowCount ?? 0;
+}

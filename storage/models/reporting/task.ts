@@ -1,0 +1,81 @@
+import type { Pojo } from 'objection';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Task, taskShape } from '../../../core/platform/task/record.ts';
+import type { Database } from '../../foundation/stores.ts';
+import { ScopedModel } from '../foundation/model.ts';
+import type { ExportCut } from './export-cuts.ts';
+
+export interface TaskModel extends Task {}
+
+export class TaskModel extends ScopedModel {
+  static override tableName = 'tasks';
+  static override recordName = 'task';
+  /** Users do not change the progress of work. */
+  static override isAudited = false as const;
+  static override record = taskShape;
+  /** Whether the schedule created it, which it does once per range. */
+  declare is_scheduled: boolean;
+  /** By the machine's clock; null if a test clock created it. */
+  declare asked_at: string | null;
+  /** Id of the upload of a file that is being written; null if there is none. */
+  declare upload_id: string | null;
+  /** The cut of a schedule's file: the records that existed then (storage/models/reporting/export-cuts.ts). Null before the cut, and for other files. */
+  declare cut_number: string | null;
+  declare cut_offsets: Readonly<Record<string, string>> | null;
+
+  /** Postgres returns bigints as text; no file has more records than a number can express. */
+  override $parseDatabaseJson(row: Pojo): Pojo {
+    const json = super.$parseDatabaseJson(row);
+    for (const count of COUNTS) if (typeof json[count] === 'string') json[count] = Number(json[count]);
+    return json;
+  }
+}
+
+const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];
+
+/** Total size of the uploaded files whose rows are not imported yet. */
+export async function sumWaitingUploadBytes(database: Database, scope: Scope): Promise<number> {
+  const [row] = await TaskModel.in(scope, database)
+    .where({ task_type: 'IMPORT', file_url: '' })
+    .whereIn('task_status', ['PENDING', 'PROCESSING'])
+    .sum('size_bytes as size_bytes');
+  return row?.size_bytes ?? 0;
+}
+
+/** Sets the cut of the file and of all earlier files of the schedule without one. Progress is not audited. */
+export async function giveCut(
+  database: Database,
+  task: TaskModel,
+  { number, offsets, as_of }: ExportCut & { as_of: string },
+): Promise<void> {
+  const { tenant_id, environment_id, scheduled_task_id, range_end } = task;
+  await database('tasks')
+    .where({ tenant_id, environment_id, scheduled_task_id, is_scheduled: true })
+    .whereNull('cut_number')
+    .where('range_end', '<=', range_end)
+    .update({ cut_number: number, cut_offsets: JSON.stringify(offsets), as_of });
+}
+
+/** The last unwritten file without a cut of each schedule; its cut covers the files before it. */
+export async function listLastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
+  return TaskModel.in(scope, database)
+    .where({ task_type: 'EXPORT', is_scheduled: true })
+    .whereIn('task_status', ['PENDING', 'PROCESSING'])
+    .whereNull('cut_number')
+    .distinctOn('scheduled_task_id')
+    .orderBy([{ column: 'scheduled_task_id' }, { column: 'range_end', order: 'desc' }]);
+}
+
+/** Start of the first file of its schedule, and the cut of the previous file; null if there is none. */
+export async function findScheduledFiles(
+  database: Database,
+  { tenant_id, environment_id, scheduled_task_id, range_start }: TaskModel,
+): Promise<{ first_start: string; before: ExportCut | null }> {
+  const files = () => database('tasks').where({ tenant_id, environment_id, scheduled_task_id, is_scheduled: true });
+  const [first] = await files().orderBy('range_start').limit(1).select('range_start');
+  const [before] = await files().where('range_end', range_start).select('cut_number', 'cut_offsets');
+  return {
+    first_start: first.range_start,
+    before: before ? { number: before.cut_number, offsets: before.cut_offsets } : null,
+  };
+}

@@ -1,0 +1,27 @@
+/**
+ * Postgres resolves a deadlock of two transactions by aborting one of them. That one is retried after the other, so that the caller
+ * gets no 503 for a matter of order.
+ */
+import { isDeadlock } from '../../foundation/failure.ts';
+import type { Stores, Transaction } from '../../foundation/stores.ts';
+
+const TRIES = 3;
+
+/** `attempt` is a whole transaction that reads everything it depends on, so that a retry is as good as the first try. */
+export async function retryOnDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let left = TRIES; ; left--) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (left === 1 || !isDeadlock(error)) throw error;
+    }
+  }
+}
+
+/** For a transaction that calls no other system: it is retried on deadlock. */
+export function retryTransaction<T>(
+  { postgres }: Pick<Stores, 'postgres'>,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  return retryOnDeadlock(() => postgres.transaction(work));
+}

@@ -1,0 +1,315 @@
+/**
+ * Billing work that is due by the clock: subscriptions with a period that is over or an opening that has come, and drafts after
+ * their delay. The scheduler queries all tenants, except environments with a test clock. The advance of a clock queries its
+ * environment alone, and the next due instant there.
+ * The results are only candidates: the worker locks a record and checks it again.
+ */
+import type { Knex } from 'knex';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Database } from '../foundation/stores.ts';
+
+export type DueRecord = Scope & { readonly id: string };
+
+/** The environment with a clock that is being advanced; without `only`, all environments that have no clock. */
+export type DueEnvironments = { readonly only?: Scope | undefined };
+
+/** Maximum number of records per query. A record that becomes due meanwhile waits for that many. */
+const ROUND = 100;
+/**
+ * For drafts, which are finalized by the hundred: each query sorts all that are due, and for twenty thousand that takes as long as
+ * the work itself.
+ */
+const DRAFT_BATCH_SIZE = 1000;
+
+/** Excludes `left`: the records that this run could not finish. The run continues with the others. */
+export type DueQuery = DueEnvironments & { readonly left: readonly string[] };
+
+const BILLED = ['active', 'trialing'];
+/** These have no invoices of their own; their period advances with that of their parent. */
+export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
+/** Columns that end them before their parent advances them: for a member only its own end; the other instants are the parent's. */
+const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
+  ['INHERITED', ['end_date']],
+  ['grouped_invoicing', ['cancel_at', 'end_date']],
+];
+const UNPAID = { subscription_status: 'incomplete', status: 'published' };
+const DRAFT = { invoice_status: 'DRAFT', status: 'published' };
+
+/** Next subscriptions to bill, earliest period end first. */
+export async function listDueSubscriptions(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = database('subscriptions')
+    .where('status', 'published')
+    .whereIn('subscription_status', BILLED)
+    .where((over) => {
+      void over.where('current_period_end', '<=', now).orWhere('cancel_at', '<=', now).orWhere('end_date', '<=', now);
+      void over.orWhere('opens_at', '<=', now);
+    })
+    .where((mine) => {
+      void mine.whereNotIn('subscription_type', MOVED_BY_PARENT);
+      for (const [subscription_type, columns] of ENDS_ALONE)
+        for (const column of columns)
+          void mine.orWhere((ends) => void ends.where({ subscription_type }).where(column, '<=', now));
+    });
+  if (filter.only === undefined) void due.whereNotExists(triedLater(database, now));
+  return listRoundRobin(database, narrowToEnvironments(due, 'subscriptions', filter), {
+    by: ['current_period_end'],
+    ...filter,
+  });
+}
+
+/** A failed period end is retried when its retry is due. The advance of a clock has its own retries and tries it each time. */
+function triedLater(database: Database, now: Date): Knex.QueryBuilder {
+  return database('subscription_schedules as schedule')
+    .whereRaw('schedule.subscription_id = subscriptions.id')
+    .whereIn('schedule.status', ['pending', 'executing'])
+    .where('schedule.next_attempt_at', '>', now);
+}
+
+/** Subscriptions with a threshold: the current period of each may have reached it. */
+export async function listThresholdSubscriptions(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = database('subscriptions')
+    .where({ status: 'published', subscription_status: 'active' })
+    .where('auto_invoice_threshold', '>', 0)
+    .where('current_period_start', '<', now);
+  return listRoundRobin(database, narrowToEnvironments(due, 'subscriptions', filter), {
+    by: ['current_period_start'],
+    ...filter,
+  });
+}
+
+/** External ids of the customers of this environment whose subscriptions have a threshold. */
+export async function listThresholdCustomers(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<readonly string[]> {
+  const own = { 'subscription.tenant_id': tenant_id, 'subscription.environment_id': environment_id };
+  const found: { external_id: string }[] = await database('subscriptions as subscription')
+    .join('customers as customer', {
+      'customer.id': 'subscription.customer_id',
+      'customer.tenant_id': 'subscription.tenant_id',
+      'customer.environment_id': 'subscription.environment_id',
+    })
+    .where({ ...own, 'subscription.status': 'published', 'subscription.subscription_status': 'active' })
+    .where('subscription.auto_invoice_threshold', '>', 0)
+    .distinct('customer.external_id');
+  return found.map(({ external_id }) => external_id);
+}
+
+/** Earliest instant in this environment at which a subscription opens, ends a period, or ends itself. */
+export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
+  const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
+  const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
+  const columns = ['opens_at', 'current_period_end', 'cancel_at', 'end_date'];
+  return buildLeast(database, [
+    buildEarliestQuery(database, scope, { of: alone, columns }),
+    ...ENDS_ALONE.map(([subscription_type, ends]) =>
+      buildEarliestQuery(database, scope, { of: () => billed().where({ subscription_type }), columns: ends }),
+    ),
+  ]);
+}
+
+/** Next subscriptions that were never paid for and whose end has come. */
+export async function listDueUnpaidSubscriptions(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = database('subscriptions')
+    .where(UNPAID)
+    .whereNotIn('subscription_type', MOVED_BY_PARENT)
+    .where((over) => {
+      void over.where('cancel_at', '<=', now).orWhere('end_date', '<=', now);
+    });
+  return listRoundRobin(database, narrowToEnvironments(due, 'subscriptions', filter), {
+    by: ['current_period_end'],
+    ...filter,
+  });
+}
+
+/** Earliest end of a subscription of this environment that was never paid for. */
+export function nextUnpaidEnd(database: Database, scope: Scope): Instant {
+  const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
+  return buildEarliestQuery(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
+}
+
+/** Returns `from` if a subscription of this environment can reach a threshold. */
+export function nextThresholdCheck(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  const having = database('subscriptions')
+    .where({ tenant_id, environment_id, status: 'published', subscription_status: 'active' })
+    .where('auto_invoice_threshold', '>', 0)
+    .select('id');
+  return database.raw('case when exists ? then ?::timestamptz end', [having as never, from.toISOString()]);
+}
+
+/**
+ * Next drafts to finalize, longest waiting first. Drafts computed at one instant come in a reproducible order, because invoices get
+ * their numbers in it.
+ */
+export async function listDueDrafts(
+  database: Database,
+  { now, delay_seconds, ...filter }: DueQuery & { now: Date; delay_seconds: number },
+): Promise<DueRecord[]> {
+  const due = await buildDueDraftsQuery(database, { now, delay_seconds, environments: filter });
+  const by = ['last_computed_at', 'customer_id', 'subscription_id', 'billing_sequence'];
+  return listRoundRobin(database, narrowToEnvironments(due.drafts, 'invoices', filter), {
+    by,
+    round: DRAFT_BATCH_SIZE,
+    ...filter,
+  });
+}
+
+/** Which of these drafts are still due; the caller holds their locks. */
+export async function findDueDrafts(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { ids, ...filter }: { ids: readonly string[]; now: Date; delay_seconds: number },
+): Promise<ReadonlySet<string>> {
+  const { drafts } = await buildDueDraftsQuery(transaction, {
+    ...filter,
+    environments: { only: { tenant_id, environment_id } },
+  });
+  const own = drafts.where({ tenant_id, environment_id }).whereRaw('id = any(?)', [[...ids]]);
+  const found: { id: string }[] = await own.select('id');
+  return new Set(found.map(({ id }) => id));
+}
+
+type DueDraftsQuery = { readonly now: Date; readonly delay_seconds: number; readonly environments: DueEnvironments };
+
+/** Wrapped in an object, because an awaited query builder runs. */
+async function buildDueDraftsQuery(
+  database: Database,
+  { now, delay_seconds, environments: whom }: DueDraftsQuery,
+): Promise<{ readonly drafts: Knex.QueryBuilder }> {
+  const secondsAgo = (seconds: number) => new Date(now.getTime() - seconds * 1000);
+  const own = await ownDelays(database, whom);
+  const due = database('invoices')
+    .where(DRAFT)
+    .where((over) => {
+      void over.whereRaw(`not (${COMPLETE_LATER})`).orWhere('period_end', '<=', now);
+    });
+  if (own.length === 0) void due.where('last_computed_at', '<=', secondsAgo(delay_seconds));
+  else
+    void due.where((long) => {
+      const theirs = own.map(({ tenant_id, environment_id }) => [tenant_id, environment_id]);
+      void long.where((others) => {
+        void others.where('last_computed_at', '<=', secondsAgo(delay_seconds));
+        void others.whereNotIn(['tenant_id', 'environment_id'], theirs);
+      });
+      for (const { seconds, tenant_id, environment_id } of own)
+        void long.orWhere((one) => {
+          void one.where({ tenant_id, environment_id }).where('last_computed_at', '<=', secondsAgo(seconds));
+        });
+    });
+  return { drafts: due };
+}
+
+/** When the first draft of this environment has waited for its delay. */
+export function nextDraftRested(
+  database: Database,
+  scope: Scope,
+  { delay_seconds }: { delay_seconds: number },
+): Instant {
+  const { tenant_id, environment_id } = scope;
+  const drafts = () => database('invoices').where(DRAFT);
+  const own = withOwnDelay(database, { only: scope }).select(database.raw(OWN_DELAY));
+  const delay = database.raw('make_interval(secs => coalesce(?, ?))', [own as never, delay_seconds]);
+  const computed = buildEarliestQuery(database, scope, {
+    of: () => drafts().whereRaw(`not (${COMPLETE_LATER})`),
+    columns: ['last_computed_at'],
+  });
+  const early = drafts()
+    .where({ tenant_id, environment_id })
+    .whereRaw(COMPLETE_LATER)
+    .select(database.raw('min(greatest(last_computed_at + ?, period_end))', [delay]));
+  return database.raw('least(? + ?, ?)', [computed, delay, early as never]);
+}
+
+/** A draft written on request before its period was over: it waits until the period ends, because its usage arrives until then. */
+const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
+  and last_computed_at is not null and last_computed_at < period_end`;
+
+const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
+
+/** Environments whose setting defines their own finalization delay. */
+function ownDelays(database: Database, environments: DueEnvironments): Promise<(Scope & { seconds: number })[]> {
+  const seconds = database.raw(`${OWN_DELAY} as seconds`);
+  return withOwnDelay(database, environments).select('tenant_id', 'environment_id', seconds) as never;
+}
+
+function withOwnDelay(database: Database, { only }: DueEnvironments): Knex.QueryBuilder {
+  const set = database('settings')
+    .where({ key: 'invoice_config', status: 'published' })
+    .whereRaw(`value->>'finalization_delay_seconds' is not null`);
+  return only ? set.where({ tenant_id: only.tenant_id, environment_id: only.environment_id }) : set;
+}
+
+/** Narrows a query of `table` to the environments of `only`, or to all without a clock. */
+export function narrowToEnvironments(
+  query: Knex.QueryBuilder,
+  table: string,
+  { only }: DueEnvironments,
+): Knex.QueryBuilder {
+  if (only) return query.where({ tenant_id: only.tenant_id, environment_id: only.environment_id });
+  return query.whereNotExists((clock) => {
+    const columns = [`${table}.tenant_id`, `${table}.environment_id`];
+    void clock
+      .from('test_clocks')
+      .whereRaw('test_clocks.tenant_id = ?? and test_clocks.environment_id = ??', columns)
+      .select('test_clocks.id');
+  });
+}
+
+/** Tenants alternate, so that a tenant with much due work does not delay the others. */
+export async function listRoundRobin(
+  database: Database,
+  due: Knex.QueryBuilder,
+  { by, left, round = ROUND }: DueQuery & { by: readonly string[]; round?: number },
+): Promise<DueRecord[]> {
+  const order = by.map(() => '??').join(', ');
+  const turn = database.raw(`row_number() over (partition by tenant_id order by ${order}, id) as turn`, [...by]);
+  const numbered = due.whereRaw('id <> all(?)', [left as never]).select('id', 'tenant_id', 'environment_id', turn);
+  return database
+    .from(numbered.as('due'))
+    .orderBy(['turn', 'id'])
+    .limit(round)
+    .select('id', 'tenant_id', 'environment_id');
+}
+
+/** Next due instant: an expression that one statement can combine with others; null if nothing is due. */
+export type Instant = Knex.Raw<unknown>;
+
+/** Loads these instants in one statement. */
+export async function loadInstants(database: Database, filter: readonly Instant[]): Promise<(Date | null)[]> {
+  const columns = filter.map((instant, index) => database.raw('? as ??', [instant, `due_${index}`]));
+  const [row = {}]: Record<string, string | null>[] = await database.select(columns);
+  return filter.map((_, index) => {
+    const due = row[`due_${index}`];
+    return due ? new Date(due) : null;
+  });
+}
+
+type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
+
+/** Earliest instant of an environment in any of these columns, each found by its own index. */
+export function buildEarliestQuery(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { of, columns }: Earliest,
+): Instant {
+  const firsts = columns.map((column) => of().where({ tenant_id, environment_id }).whereNotNull(column).min(column));
+  return buildLeast(database, firsts);
+}
+
+/** `least` of Postgres ignores nulls. */
+function buildLeast(database: Database, instants: readonly (Instant | Knex.QueryBuilder)[]): Instant {
+  return database.raw(`least(${instants.map(() => '?').join(', ')})`, instants as never);
+}

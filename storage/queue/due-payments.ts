@@ -1,0 +1,160 @@
+/**
+ * Payment work that is due by the clock: payments to process or to query again, overdue invoices, and invoices that are past the
+ * grace period of their environment (docs/rules/payments.md).
+ */
+import type { Knex } from 'knex';
+import type { Scope } from '../../core/foundation/scope.ts';
+import { OPEN_SUBSCRIPTIONS } from '../../core/payments/schedule.ts';
+import { SETTINGS } from '../../core/platform/setting/record.ts';
+import { joinBatch } from '../concurrency/batched.ts';
+import type { Database } from '../foundation/stores.ts';
+import {
+  buildEarliestQuery,
+  type DueQuery,
+  type DueRecord,
+  type Instant,
+  listRoundRobin,
+  narrowToEnvironments,
+} from './due-billing.ts';
+
+/** Next payments to process or to query at the provider. */
+export async function listDuePayments(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = database('payments').where('status', 'published').where('next_attempt_at', '<=', now);
+  return listRoundRobin(database, narrowToEnvironments(due, 'payments', filter), {
+    by: ['next_attempt_at'],
+    ...filter,
+  });
+}
+
+/** Earliest instant at which a payment of this environment is due. */
+export function nextPaymentDue(database: Database, scope: Scope): Instant {
+  const open = () => database('payments').where('status', 'published');
+  return buildEarliestQuery(database, scope, { of: open, columns: ['next_attempt_at'] });
+}
+
+const UNPAID = { invoice_status: 'FINALIZED', status: 'published' };
+
+function buildUnpublishedOverdueQuery(database: Database): Knex.QueryBuilder {
+  return database('invoices').where(UNPAID).where('amount_remaining', '>', 0).whereNull('overdue_told_at');
+}
+
+/** Invoices whose due date has passed and for which no overdue event was published. */
+export async function listOverdueInvoices(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = buildUnpublishedOverdueQuery(database).where('due_date', '<', now);
+  return listRoundRobin(database, narrowToEnvironments(due, 'invoices', filter), { by: ['due_date'], ...filter });
+}
+
+/** One millisecond after the earliest due date of this environment. */
+export function nextOverdue(database: Database, scope: Scope): Instant {
+  const due = buildEarliestQuery(database, scope, {
+    of: () => buildUnpublishedOverdueQuery(database),
+    columns: ['due_date'],
+  });
+  return database.raw(`? + interval '1 millisecond'`, [due]);
+}
+
+/**
+ * Publishing is no change of the invoice, so its version stays. False if it was published before. Concurrent calls of a transaction
+ * run as one statement.
+ */
+export function markOverduePublished(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { id, now }: { id: string; now: Date },
+): Promise<boolean> {
+  const key = `mark told overdue ${tenant_id} ${environment_id} ${now.getTime()}`;
+  return joinBatch(transaction, { key, query: id }, async (ids) => {
+    const marked: { id: string }[] = await buildUnpublishedOverdueQuery(transaction)
+      .where({ tenant_id, environment_id })
+      .whereRaw('id = any(?)', [[...ids]])
+      .update({ overdue_told_at: now })
+      .returning('id');
+    const published_ids = new Set(marked.map((one) => one.id));
+    return ids.map((one) => published_ids.has(one));
+  });
+}
+
+/** Unpaid invoices of open subscriptions. */
+function buildUnpaidQuery(database: Database): Knex.QueryBuilder {
+  return (
+    database('invoices')
+      .where(UNPAID)
+      .where('amount_remaining', '>', 0)
+      // A charge in process may pay it.
+      .whereNot('payment_status', 'PROCESSING')
+      .whereExists((subscription) => {
+        void subscription
+          .from('subscriptions')
+          .whereRaw('subscriptions.id = invoices.subscription_id')
+          .whereRaw('subscriptions.tenant_id = invoices.tenant_id')
+          .whereRaw('subscriptions.environment_id = invoices.environment_id')
+          .where('subscriptions.status', 'published')
+          .whereIn('subscriptions.subscription_status', [...OPEN_SUBSCRIPTIONS])
+          .select('subscriptions.id');
+      })
+  );
+}
+
+/** Grace period from a row of `settings` that ends it. */
+const PATIENCE = `make_interval(days => coalesce((settings.value ->> 'grace_period_days')::int, ?))`;
+const DEFAULT_DAYS = SETTINGS.subscription_config.default.grace_period_days;
+
+function buildAutoCancellationQuery(settings: Knex.QueryBuilder): Knex.QueryBuilder {
+  return settings
+    .from('settings')
+    .where('settings.key', 'subscription_config')
+    .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`);
+}
+
+/** Start of the grace period: an invoice cannot be paid before it is final, and its due date may have passed by then. */
+const WAITS_SINCE = 'greatest(invoices.due_date, invoices.finalized_at)';
+
+function buildPastGracePeriodQuery(database: Database, now: Date): Knex.QueryBuilder {
+  return buildUnpaidQuery(database)
+    .whereNotNull('invoices.due_date')
+    .whereExists((setting) => {
+      void buildAutoCancellationQuery(setting)
+        .whereRaw('settings.tenant_id = invoices.tenant_id and settings.environment_id = invoices.environment_id')
+        .whereRaw(`${WAITS_SINCE} + ${PATIENCE} <= ?`, [DEFAULT_DAYS, now])
+        .select('settings.id');
+    });
+}
+
+/** Invoices that are unpaid for longer than the grace period, if the setting of their environment cancels automatically. */
+export async function listInvoicesPastGracePeriod(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = buildPastGracePeriodQuery(database, now);
+  return listRoundRobin(database, narrowToEnvironments(due, 'invoices', filter), { by: ['due_date'], ...filter });
+}
+
+/** Whether this invoice still is past its grace period; the caller has locked it and its subscription. */
+export async function isPastGracePeriod(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { invoice_id, now }: { invoice_id: string; now: Date },
+): Promise<boolean> {
+  const own = { 'invoices.tenant_id': tenant_id, 'invoices.environment_id': environment_id, 'invoices.id': invoice_id };
+  const [still] = await buildPastGracePeriodQuery(transaction, now).where(own).select('invoices.id');
+  return still !== undefined;
+}
+
+/** Earliest end of a grace period in this environment. */
+export function nextGracePeriodEnd(database: Database, scope: Scope): Instant {
+  const { tenant_id, environment_id } = scope;
+  const first = buildUnpaidQuery(database)
+    .where({ 'invoices.tenant_id': tenant_id, 'invoices.environment_id': environment_id })
+    .whereNotNull('invoices.due_date')
+    .select(database.raw(`min(${WAITS_SINCE})`));
+  const end = buildAutoCancellationQuery(database.queryBuilder())
+    .where({ tenant_id, environment_id })
+    .select(database.raw(`(?) + ${PATIENCE}`, [first, DEFAULT_DAYS]));
+  return database.raw('?', [end as never]);
+}

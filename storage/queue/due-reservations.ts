@@ -1,0 +1,46 @@
+/** Expired reservations, and committed ones whose process ended before the log had their events. */
+import type { Knex } from 'knex';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Database } from '../foundation/stores.ts';
+import {
+  buildEarliestQuery,
+  type DueQuery,
+  type DueRecord,
+  type Instant,
+  listRoundRobin,
+  narrowToEnvironments,
+} from './due-billing.ts';
+
+function buildHeldReservationsQuery(database: Database): Knex.QueryBuilder {
+  return database('reservations').where({ reservation_status: 'held' });
+}
+
+/** Earliest expiry first. */
+export async function listExpiredReservations(
+  database: Database,
+  { now, ...filter }: DueQuery & { now: Date },
+): Promise<DueRecord[]> {
+  const due = buildHeldReservationsQuery(database).where('expires_at', '<=', now);
+  return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['expires_at'], ...filter });
+}
+
+/** In the order in which they were committed. */
+export async function listUnsentReservations(database: Database, filter: DueQuery): Promise<DueRecord[]> {
+  const due = database('reservations').whereRaw('not is_sent');
+  return listRoundRobin(database, narrowToEnvironments(due, 'reservations', filter), { by: ['ended_at'], ...filter });
+}
+
+/** Earliest expiry in this environment, or `from` if events are still to be sent. */
+export function nextReservationDue(database: Database, scope: Scope, { from }: { from: Date }): Instant {
+  const { tenant_id, environment_id } = scope;
+  const expiry = buildEarliestQuery(database, scope, {
+    of: () => buildHeldReservationsQuery(database),
+    columns: ['expires_at'],
+  });
+  const unsent = database('reservations').where({ tenant_id, environment_id }).whereRaw('not is_sent').select('id');
+  return database.raw('least(?, case when exists ? then ?::timestamptz end)', [
+    expiry,
+    unsent as never,
+    from.toISOString(),
+  ]);
+}

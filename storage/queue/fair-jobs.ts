@@ -1,0 +1,108 @@
+/**
+ * Order of the jobs of tenants that share files and other long work: the tenant whose last turn is longest ago comes first, with
+ * its oldest job (docs/decisions/0021-fairness.md). graphile-worker takes jobs by priority and then by `run_at`. So each tenant has
+ * one job in front, whose `run_at` is the tenant's last turn; its other jobs have a lower priority and move up one per turn.
+ */
+
+import type { Database } from '../foundation/stores.ts';
+import { addJob, type JobPosition, type NewJob } from './jobs.ts';
+
+/** Jobs of one kind of a tenant, which run one after another and compete with those of other tenants. */
+export type JobLane = { readonly task: string; readonly queue: string };
+
+/** One job per tenant. */
+const IN_FRONT = 0;
+/** Runs if no job is in front: a job that was not moved up for any reason is late, but not lost. */
+const BACK_PRIORITY = 1;
+
+/** A longer wait, or no turn yet, counts as one hour: else tenants created one after another would each go first and starve the others. */
+const LONGEST_AGO = `interval '1 hour'`;
+
+const WAITS = `task_identifier = ? and queue_name = ? and locked_at is null and attempts < max_attempts`;
+
+/**
+ * Adds the job in the transaction that makes it necessary, in front if none of its tenant's jobs waits there. Two concurrent calls
+ * may both add in front: the first turn moves the other back.
+ */
+export async function addJobFairly(transaction: Database, job: NewJob): Promise<void> {
+  const { task, queue } = job;
+  const { rows } = await transaction.raw(
+    `select exists (select from graphile_worker.jobs where ${WAITS} and priority = ? and run_at <= clock_timestamp()) as is_behind,
+            greatest(max(turn_at), clock_timestamp() - ${LONGEST_AGO}) as since
+       from job_turns where task = ? and queue = ?`,
+    [task, queue, IN_FRONT, task, queue],
+  );
+  const [{ is_behind, since }] = rows;
+  await addAtPriority(
+    transaction,
+    job,
+    is_behind ? { priority: BACK_PRIORITY, run_at: null } : { priority: IN_FRONT, run_at: since },
+  );
+}
+
+/** The payload names the job's lane. */
+async function addAtPriority(transaction: Database, job: NewJob, place: JobPosition): Promise<void> {
+  const line: JobLane = { task: job.task, queue: job.queue };
+  await addJob(transaction, { ...job, payload: { ...job.payload, line } }, place);
+}
+
+/**
+ * Adds the continuation of a job after its turn, in the transaction that records its progress. It precedes the other jobs of its
+ * lane, which run in order. Its position among other tenants is set at the end of the turn (`recordTurn`).
+ */
+export async function addContinuation(transaction: Database, job: NewJob): Promise<void> {
+  const { task, queue } = job;
+  const { rows } = await transaction.raw(
+    `select least(min(run_at), clock_timestamp()) - interval '1 millisecond' as run_at from graphile_worker.jobs where ${WAITS}`,
+    [task, queue],
+  );
+  await addAtPriority(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
+}
+
+/**
+ * Whether a job of these tasks waits for a slot, and not for another job of its own queue, of which one runs at a time. Jobs of the
+ * caller's own queue count unless they run in order.
+ */
+export async function hasWaiters(
+  database: Database,
+  tasks: readonly string[],
+  { queue }: JobLane,
+  { in_order }: { in_order: boolean },
+): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (
+       select from graphile_worker.jobs as waiting
+        where task_identifier = any(?) and locked_at is null and attempts < max_attempts and run_at <= now()
+          and case when queue_name = ? then not ?::boolean else not exists (
+            select from graphile_worker.jobs as begun
+             where begun.queue_name = waiting.queue_name and begun.locked_at is not null) end) as is_waited_for`,
+    [[...tasks], queue, in_order],
+  );
+  return rows[0].is_waited_for;
+}
+
+/**
+ * Records a turn: the tenant moves behind all that wait, with one of its jobs in front. That is the one already there, else the
+ * longest waiting, or, if all are to be retried later, the first of these. Called at the beginning, so that it is recorded whatever
+ * happens, and at the end, so that a long turn is recent.
+ */
+export async function recordTurn(database: Database, { task, queue }: JobLane): Promise<void> {
+  await database.transaction(async (transaction) => {
+    await transaction.raw(
+      `insert into job_turns (task, queue, turn_at) values (?, ?, clock_timestamp())
+       on conflict (task, queue) do update set turn_at = excluded.turn_at`,
+      [task, queue],
+    );
+    await transaction.raw(
+      `with waiting as (
+         select id, priority, run_at, row_number() over (order by greatest(run_at, now()), priority, run_at, id) as place
+           from graphile_worker.jobs where ${WAITS}
+       )
+       select graphile_worker.reschedule_jobs(array[id],
+                priority := case when place = 1 then ?::integer else ?::integer end,
+                run_at := case when place = 1 then greatest(run_at, now()) else run_at end)
+         from waiting where place = 1 or priority = ?`,
+      [task, queue, IN_FRONT, BACK_PRIORITY, IN_FRONT],
+    );
+  });
+}

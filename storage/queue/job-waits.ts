@@ -1,0 +1,42 @@
+/** How long runnable jobs wait: reveals a halted queue, and more work than its slots can do (docs/operations.md, "What to watch"). */
+import type { Database } from '../foundation/stores.ts';
+
+/**
+ * `patient_lane`: jobs of this lane wait for each other's slot by design, so such waiting is not reported. Null for tasks that
+ * never wait so long.
+ */
+export type WaitingTask = { readonly task: string; readonly patient_lane: string | null };
+
+/**
+ * Seconds per task since its first runnable job could have begun; 0 if none waits. A queue runs its jobs one after another, so only
+ * its first job counts, and none while another of the queue runs. `run_at` of a job in line may be an hour before it was added
+ * (storage/queue/fair-jobs.ts), so the wait starts no earlier than that.
+ */
+export async function loadJobWaits(
+  database: Database,
+  tasks: readonly WaitingTask[],
+): Promise<{ task: string; seconds: number }[]> {
+  const { rows } = await database.raw(
+    `with known as (
+       select task, patient_lane as lane from json_to_recordset(?::json) as asked (task text, patient_lane text)
+     ), due as (
+       select id, task_identifier as task, queue_name, priority, run_at, greatest(run_at, created_at) as since
+         from graphile_worker.jobs where locked_at is null and attempts < max_attempts and run_at <= now()
+     ), first as (
+       select task, null as queue_name, min(since) as since from due where queue_name is null group by task
+       union all
+       (select distinct on (task, queue_name) task, queue_name, since from due where queue_name is not null
+         order by task, queue_name, priority, run_at, id)
+     ), begun as (
+       select job.queue_name, known.lane
+         from graphile_worker.jobs as job left join known on known.task = job.task_identifier where job.locked_at is not null
+     )
+     select known.task, coalesce(extract(epoch from now() - min(first.since)), 0)::double precision as seconds
+       from known left join first on first.task = known.task
+        and not exists (select from begun where begun.queue_name = first.queue_name)
+        and not exists (select from begun where begun.lane = known.lane)
+      group by known.task`,
+    [JSON.stringify(tasks)],
+  );
+  return rows;
+}

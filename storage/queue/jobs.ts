@@ -1,0 +1,171 @@
+/**
+ * The job queue: graphile-worker's tables in the schema `graphile_worker` of our Postgres, so that a job is added in the
+ * transaction that makes it necessary. scheduler/worker.ts runs the jobs. All times are by the clock of the database, which all
+ * processes share (docs/decisions/0020-jobs.md).
+ */
+import { runMigrations } from 'graphile-worker';
+import type { Knex } from 'knex';
+import pg from 'pg';
+import { openSpan } from '../../tracing/spans.ts';
+import type { Database } from '../foundation/stores.ts';
+import { END_BROKEN_ADVANCES } from '../models/schedule/clock-advances.ts';
+
+/** Connections of the queue's own. */
+export type JobsPool = pg.Pool;
+
+export type NewJob = {
+  readonly task: string;
+  readonly payload: Record<string, unknown>;
+  /** A second job with this key replaces the first until that has begun. */
+  readonly key: string;
+  /** Jobs of one queue run one after another. */
+  readonly queue: string;
+  readonly max_attempts: number;
+};
+
+/** Position in the queue: lower priority values first, then the earliest `run_at`; null is as soon as possible. */
+export type JobPosition = { readonly priority: number; readonly run_at: string | null };
+
+/** Commits with the transaction's effects or not at all. The job continues the caller's trace. */
+export async function addJob(
+  transaction: Database,
+  job: NewJob,
+  { priority, run_at }: JobPosition = { priority: 0, run_at: null },
+): Promise<void> {
+  const traceparent = openSpan()?.traceparent;
+  const payload = traceparent === undefined ? job.payload : { ...job.payload, traceparent };
+  await transaction.raw(
+    `select graphile_worker.add_job(?, payload := ?::json, queue_name := ?, max_attempts := ?, job_key := ?,
+       priority := ?, run_at := ?)`,
+    [job.task, JSON.stringify(payload), job.queue, job.max_attempts, job.key, priority, run_at],
+  );
+}
+
+/** Before jobs of requests, which may be many. */
+const TICK_PRIORITY = -10;
+/** The next tick does the same work, so a tick has few retries. */
+const TICK_ATTEMPTS = 3;
+
+/**
+ * Enqueues the current slot, unless another scheduler did. Slots are whole multiples of the interval since 1970. A slot is taken
+ * once, even long after its job has run. Returns whether this call added it, and when the next slot begins.
+ */
+export async function addTick(
+  database: Database,
+  { name, every_seconds }: { name: string; every_seconds: number },
+): Promise<{ added: boolean; next_in_seconds: number }> {
+  const { rows } = await database.raw(
+    `with slot as (
+       select to_timestamp(floor(extract(epoch from now()) / asked.every) * asked.every) as starts_at, asked.*
+         from (select ?::text as name, ?::integer as every) as asked
+     ), taken as (
+       insert into job_ticks as known (name, slot_start) select name, starts_at from slot
+       on conflict (name) do update set slot_start = excluded.slot_start where known.slot_start < excluded.slot_start
+       returning known.name, extract(epoch from known.slot_start)::bigint as slot
+     ), added as (
+       select graphile_worker.add_job(name, payload := json_build_object('slot', slot), queue_name := 'tick:' || name,
+         max_attempts := ?, job_key := 'tick:' || name || ':' || slot, priority := ?) from taken
+     )
+     select exists (select from added) as added,
+            extract(epoch from starts_at + every * interval '1 second' - clock_timestamp())::double precision
+              as next_in_seconds
+       from slot`,
+    [name, every_seconds, TICK_ATTEMPTS, TICK_PRIORITY],
+  );
+  return rows[0];
+}
+
+/** Whether a later slot of the job is enqueued: it finds the same work, so this one need not run. */
+export async function isOvertaken(database: Database, { name, slot }: { name: string; slot: number }) {
+  const { rows } = await database.raw('select from job_ticks where name = ? and slot_start > to_timestamp(?)', [
+    name,
+    slot,
+  ]);
+  return rows.length > 0;
+}
+
+export async function sendHeartbeat(pool: JobsPool, worker: { id: string; host: string; pid: number }): Promise<void> {
+  await pool.query(
+    `insert into job_workers (id, host, pid, seen_at) values ($1, $2, $3, now())
+     on conflict (id) do update set seen_at = excluded.seen_at`,
+    [worker.id, worker.host, worker.pid],
+  );
+}
+
+export async function deleteWorker(pool: JobsPool, worker_id: string): Promise<void> {
+  await pool.query('delete from job_workers where id = $1', [worker_id]);
+}
+
+/**
+ * Unlocks the jobs of workers without a heartbeat for this time, so that another worker takes them. A younger lock is left alone:
+ * its worker may have returned a moment ago. Returns the number of unlocked jobs.
+ */
+export async function freeLostJobs(pool: JobsPool, dead_after_ms: number): Promise<number> {
+  await pool.query(`delete from job_workers where seen_at < now() - $1 * interval '1 millisecond'`, [dead_after_ms]);
+  const { rows } = await pool.query(
+    `with lost as (
+       select array_agg(distinct locked_by) as workers, count(*)::integer as jobs from graphile_worker.jobs
+        where locked_at < now() - $1 * interval '1 millisecond'
+          and locked_by not in (select id from job_workers)
+     )
+     select jobs, graphile_worker.force_unlock_workers(workers) from lost where jobs > 0`,
+    [dead_after_ms],
+  );
+  return rows[0]?.jobs ?? 0;
+}
+
+/** Fails the runs whose job has no tries left and has not reported it: its worker died in the last try. Returns their ids. */
+export async function endLostRuns(pool: JobsPool): Promise<string[]> {
+  const { rows } = await pool.query(
+    `update workflow_runs as run
+        set workflow_status = 'Failed', close_time = greatest(now(), start_time), updated_at = now(),
+            error = coalesce(error, '{"code": "internal_error", "message": "the work was broken off too often"}'::jsonb)
+      where workflow_status = 'Running'
+        and not exists (select from graphile_worker.jobs as job where job.key = run.run_id
+                          and (job.attempts < job.max_attempts or job.locked_at is not null))
+      returning id`,
+  );
+  await pool.query(END_BROKEN_ADVANCES);
+  return rows.map(({ id }) => id);
+}
+
+/** Deletes jobs that failed for good so long ago; graphile-worker retains them for inspection. */
+export async function purgeGivenUpJobs(database: Database, retention_days: number): Promise<number> {
+  const { rows } = await database.raw(
+    `select count(*)::integer as count from graphile_worker.complete_jobs(array(
+       select id from graphile_worker.jobs
+        where attempts >= max_attempts and locked_at is null and updated_at < now() - ? * interval '1 day'))`,
+    [retention_days],
+  );
+  return rows[0].count;
+}
+
+/**
+ * Migrates graphile-worker's schema to its version. The caller holds a lock (sql/migrate.ts), because two concurrent migrations
+ * would collide.
+ */
+export async function migrateJobs(postgres: Knex): Promise<void> {
+  const pool = connectJobs(postgres, { max: 1, log: () => undefined });
+  try {
+    await runMigrations({ pgPool: pool });
+  } finally {
+    await pool.end();
+  }
+}
+
+/** A pool of its own, so that jobs can be locked and released while all other connections are busy with billing. */
+export function connectJobs(postgres: Knex, { max, log }: { max: number; log: (message: string) => void }): JobsPool {
+  const { connectionString } = postgres.client.config.connection as { connectionString: string };
+  const pool = new pg.Pool({
+    connectionString,
+    max,
+    application_name: 'farthing jobs',
+    connectionTimeoutMillis: 10_000,
+    allowExitOnIdle: true,
+  });
+  // A lost connection emits an event, which ends the process if there is no listener.
+  const lost = (error: Error) => log(error.message);
+  pool.on('error', lost);
+  pool.on('connect', (client) => client.on('error', lost));
+  return pool;
+}

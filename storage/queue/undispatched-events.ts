@@ -1,0 +1,101 @@
+/**
+ * Input of the scheduler for new deliveries, across all tenants: events without deliveries, and the endpoints that want them. The
+ * events are locked until the transaction ends.
+ */
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { Transaction } from '../foundation/stores.ts';
+import type { SystemEventModel } from '../models/foundation/system-event.ts';
+
+export type UndispatchedEvent = Scope &
+  Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & {
+    sequence: string;
+    /** Its instant is by the environment's test clock, so it does not show when the event is published. */
+    has_clock?: boolean;
+  };
+
+/**
+ * The next environments with such events, in the order of ids. The index is walked from one environment to the next, so each costs
+ * one step, for any number of events.
+ */
+export async function listWaitingEnvironments(
+  transaction: Transaction,
+  { after, limit }: { after: Scope | null; limit: number },
+): Promise<Scope[]> {
+  const nextAfter = (scope: string) =>
+    `select tenant_id, environment_id from system_events
+      where dispatched_at is null and (tenant_id, environment_id) > (${scope})
+      order by tenant_id, environment_id limit 1`;
+  const { rows } = await transaction.raw(
+    `with recursive line as (
+       (${nextAfter(':tenant_id, :environment_id')})
+       union all
+       select next.* from line cross join lateral (${nextAfter('line.tenant_id, line.environment_id')}) as next
+     )
+     select * from line limit :limit`,
+    { tenant_id: after?.tenant_id ?? '', environment_id: after?.environment_id ?? '', limit },
+  );
+  return rows;
+}
+
+export type EnvironmentShare = Scope & { readonly limit: number };
+
+/**
+ * Locks and returns the events in the order in which they happened. An event that is locked elsewhere is left for later, and so are
+ * later events of its record. Concurrent callers read the same first events, so no delivery is created before one of an earlier
+ * event.
+ */
+export async function takeUndispatched(
+  transaction: Transaction,
+  shares: readonly EnvironmentShare[],
+): Promise<UndispatchedEvent[]> {
+  const { rows } = await transaction.raw(
+    `with share as (
+       select * from jsonb_to_recordset(:shares) as share(tenant_id text, environment_id text, "limit" integer)
+     ), oldest as materialized (
+       select event.* from share cross join lateral (
+         select id, sequence, tenant_id, environment_id, event_name, entity_type, entity_id, created_at from system_events
+          where tenant_id = share.tenant_id and environment_id = share.environment_id and dispatched_at is null
+          order by sequence limit share.limit
+       ) as event
+     ), taken as (
+       select id from system_events where id in (select id from oldest) and dispatched_at is null for update skip locked
+     )
+     select oldest.*, taken.id is not null as is_taken,
+            exists (select from test_clocks as clock where clock.tenant_id = oldest.tenant_id
+                       and clock.environment_id = oldest.environment_id) as has_clock
+       from oldest left join taken on taken.id = oldest.id order by sequence`,
+    { shares: JSON.stringify(shares) },
+  );
+  return takenInOrder(rows);
+}
+
+function takenInOrder(events: readonly (UndispatchedEvent & { is_taken: boolean })[]): UndispatchedEvent[] {
+  const left = new Set<string>();
+  return events.filter(({ is_taken, tenant_id, environment_id, entity_id }) => {
+    const record = `${tenant_id} ${environment_id} ${entity_id}`;
+    if (!is_taken) left.add(record);
+    return !left.has(record);
+  });
+}
+
+export async function markDispatched(transaction: Transaction, ids: readonly string[], now: Date): Promise<void> {
+  await transaction('system_events')
+    .whereRaw('id = any(?)', [[...ids]])
+    .update({ dispatched_at: now });
+}
+
+export type ListeningEndpoint = Scope & { readonly id: string; readonly event_names: readonly string[] };
+
+/** Enabled endpoints of these environments; locked against deletion and disabling until the transaction ends. */
+export async function listListeningEndpoints(
+  transaction: Transaction,
+  scopes: readonly Scope[],
+): Promise<ListeningEndpoint[]> {
+  return transaction('webhook_endpoints')
+    .whereRaw('tenant_id = any(?)', [scopes.map(({ tenant_id }) => tenant_id)])
+    .whereRaw('environment_id = any(?)', [scopes.map(({ environment_id }) => environment_id)])
+    .where({ status: 'published', endpoint_status: 'enabled' })
+    .orderBy('id')
+    .forShare()
+    .select('id', 'tenant_id', 'environment_id', 'event_names');
+}

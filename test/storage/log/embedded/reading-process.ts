@@ -1,0 +1,62 @@
+/**
+ * Consumers in a process of their own, one for each partition: `reading-process.ts <postgres_url> <lease_ms> <alive_ms> <consumers>`.
+ * It says what happens to them, one word a line, and `thread` when one is made. A record `block <ms>` keeps its event loop busy for
+ * so long, without a pause; `stop` stops the consumer that reads it; `end` ends the thread.
+ */
+import type { Worker } from 'node:worker_threads';
+import { openEmbeddedLog } from '../../../../storage/log/embedded/embedded.ts';
+import { connectPostgres } from '../../../../storage/postgres/pool/postgres.ts';
+import { Reader, textOf } from '../contract.ts';
+
+const [postgres_url, lease_ms, alive_ms, consumers] = process.argv.slice(2) as [string, string, string, string];
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+const threads: Worker[] = [];
+process.on('worker', (thread: Worker) => {
+  threads.push(thread);
+  say('thread');
+});
+
+class BlockedReader extends Reader {
+  stop = async () => {};
+
+  override async assigned(partition: number) {
+    say('assigned');
+    return super.assigned(partition);
+  }
+
+  override async process(batch: Parameters<Reader['process']>[0]) {
+    for (const record of batch.records) {
+      if (textOf(record) === 'stop') void this.stop().then(() => say('stopped'));
+      if (textOf(record) === 'end') await threads.at(-1)!.terminate();
+      const [, ms] = /^block (\d+)$/.exec(textOf(record)) ?? [];
+      if (ms === undefined) continue;
+      say('blocked');
+      const end = performance.now() + Number(ms);
+      while (performance.now() < end);
+      say(batch.isOwner() ? 'ours' : 'lost');
+    }
+    return super.process(batch);
+  }
+
+  override async revoked(partition: number) {
+    say('revoked');
+    return super.revoked(partition);
+  }
+}
+
+const log = await openEmbeddedLog(connectPostgres(postgres_url), {
+  partition_count: Number(consumers),
+  append_timeout_ms: 5_000,
+  linger_ms: 0,
+  lease_ms: Number(lease_ms),
+  alive_ms: Number(alive_ms),
+});
+await Promise.all(
+  Array.from({ length: Number(consumers) }, async () => {
+    const reader = new BlockedReader();
+    const consumer = await log.consume(reader);
+    reader.stop = () => consumer.stop();
+  }),
+);
+say('consumes');
