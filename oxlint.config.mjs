@@ -104,8 +104,6 @@ export const ORDER = {
 };
 /** File that may break the order → why. */
 const OUT_OF_ORDER = {
-  'actions/payments/change-invoice-payment.ts': 'a booked payment acts on its subscription',
-  'actions/payments/process-payment.ts': 'a payment that failed for good acts on its subscription',
   'storage/foundation/stores.ts': 'types only: the record of all stores names the log and the usage cache',
   'storage/postgres/interceptors/dependency-recorder.ts':
     'types only: one recorder per answer takes rows of Postgres and queries of usage',

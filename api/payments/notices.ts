@@ -1,6 +1,6 @@
 /** Notices of payment providers. They carry no key, so their signature authenticates them. */
 import { z } from 'zod';
-import { receiveNotice } from '../../actions/payments/receive-notice.ts';
+import { receiveNotice } from '../../actions/lifecycle/payments/receive-notice.ts';
 import { runAs } from '../../storage/foundation/request-context.ts';
 import { loadClock } from '../../storage/models/schedule/environment-clock.ts';
 import { type Context, MessageAnswer, type Route, route } from '../http/route.ts';

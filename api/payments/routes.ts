@@ -1,10 +1,10 @@
 /** Payments of invoices, payment methods, and notices of providers. */
 
-import { createPayment } from '../../actions/payments/create-payment.ts';
-import { processPayment } from '../../actions/payments/process-payment.ts';
-import { actInSandbox } from '../../actions/payments/receive-notice.ts';
-import { refundPayment } from '../../actions/payments/refund-payment.ts';
-import { archivePayment, updatePayment } from '../../actions/payments/update-payment.ts';
+import { createPayment } from '../../actions/lifecycle/payments/create-payment.ts';
+import { processPayment } from '../../actions/lifecycle/payments/process-payment.ts';
+import { actInSandbox } from '../../actions/lifecycle/payments/receive-notice.ts';
+import { refundPayment } from '../../actions/lifecycle/payments/refund-payment.ts';
+import { archivePayment, updatePayment } from '../../actions/lifecycle/payments/update-payment.ts';
 import { narrow } from '../../storage/models/foundation/page.ts';
 import { PaymentModel } from '../../storage/models/payments/payment.ts';
 import type { Effects } from '../http/effects.ts';

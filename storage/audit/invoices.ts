@@ -32,7 +32,7 @@ const joinsSelected = (table: string, column: string) =>
 const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
 /** A pending refund counts: it is booked before the provider is called. */
 const MADE = `r.refund_status <> 'failed'`;
-/** Refunds of an overpayment, which the invoice does not contain (actions/payments/refund-payment.ts). */
+/** Refunds of an overpayment, which the invoice does not contain (actions/lifecycle/payments/refund-payment.ts). */
 const OVERPAYMENT_REFUND = `r.idempotency_key = 'surplus/' || r.payment_id`;
 
 /**

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';

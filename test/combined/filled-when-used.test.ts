@@ -1,7 +1,7 @@
 /** docs/rules/wallets.md, "Automatic top-up": a wallet is looked at when usage lands or credits move, not by a job alone. */
 import { expect } from 'chai';
+import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { autoTopUp, topUpDueWallets } from '../../actions/lifecycle/wallets/auto-top-up.ts';
-import { processDuePayments } from '../../actions/payments/due-payments.ts';
 import { createWork } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { until } from '../support/until.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/lifecycle/billing/bill-period.ts';
-import { createPayment } from '../../actions/payments/create-payment.ts';
+import { createPayment } from '../../actions/lifecycle/payments/create-payment.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 type Answer = any;

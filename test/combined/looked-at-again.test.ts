@@ -1,9 +1,9 @@
 /** What the clock has listed, and somebody has changed before it is held: whoever acts on it looks again at what it was listed by. */
 import { expect } from 'chai';
 import { finalizeDueInvoices } from '../../actions/lifecycle/invoices/finalize-due-invoices.ts';
+import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
-import { processDuePayments } from '../../actions/payments/due-payments.ts';
-import { resumePayment } from '../../actions/payments/process-payment.ts';
+import { resumePayment } from '../../actions/lifecycle/payments/process-payment.ts';
 import { listDuePayments } from '../../storage/queue/due-payments.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';

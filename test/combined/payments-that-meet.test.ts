@@ -1,7 +1,7 @@
 /** Payments that meet: pages beside other payments, what comes in late, requests that died, providers that may not be used. */
 import { expect } from 'chai';
-import { beginAttempt } from '../../actions/payments/begin-attempt.ts';
-import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { beginAttempt } from '../../actions/lifecycle/payments/begin-attempt.ts';
+import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { createSandbox } from '../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { sandboxNotice } from '../support/sandbox.ts';

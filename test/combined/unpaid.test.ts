@@ -1,7 +1,7 @@
 /** What is not paid: openings that are refused, subscriptions that wait for their money, debits on their way. */
 import { expect } from 'chai';
+import { processDuePayments } from '../../actions/lifecycle/payments/due-payments.ts';
 import { cancelOverdue } from '../../actions/lifecycle/payments/end-overdue.ts';
-import { processDuePayments } from '../../actions/payments/due-payments.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.

@@ -15,7 +15,7 @@ import { returnCredits } from '../../credits/wallets/return-credits.ts';
 import { emit } from '../../foundation/emit.ts';
 import { changeInvoice } from '../../invoicing/credit-notes/change-invoice.ts';
 import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { completeIfPaid } from '../invoices/settle-paid.ts';
+import { completeIfPaid } from '../effects.ts';
 
 type CreditNoteEffect = {
   readonly note: CreditNoteModel;

@@ -45,7 +45,7 @@ import { loadInvoiceLines, moneyText } from '../../invoicing/records/invoice-rec
 import { billedSubscription } from '../../rating/billable-items.ts';
 import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { countApplied, lockCoupons, returnRedemptions } from '../../rating/coupons/redeem.ts';
-import { activateIfNothingDue } from './settle-paid.ts';
+import { activateIfNothingDue } from '../effects.ts';
 
 export type EditInvoiceInput = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
 

@@ -9,7 +9,7 @@ import { BILL_DELAY_SECONDS, recordSubscriptionLateUsage } from '../../../storag
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { toScope } from '../../rating/billable-items.ts';
-import { activateIfNothingDue } from './settle-paid.ts';
+import { activateIfNothingDue } from '../effects.ts';
 
 export async function finalizeInvoice(
   stores: Stores,

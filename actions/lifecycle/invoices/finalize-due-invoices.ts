@@ -23,7 +23,7 @@ import { findDraftPlanCache } from '../../invoicing/billing/draft-plan-cache.ts'
 import { computeLast } from '../../invoicing/invoices/compute-invoice.ts';
 import { finalizeReady } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoices } from '../../invoicing/invoices/lock-invoice.ts';
-import { activateIfNothingDue } from './settle-paid.ts';
+import { activateIfNothingDue } from '../effects.ts';
 
 export type FinalizationReport = {
   finalized: number;

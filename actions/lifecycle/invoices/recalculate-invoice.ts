@@ -18,7 +18,7 @@ import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { loadInvoiceLines } from '../../invoicing/records/invoice-records.ts';
 import { toScope } from '../../rating/billable-items.ts';
-import { activateIfNothingDue } from './settle-paid.ts';
+import { activateIfNothingDue } from '../effects.ts';
 import { voidLocked } from './void-invoice.ts';
 
 export type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };

@@ -17,7 +17,7 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { emit } from '../../foundation/emit.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { changeInvoicePayment } from '../../payments/change-invoice-payment.ts';
+import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 

@@ -31,7 +31,7 @@ import { listLineCorrections } from '../../invoicing/invoices/credits-of-lines.t
 import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { toScope } from '../../rating/billable-items.ts';
 import { returnRedemptions } from '../../rating/coupons/redeem.ts';
-import { activateAwaiting } from './settle-paid.ts';
+import { activateAwaiting } from '../effects.ts';
 
 export type VoidInvoiceInput = { id: string; metadata: Record<string, string> | null; author: Author };
 

@@ -13,12 +13,12 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
-import { collectNow, ensureCollected } from '../../payments/attempt-invoice.ts';
-import { withdrawCharge } from '../../payments/process-payment.ts';
 import { undoRedemptions } from '../../rating/coupons/redeem.ts';
 import type { OpenedSubscription } from '../invoices/open-and-activate.ts';
 import { voidLocked } from '../invoices/void-invoice.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
+import { collectNow, ensureCollected } from './attempt-invoice.ts';
+import { withdrawCharge } from './process-payment.ts';
 
 type CollectOpeningInput = { readonly opened: OpenedSubscription; readonly author: Author };
 

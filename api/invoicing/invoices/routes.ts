@@ -8,7 +8,7 @@ import { finalizeInvoice } from '../../../actions/lifecycle/invoices/finalize-by
 import { previewInvoice } from '../../../actions/lifecycle/invoices/preview-invoice.ts';
 import { updateInvoice, updateInvoicePayment } from '../../../actions/lifecycle/invoices/update-invoice.ts';
 import { voidInvoice } from '../../../actions/lifecycle/invoices/void-invoice.ts';
-import { attemptInvoice, collectNow } from '../../../actions/payments/attempt-invoice.ts';
+import { attemptInvoice, collectNow } from '../../../actions/lifecycle/payments/attempt-invoice.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { loadInvoiceSummaries } from '../../../storage/models/invoicing/invoice-summary.ts';

@@ -1,21 +1,24 @@
 /**
- * Effects of a lower remaining amount of an invoice: its other open payments are voided. If nothing remains, purchased credits are granted
- * and an incomplete subscription becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the
- * invoice").
+ * Effects of a lower remaining amount of an invoice in other domains (docs/rules/subscriptions.md, "States"; docs/rules/payments.md,
+ * "What becomes of the invoice"). Payments, credit notes, voiding and recomputed invoices all call this list:
+ * - its other open payments are voided;
+ * - nothing remains: the credits that it sells are granted, and the subscription that waits for it becomes active.
+ *
+ * A collection that has failed for the last time acts on the subscription in `payments/retries-exhausted.ts`.
  */
-import { Decimal } from '../../../core/foundation/decimal.ts';
-import type { Scope } from '../../../core/foundation/scope.ts';
-import type { BillingReason } from '../../../core/invoicing/invoice/record.ts';
-import { findStateAfter } from '../../../core/subscriptions/moves.ts';
-import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
-import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
-import { PaymentModel } from '../../../storage/models/payments/payment.ts';
-import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { completePurchase } from '../../credits/wallets/pending-credits.ts';
-import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
-import { voidOpenPayments } from '../../invoicing/collection/void-open-payments.ts';
-import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
-import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
+import { Decimal } from '../../core/foundation/decimal.ts';
+import type { Scope } from '../../core/foundation/scope.ts';
+import type { BillingReason } from '../../core/invoicing/invoice/record.ts';
+import { findStateAfter } from '../../core/subscriptions/moves.ts';
+import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../storage/models/payments/payment.ts';
+import { SubscriptionModel } from '../../storage/models/subscriptions/subscription.ts';
+import { completePurchase } from '../credits/wallets/pending-credits.ts';
+import { type ChangeAuthor, emit } from '../foundation/emit.ts';
+import { voidOpenPayments } from '../invoicing/collection/void-open-payments.ts';
+import type { LockedInvoice } from '../invoicing/invoices/lock-invoice.ts';
+import { propagateToChildren } from './subscriptions/propagate-to-children.ts';
 
 /** Called after any decrease of the remaining amount, by a payment or a credit note. */
 export async function completeIfPaid(

@@ -1,11 +1,11 @@
 /** Writes the paid amount of an invoice, after a payment or a manual update. */
 
-import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
-import { enqueueInvoiceAlertChecks } from '../../storage/progress/alert-arrivals.ts';
-import { type ChangeAuthor, emit } from '../foundation/emit.ts';
-import type { LockedInvoice } from '../invoicing/invoices/lock-invoice.ts';
-import { completeIfPaid } from '../lifecycle/invoices/settle-paid.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { enqueueInvoiceAlertChecks } from '../../../storage/progress/alert-arrivals.ts';
+import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
+import type { LockedInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import { completeIfPaid } from '../effects.ts';
 
 export async function changeInvoicePayment(
   stores: Stores,

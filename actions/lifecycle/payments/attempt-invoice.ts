@@ -2,17 +2,17 @@
  * Collects an invoice now: retries its automatic collection at once, or creates one (docs/rules/payments.md, "Tried by hand"). A request
  * that finalized an invoice uses it too, so that its answer contains the outcome.
  */
-import { notAllowed } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { checkPayable } from '../../core/payments/request.ts';
-import type { Stores } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { loadCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
-import type { ChangeAuthor } from '../foundation/emit.ts';
-import { loadCollection } from '../invoicing/collection/find-payment-method.ts';
-import { addCollection, findPendingCollection } from '../invoicing/collection/plan-collection.ts';
-import { lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
+import { notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { checkPayable } from '../../../core/payments/request.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import { loadCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { loadCollection } from '../../invoicing/collection/find-payment-method.ts';
+import { addCollection, findPendingCollection } from '../../invoicing/collection/plan-collection.ts';
+import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { processPayment, resumePayment } from './process-payment.ts';
 
 export async function attemptInvoice(

@@ -2,27 +2,27 @@
  * Begins the next attempt of a payment. Until the attempt ends, no other payment charges the invoice and nobody voids it. Money received
  * elsewhere is booked at once; a payment provider is called outside this transaction.
  */
-import { Decimal } from '../../core/foundation/decimal.ts';
-import { FarthingError, notAllowed } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { createdBy } from '../../core/foundation/stamp.ts';
-import { toInstant } from '../../core/foundation/time/instant.ts';
-import { OPEN } from '../../core/payments/moves.ts';
-import { checkAmount, checkPayable } from '../../core/payments/request.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payments/schedule.ts';
-import { newId } from '../../storage/foundation/new-id.ts';
-import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { PaymentAttemptModel } from '../../storage/models/payments/payment-attempt.ts';
-import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { lockWalletInOrder } from '../credits/wallets/lock-wallet.ts';
-import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
-import type { ChangeAuthor } from '../foundation/emit.ts';
-import { emit } from '../foundation/emit.ts';
-import { type Collection, loadCollection, loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import { FarthingError, notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { createdBy } from '../../../core/foundation/stamp.ts';
+import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { OPEN } from '../../../core/payments/moves.ts';
+import { checkAmount, checkPayable } from '../../../core/payments/request.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { PaymentAttemptModel } from '../../../storage/models/payments/payment-attempt.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import { lockWalletInOrder } from '../../credits/wallets/lock-wallet.ts';
+import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { emit } from '../../foundation/emit.ts';
+import { type Collection, loadCollection, loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
+import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { bookReceipt, failPayment } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
 /** `asks`: the caller has to call the provider now. */
 export type StartedAttempt = {

@@ -1,23 +1,23 @@
 /** Books the outcome of a payment on the payment and its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
 
-import { Decimal } from '../../core/foundation/decimal.ts';
-import { applyDecline, applyReceipt } from '../../core/invoicing/invoice/payment-status.ts';
-import { canBePaidInPart } from '../../core/payments/collection.ts';
-import { computeAppliedAmount } from '../../core/payments/receipt.ts';
-import { computeNextAttempt } from '../../core/payments/schedule.ts';
-import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { loadSetting } from '../../storage/models/foundation/setting.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { PaymentAttemptModel } from '../../storage/models/payments/payment-attempt.ts';
-import { debitPayment, lockCoveredByCredits } from '../credits/wallets/pay-with-credits.ts';
-import type { ChangeAuthor } from '../foundation/emit.ts';
-import { emit } from '../foundation/emit.ts';
-import { toCreditsTarget } from '../invoicing/collection/find-payment-method.ts';
-import { addCollection, findPendingCollection, planCollection } from '../invoicing/collection/plan-collection.ts';
-import { lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import { applyDecline, applyReceipt } from '../../../core/invoicing/invoice/payment-status.ts';
+import { canBePaidInPart } from '../../../core/payments/collection.ts';
+import { computeAppliedAmount } from '../../../core/payments/receipt.ts';
+import { computeNextAttempt } from '../../../core/payments/schedule.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { loadSetting } from '../../../storage/models/foundation/setting.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { PaymentAttemptModel } from '../../../storage/models/payments/payment-attempt.ts';
+import { debitPayment, lockCoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { emit } from '../../foundation/emit.ts';
+import { toCreditsTarget } from '../../invoicing/collection/find-payment-method.ts';
+import { addCollection, findPendingCollection, planCollection } from '../../invoicing/collection/plan-collection.ts';
+import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import type { LockedPayment } from '../../payments/lock-payment.ts';
+import { storePaymentMethod } from '../../payments/payment-methods.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import type { LockedPayment } from './lock-payment.ts';
-import { storePaymentMethod } from './payment-methods.ts';
 import { refundOverpayment } from './refund-payment.ts';
 
 export async function bookReceipt(

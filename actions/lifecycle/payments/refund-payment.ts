@@ -3,34 +3,34 @@
  * the payment. The provider is called afterwards, and its answer is booked (docs/rules/payments.md, "Refunds").
  */
 
-import { listOwnKeys, toOwnKey } from '../../core/credits/wallet/movement-key.ts';
-import { Decimal } from '../../core/foundation/decimal.ts';
-import { alreadyExists, invalid, notAllowed } from '../../core/foundation/error.ts';
-import { minorUnits } from '../../core/foundation/money.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { type Author, createdBy } from '../../core/foundation/stamp.ts';
-import { computeRefundablePayment } from '../../core/invoicing/credit-note/creditable.ts';
-import { applyReceipt, applyRefund } from '../../core/invoicing/invoice/payment-status.ts';
-import { RECEIVED } from '../../core/payments/moves.ts';
-import type { RefundPayment } from '../../core/payments/record.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payments/schedule.ts';
-import type { RefundOutcome } from '../../integrations/payments/provider.ts';
-import { isUnavailable } from '../../storage/foundation/failure.ts';
-import { newId } from '../../storage/foundation/new-id.ts';
-import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { InvoiceModel } from '../../storage/models/invoicing/invoice.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { PaymentRefundModel } from '../../storage/models/payments/payment-refund.ts';
-import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { loadRefundLimit } from '../credits/wallets/pending-credits.ts';
-import { returnPaymentCredits } from '../credits/wallets/return-credits.ts';
-import type { ChangeAuthor } from '../foundation/emit.ts';
-import { emit } from '../foundation/emit.ts';
-import { loadCharges } from '../invoicing/credit-notes/load-charges.ts';
+import { listOwnKeys, toOwnKey } from '../../../core/credits/wallet/movement-key.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import { alreadyExists, invalid, notAllowed } from '../../../core/foundation/error.ts';
+import { minorUnits } from '../../../core/foundation/money.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import { computeRefundablePayment } from '../../../core/invoicing/credit-note/creditable.ts';
+import { applyReceipt, applyRefund } from '../../../core/invoicing/invoice/payment-status.ts';
+import { RECEIVED } from '../../../core/payments/moves.ts';
+import type { RefundPayment } from '../../../core/payments/record.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
+import type { RefundOutcome } from '../../../integrations/payments/provider.ts';
+import { isUnavailable } from '../../../storage/foundation/failure.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { PaymentRefundModel } from '../../../storage/models/payments/payment-refund.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
+import { returnPaymentCredits } from '../../credits/wallets/return-credits.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { emit } from '../../foundation/emit.ts';
+import { loadCharges } from '../../invoicing/credit-notes/load-charges.ts';
+import { deriveKeys, isWithinMinute } from '../../payments/derived-keys.ts';
+import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
+import { createProvider } from '../../payments/providers.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { deriveKeys, isWithinMinute } from './derived-keys.ts';
-import { type LockedPayment, lockPayment } from './lock-payment.ts';
-import { createProvider } from './providers.ts';
 
 export async function refundPayment(
   stores: Stores,

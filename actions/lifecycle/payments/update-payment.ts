@@ -2,24 +2,24 @@
  * Updates a payment manually: its fields before it is final, and its status SUCCEEDED, FAILED or VOIDED if no provider decides it
  * (docs/rules/payments.md, "Manual updates").
  */
-import { Decimal } from '../../core/foundation/decimal.ts';
-import { invalid, notAllowed } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import type { Author } from '../../core/foundation/stamp.ts';
-import { revertReceipt } from '../../core/invoicing/invoice/payment-status.ts';
-import { checkMove, OPEN } from '../../core/payments/moves.ts';
-import { hasPage } from '../../core/payments/receipt.ts';
-import type { UpdatePayment } from '../../core/payments/record.ts';
-import { checkAmount, checkPayable } from '../../core/payments/request.ts';
-import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { loadRefundLimit } from '../credits/wallets/pending-credits.ts';
-import { emit } from '../foundation/emit.ts';
-import { loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import { invalid, notAllowed } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Author } from '../../../core/foundation/stamp.ts';
+import { revertReceipt } from '../../../core/invoicing/invoice/payment-status.ts';
+import { checkMove, OPEN } from '../../../core/payments/moves.ts';
+import { hasPage } from '../../../core/payments/receipt.ts';
+import type { UpdatePayment } from '../../../core/payments/record.ts';
+import { checkAmount, checkPayable } from '../../../core/payments/request.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import { loadRefundLimit } from '../../credits/wallets/pending-credits.ts';
+import { emit } from '../../foundation/emit.ts';
+import { loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
+import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
 import { bookReceipt, failPayment } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
 type UpdatePaymentInput = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
 

@@ -3,24 +3,24 @@
  * between, the outcome is requested from the provider under the same key, so that nothing is charged twice
  * (docs/rules/payments.md, "Never twice").
  */
-import { Decimal } from '../../core/foundation/decimal.ts';
-import type { FarthingError } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { hasPage } from '../../core/payments/receipt.ts';
-import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payments/schedule.ts';
-import type { PaymentOutcome, PaymentProvider } from '../../integrations/payments/provider.ts';
-import { isUnavailable } from '../../storage/foundation/failure.ts';
-import type { Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import type { ChangeAuthor } from '../foundation/emit.ts';
-import { emit } from '../foundation/emit.ts';
-import { handleRetriesExhausted } from '../lifecycle/payments/retries-exhausted.ts';
+import { Decimal } from '../../../core/foundation/decimal.ts';
+import type { FarthingError } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { hasPage } from '../../../core/payments/receipt.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../../core/payments/schedule.ts';
+import type { PaymentOutcome, PaymentProvider } from '../../../integrations/payments/provider.ts';
+import { isUnavailable } from '../../../storage/foundation/failure.ts';
+import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { emit } from '../../foundation/emit.ts';
+import { type LockedPayment, lockPayment } from '../../payments/lock-payment.ts';
+import { createProvider } from '../../payments/providers.ts';
 import { beginAttempt } from './begin-attempt.ts';
 import { bookDecline, bookReceipt } from './book-outcome.ts';
-import { type LockedPayment, lockPayment } from './lock-payment.ts';
-import { createProvider } from './providers.ts';
 import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
+import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
  * Processes a payment on request and throws if it cannot be processed. `isNew`: another request with the payment's key may have made the

@@ -2,22 +2,22 @@
  * Creates a payment for an invoice and processes it unless the request disables that: received money is booked, and a charge is made
  * (docs/rules/payments.md, "Making a payment"). One key is one payment; a unique index enforces it.
  */
-import { alreadyExists, FarthingError } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import { type Author, createdBy } from '../../core/foundation/stamp.ts';
-import { deriveFirstStatus, OPEN } from '../../core/payments/moves.ts';
-import type { CreatePayment, PaymentMethodType } from '../../core/payments/record.ts';
-import { checkAmount, checkPayable, findDifferingField, parsePaymentMethod } from '../../core/payments/request.ts';
-import { computeOutcomeCheckAt } from '../../core/payments/schedule.ts';
-import { newId } from '../../storage/foundation/new-id.ts';
-import type { Database, Stores, Transaction } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import { retryTransaction } from '../../storage/postgres/pool/deadlock-retry.ts';
-import { findPayingWallet } from '../credits/wallets/pay-with-credits.ts';
-import { emit } from '../foundation/emit.ts';
-import { findPaymentMethod, loadUsableGateway } from '../invoicing/collection/find-payment-method.ts';
-import { type LockedInvoice, lockInvoice } from '../invoicing/invoices/lock-invoice.ts';
-import { deriveKeys, isWithinMinute } from './derived-keys.ts';
+import { alreadyExists, FarthingError } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import { deriveFirstStatus, OPEN } from '../../../core/payments/moves.ts';
+import type { CreatePayment, PaymentMethodType } from '../../../core/payments/record.ts';
+import { checkAmount, checkPayable, findDifferingField, parsePaymentMethod } from '../../../core/payments/request.ts';
+import { computeOutcomeCheckAt } from '../../../core/payments/schedule.ts';
+import { newId } from '../../../storage/foundation/new-id.ts';
+import type { Database, Stores, Transaction } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import { retryTransaction } from '../../../storage/postgres/pool/deadlock-retry.ts';
+import { findPayingWallet } from '../../credits/wallets/pay-with-credits.ts';
+import { emit } from '../../foundation/emit.ts';
+import { findPaymentMethod, loadUsableGateway } from '../../invoicing/collection/find-payment-method.ts';
+import { type LockedInvoice, lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
+import { deriveKeys, isWithinMinute } from '../../payments/derived-keys.ts';
 import { processPayment } from './process-payment.ts';
 
 type CreatePaymentInput = { readonly request: CreatePayment; readonly author: Author };

@@ -1,10 +1,10 @@
 /** Processes due payments: attempts and status checks, concurrently and outside transactions. */
-import type { Scope } from '../../core/foundation/scope.ts';
-import type { Stores } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import type { DueEnvironments, DueRecord } from '../../storage/queue/due-billing.ts';
-import { listDuePayments } from '../../storage/queue/due-payments.ts';
-import { type Interruptible, runBatches } from '../foundation/batch-loop.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import type { DueEnvironments, DueRecord } from '../../../storage/queue/due-billing.ts';
+import { listDuePayments } from '../../../storage/queue/due-payments.ts';
+import { type Interruptible, runBatches } from '../../foundation/batch-loop.ts';
 import { resumePayment } from './process-payment.ts';
 
 export type DuePaymentsReport = { processed: number; failed: { id: string; error: unknown }[] };

@@ -2,15 +2,15 @@
  * Receives a provider's notification about a payment. After the signature check it only triggers a query: the provider's current state is
  * booked, so repeated or reordered notifications change nothing (docs/rules/payments.md, "Provider notifications").
  */
-import { notAllowed, notFound } from '../../core/foundation/error.ts';
-import type { Scope } from '../../core/foundation/scope.ts';
-import type { PaymentGateway } from '../../core/payments/record.ts';
-import type { ProviderNotice } from '../../integrations/payments/provider.ts';
-import type { Stores } from '../../storage/foundation/stores.ts';
-import { PaymentModel } from '../../storage/models/payments/payment.ts';
-import type { ChangeAuthor } from '../foundation/emit.ts';
+import { notAllowed, notFound } from '../../../core/foundation/error.ts';
+import type { Scope } from '../../../core/foundation/scope.ts';
+import type { PaymentGateway } from '../../../core/payments/record.ts';
+import type { ProviderNotice } from '../../../integrations/payments/provider.ts';
+import type { Stores } from '../../../storage/foundation/stores.ts';
+import { PaymentModel } from '../../../storage/models/payments/payment.ts';
+import type { ChangeAuthor } from '../../foundation/emit.ts';
+import { createProvider, createSandbox } from '../../payments/providers.ts';
 import { refreshPayment } from './process-payment.ts';
-import { createProvider, createSandbox } from './providers.ts';
 
 export async function receiveNotice(
   stores: Stores,
