@@ -39,7 +39,7 @@ export type RunningService = {
   pids(): number[];
 };
 
-export type ServiceOptions = {
+type ServiceOptions = {
   clock?: () => Date;
   logger?: Logger;
   /** Called if an essential part ended unexpectedly. */

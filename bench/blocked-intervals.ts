@@ -17,7 +17,7 @@ export type BlockedIntervals = {
 };
 
 /** The slowest hundredth of the reads, and what was on the event loop between the head of each and the end of its answer. */
-export type Slowest = {
+type Slowest = {
   readonly count: number;
   readonly from_ms: number;
   readonly mean_ms: number;

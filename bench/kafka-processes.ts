@@ -29,7 +29,7 @@ import {
 const ROOT = join(import.meta.dirname, '..');
 const KEY = 'farthing-bench-key';
 
-export type KafkaService = Service & {
+type KafkaService = Service & {
   /** As many workers as this; each worker that is added has taken its share when this resolves. */
   workers(count: number): Promise<void>;
 };

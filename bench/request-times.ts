@@ -23,7 +23,7 @@ const BEGAN = Symbol('began');
 /** A weak map of requests would itself be what the collection of garbage waits for. */
 type Timed = IncomingMessage & { [BEGAN]?: number };
 
-export type TimedRead = { readonly began_ms: number; readonly ended_ms: number; readonly isCached: boolean };
+type TimedRead = { readonly began_ms: number; readonly ended_ms: number; readonly isCached: boolean };
 
 /** Each that is answered from now on; what it answers ends it. */
 export function eachRead(onRead: (read: TimedRead) => void): () => void {

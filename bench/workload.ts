@@ -26,7 +26,7 @@ const RECENT_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - SPAN_MS;
 export type WorkloadOptions = { customers?: number; from_ms?: number; span_ms?: number; run?: number };
 
 /** One event as JSON text. Time runs forward through the span, with a little jitter, as it does in life. */
-export function eventText(random: Random, index: number, total: number, options: WorkloadOptions = {}): string {
+function eventText(random: Random, index: number, total: number, options: WorkloadOptions = {}): string {
   const { customers = 5_000, from_ms = RECENT_MS, span_ms = SPAN_MS, run = 0 } = options;
   // Log-uniform: a few customers send half of the events, as in life.
   const customer = Math.floor(customers ** random()) - 1;

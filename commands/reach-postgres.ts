@@ -6,7 +6,7 @@ import { DataDirectoryInUse, hasInstallation } from '../storage/embedded/data-di
 import { type EmbeddedOptions, type EmbeddedStack, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
 import { connectPostgres, pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
-export type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
+type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
 
 /** `beside`: a command that may run next to a running service. The lock on the directory rejects any other one. */
 export async function reachPostgres(

@@ -133,7 +133,7 @@ export async function makeCustomer(client: Client, external_id: string): Promise
   await client.post('/customers', { external_id, name: `Demo customer ${external_id}` });
 }
 
-export type DemoSubscription = { readonly id: string; readonly start_date: string; readonly end_date: string };
+type DemoSubscription = { readonly id: string; readonly start_date: string; readonly end_date: string };
 
 /** Creates the subscription of this customer to the plan, for these months. */
 export async function makeSubscription(

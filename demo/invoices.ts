@@ -18,7 +18,7 @@ export type DemoInvoice = {
   line_items: DemoInvoiceLine[];
 };
 
-export type Wait = {
+type Wait = {
   readonly subscription_id: string;
   readonly count: number;
   readonly patience_ms: number;

@@ -5,7 +5,7 @@
 import { type DemoMeasure, type DemoTerms, type DemoTier, MEASURES, type SoldItem, TERMS } from './catalogue.ts';
 import type { UsageRow } from './usage-file.ts';
 
-export type ExpectedLine = { readonly sold: SoldItem; readonly quantity: bigint; readonly cents: bigint };
+type ExpectedLine = { readonly sold: SoldItem; readonly quantity: bigint; readonly cents: bigint };
 export type ExpectedInvoice = {
   readonly period_start: string;
   readonly period_end: string;
@@ -14,7 +14,7 @@ export type ExpectedInvoice = {
 };
 
 /** The months [start, end) as half-open periods; `end` may cut the last one short. */
-export function listMonths(start: string, end: string): { start: string; end: string }[] {
+function listMonths(start: string, end: string): { start: string; end: string }[] {
   const months: { start: string; end: string }[] = [];
   for (let from = iso(start); Date.parse(from) < Date.parse(end); ) {
     const next = monthAfter(from);

@@ -21,7 +21,7 @@ export function formatGrouped(value: bigint | number | string): string {
   return whole.replace(/\B(?=(\d{3})+(?!\d))/g, ',') + (fraction === undefined ? '' : `.${fraction}`);
 }
 
-export type StepProgress = { advance(count: number): void; end(): void };
+type StepProgress = { advance(count: number): void; end(): void };
 
 export function startProgress(total: number, what: string): StepProgress {
   return process.stdout.isTTY ? progressBar(total, what) : progressLines(total, what);

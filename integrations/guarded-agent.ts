@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-filtering-agent';
 import { isSpecialAddress } from '../core/foundation/network/special-addresses.ts';
 
-export type Guard = {
+type Guard = {
   /** Resolves names; the system's resolver if absent. */
   readonly lookup?: LookupFunction | undefined;
   /** Special addresses that are allowed. */

@@ -18,7 +18,7 @@ export function identityOptions(config: {
   return { dir: join(config.DATA_DIR, 'identities'), hot_ids: config.IDENTITY_HOT_IDS, filter_bytes };
 }
 
-export type PipelineOptions = ProcessorOptions & { clock: () => Date };
+type PipelineOptions = ProcessorOptions & { clock: () => Date };
 
 export type RunningPipeline = { stop(): Promise<void> };
 

@@ -165,7 +165,7 @@ const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 /** Corrections per slice; they form one rebuild. */
 const CORRECTIONS_MAX = 1_000;
 
-export type SliceBounds = {
+type SliceBounds = {
   readonly events_max: number;
   /** Worst-case work of a record. Evaluated when the record is next, because a control message before it may change the meters. */
   readonly computeWork: (record: LogRecord) => number;

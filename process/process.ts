@@ -22,7 +22,7 @@ import { createHealthListener, openDoor } from './process-door.ts';
 import { reachStores, retryUntilReachable } from './reach-stores.ts';
 import { startTracing } from './tracing.ts';
 
-export type ProcessServices = Stores & {
+type ProcessServices = Stores & {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: () => Date;
@@ -30,7 +30,7 @@ export type ProcessServices = Stores & {
   readonly owner: string;
 };
 
-export type ProcessPart = {
+type ProcessPart = {
   /** Handles requests; if absent, the process serves only health and metrics. */
   readonly listener?: RequestListener;
   /** Ends the work of this process; all requests are answered before. */

@@ -5,7 +5,7 @@ import type { Stores } from '../storage/foundation/stores.ts';
 import { pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
 /** How long to wait for a store that starts at the same time. */
-export type Patience = { readonly within_ms: number; readonly logger: Logger };
+type Patience = { readonly within_ms: number; readonly logger: Logger };
 
 /** Throws `configuration: DATABASE_URL: …` or `configuration: CLICKHOUSE_URL: …`, with the message of the store or the network. */
 export async function reachStores(

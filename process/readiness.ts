@@ -6,9 +6,9 @@ import { runWithTimeout } from '../storage/foundation/in-time.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
 import { pingPostgres } from '../storage/postgres/pool/postgres.ts';
 
-export type ReadinessState = 'ok' | 'away';
-export type ReadinessPart = 'postgres' | 'clickhouse' | 'log';
-export type Readiness = {
+type ReadinessState = 'ok' | 'away';
+type ReadinessPart = 'postgres' | 'clickhouse' | 'log';
+type Readiness = {
   readonly is_ready: boolean;
   /** The body of every `/ready`. */
   readonly answer: {

@@ -94,7 +94,7 @@ const MINUTE = 60;
 const TWO_SECONDS = 2;
 
 /** The table of jobs: a new job needs one file and one line here. */
-export function createJobs(services: SchedulerServices): ScheduledJob[] {
+function createJobs(services: SchedulerServices): ScheduledJob[] {
   const {
     DAY_ROWS_AFTER_DAYS,
     AUDIT_LOG_RETENTION_DAYS: retention_days,

@@ -167,7 +167,7 @@ const auditedAt = new Gauge({
   registers: [register],
 });
 
-export type AuditSampleCounts = {
+type AuditSampleCounts = {
   readonly days: number;
   readonly rows: number;
   readonly ranges: number;

@@ -35,7 +35,7 @@ const JOBS_AT_ONCE = 4;
 const CONNECTIONS = JOBS_AT_ONCE;
 const RESTART_AFTER_MS = 1_000;
 
-export type WorkerServices = Pick<Stores, 'postgres'> & { readonly logger: Logger };
+type WorkerServices = Pick<Stores, 'postgres'> & { readonly logger: Logger };
 
 /** Runs until it is stopped: if the queue's connection is lost, it restarts. */
 export function startWorker(

@@ -28,12 +28,12 @@ import { quoteText } from '../storage/clickhouse/literals.ts';
 import { splitStatements } from '../storage/clickhouse/tokens.ts';
 import { migrateJobs } from '../storage/queue/jobs.ts';
 
-export interface MigrationOptions {
+interface MigrationOptions {
   /** Where the files are; the ones of this version when absent. */
   folder?: string;
 }
 
-export interface ClickHouseMigrationOptions extends MigrationOptions {
+interface ClickHouseMigrationOptions extends MigrationOptions {
   /** The cluster whose servers all get the tables; one server when absent. */
   cluster?: string | undefined;
 }

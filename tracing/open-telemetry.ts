@@ -29,7 +29,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Attributes, Span, SpanStart, Tracer } from './spans.ts';
 
-export type OpenTelemetryOptions = {
+type OpenTelemetryOptions = {
   /** URL that receives the spans. */
   readonly url: string;
   /** `name=value,…`, percent-encoded, as in the standard. */
@@ -42,7 +42,7 @@ export type OpenTelemetryOptions = {
   readonly notify: (what: string, error?: unknown) => void;
 };
 
-export type SamplerName = keyof typeof SAMPLERS;
+type SamplerName = keyof typeof SAMPLERS;
 
 const SAMPLERS = {
   always_on: () => new AlwaysOnSampler(),
@@ -56,7 +56,7 @@ const SAMPLERS = {
 /** A collector that hangs does not prevent a process from ending. */
 const STOP_WITHIN_MS = 3_000;
 
-export type RunningTelemetry = {
+type RunningTelemetry = {
   readonly tracer: Tracer;
   /** Sends the spans that have ended. */
   stop(): Promise<void>;

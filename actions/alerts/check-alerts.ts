@@ -29,7 +29,7 @@ export async function checkCustomer(
   return changed + (await checkWallets(stores, scope, { customer_id, now }));
 }
 
-export type AlertCheckReport = { alerted: number; failed: { id: string; error: unknown }[] };
+type AlertCheckReport = { alerted: number; failed: { id: string; error: unknown }[] };
 
 const WORKERS = 2;
 

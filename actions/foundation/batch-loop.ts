@@ -6,7 +6,7 @@ import { groupBy } from '../../core/foundation/group-by.ts';
 import { runWithTimeout } from '../../storage/foundation/in-time.ts';
 import type { DueRecord } from '../../storage/queue/due-billing.ts';
 
-export type BatchLoop = {
+type BatchLoop = {
   /** The next due records, without those in `left`. */
   readonly next: (left: readonly string[]) => Promise<DueRecord[]>;
   /** True if the record was processed; otherwise it is left for the next run. */

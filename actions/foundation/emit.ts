@@ -12,7 +12,7 @@ import { SystemEventModel } from '../../storage/models/foundation/system-event.t
 
 /** `by` changed the record: a caller, or the scheduler alone. */
 export type ChangeAuthor = Author | Pick<Author, 'now'>;
-export type SystemEventChange = {
+type SystemEventChange = {
   readonly record: Scope & { readonly id: string };
   readonly by: ChangeAuthor;
   /** Further fields of the event. */

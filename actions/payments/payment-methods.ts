@@ -22,7 +22,7 @@ export async function savePaymentMethod(
   });
 }
 
-export type PaymentMethodInput = {
+type PaymentMethodInput = {
   readonly customer_id: string;
   readonly payment_gateway: PaymentGateway;
   readonly gateway_payment_method_id: string;

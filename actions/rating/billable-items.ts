@@ -92,7 +92,7 @@ function place({ record: { position } }: BillableItem): number {
   return position ?? Number.MAX_SAFE_INTEGER;
 }
 
-export type LineItemPricing = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
+type LineItemPricing = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
 
 export function billableItem(
   record: SubscriptionLineItemModel,

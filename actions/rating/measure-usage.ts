@@ -34,7 +34,7 @@ import {
 import { type BillableItem, billedSubscription, toScope } from './billable-items.ts';
 import { buildCustomerFilter, loadMembers } from './members.ts';
 
-export type MeasureOptions<Item extends PricedItem = BillableItem> = {
+type MeasureOptions<Item extends PricedItem = BillableItem> = {
   /** Limits that apply; for an earlier charge, the limits recorded then. Default: the item's own. */
   readonly limited?: readonly AllowanceWindows[];
   /** The paid interval; the window may begin before it. */
@@ -101,7 +101,7 @@ export async function createUsageReader(
 type OrderedUsageRead = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
 
 /** `service` is the paid interval; usage in `gaps` is not counted. */
-export type ReadUsageOptions = { readonly service: Period; readonly gaps?: readonly Period[] };
+type ReadUsageOptions = { readonly service: Period; readonly gaps?: readonly Period[] };
 
 /** `read` returns the usage of an item in a window. `readInOrder` returns it in time order, from an earlier instant to the window's end. */
 export type UsageReading<Item extends PricedItem> = {

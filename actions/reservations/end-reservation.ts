@@ -85,7 +85,7 @@ async function loadCurrent(
 }
 
 /** `refusal`: why it could not be charged. */
-export type ExpiredReservation = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
+type ExpiredReservation = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
 
 /**
  * Releases or charges an expired reservation as of the instant of its expiry. If the meter changed and would no longer count the reserved

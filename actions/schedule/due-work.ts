@@ -77,7 +77,7 @@ type DueWorkRun = DueEnvironments & {
 } & Interruptible;
 
 /** Receives the counts of work done so far while the run continues. */
-export type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
+type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
 
 export type DueWorkReport = {
   readonly done: Readonly<Record<string, number>>;

@@ -19,7 +19,7 @@ import { buildTimeBuckets, storePrice } from '../catalog/prices/create-price.ts'
 
 type LinePriceWriting = { readonly scope: Scope; readonly author: Author };
 
-export type CommittedLine = { readonly price: Price; readonly commitment: StoredCommitment };
+type CommittedLine = { readonly price: Price; readonly commitment: StoredCommitment };
 
 /** `prefix`: path of the commitment in the request, with a trailing point. */
 type CommitmentLine = {

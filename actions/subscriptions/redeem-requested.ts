@@ -15,7 +15,7 @@ import type { SubscriptionLineItemModel } from '../../storage/models/subscriptio
 import { SubscriptionPhaseModel } from '../../storage/models/subscriptions/subscription-phase.ts';
 import { countRedemptions, loadRedeemable, lockCoupons, type RedemptionWriting } from '../rating/coupons/redeem.ts';
 
-export type NewSubscriptionRedemption = {
+type NewSubscriptionRedemption = {
   readonly subscription: SubscriptionModel;
   readonly line_items: readonly SubscriptionLineItemModel[];
   readonly request: CreateSubscription;

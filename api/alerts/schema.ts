@@ -81,7 +81,7 @@ export const AlertSettingAnswer = alertSettingShape.meta({ id: 'AlertSettingsRes
 export const AlertSettingListAnswer = listAnswer(AlertSettingAnswer, 'ListAlertSettingsResponse');
 
 const where = (name: string) => `Record that the entry refers to, if \`expand\` names ${name}; null otherwise.`;
-export const AlertLogAnswer = alertLogShape
+const AlertLogAnswer = alertLogShape
   .extend({
     customer: CustomerAnswer.nullish().meta({ description: where('customer') }),
     wallet: WalletAnswer.nullish().meta({ description: where('wallet') }),

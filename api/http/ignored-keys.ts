@@ -6,7 +6,7 @@ import { findIgnoredKeys, type IgnoredKey, NAMED_MAX } from '../../core/foundati
 import { fieldPath } from '../../core/foundation/shaped.ts';
 import type { Context } from './route.ts';
 
-export const IGNORED_KEYS_HEADER = 'X-Ignored-Keys';
+const IGNORED_KEYS_HEADER = 'X-Ignored-Keys';
 
 type KeyCheckContext = Pick<Context, 'services' | 'response'> & { readonly readable?: readonly string[] };
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { loadSigningKey, type Signing } from './token.ts';
 
-export type LinkClaim = {
+type LinkClaim = {
   /** JWT audience. A link for one subject opens no other, and is no user token. */
   readonly subject: string;
   readonly tenant_id: string;

@@ -21,7 +21,7 @@ import {
 import { listEnumValues, normalizeEnumValue } from './enum-values.ts';
 
 /** Type of a column for filters and sorting. */
-export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
+type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
 
 /** Declared once per resource. */
 export type ListGrammar = {
@@ -82,7 +82,7 @@ const FilterCondition = z.object({
     })
     .meta({ description: 'Value to compare the column with, in the key that `data_type` names.' }),
 });
-export type FilterCondition = z.infer<typeof FilterCondition>;
+type FilterCondition = z.infer<typeof FilterCondition>;
 
 /** Each condition is evaluated per record: eight thousand of them occupied a connection for twenty seconds. */
 const CONDITIONS_MAX = 100;
@@ -181,7 +181,7 @@ export function describeInQuery(shape: z.ZodType): z.ZodType {
     ? shape.extend(inQueryString)
     : shape;
 }
-export type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
+type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
 
 export const Pagination = z
   .object({

@@ -15,7 +15,7 @@ import type { Effects } from './effects.ts';
 import type { CachedAnswerRead } from './serialized-cache.ts';
 import type { Services } from './services.ts';
 
-export type HttpMethod = 'get' | 'post' | 'put' | 'delete';
+type HttpMethod = 'get' | 'post' | 'put' | 'delete';
 
 /** The permission that the caller needs; `public` needs no key. docs/permissions.md lists them all. */
 export type Access = 'public' | Permission;

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Context } from './route.ts';
 
-export type SentFile = { readonly type: string; readonly name: string; readonly zips: boolean };
+type SentFile = { readonly type: string; readonly name: string; readonly zips: boolean };
 
 export async function sendStream(bytes: Readable, { type, name, zips }: SentFile, context: Context): Promise<void> {
   const { response, log } = context;

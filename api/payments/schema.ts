@@ -46,8 +46,8 @@ export const ActInSandbox = z
   .object({ outcome: z.enum(['succeeded', 'failed']).meta({ description: 'Outcome of the payment.' }) })
   .meta({ id: 'ActInSandboxRequest', example: { outcome: 'succeeded' } });
 
-export const PaymentAttemptAnswer = PaymentAttempt.meta({ id: 'PaymentAttemptResponse' });
-export const PaymentRefundAnswer = PaymentRefund.meta({ id: 'PaymentRefundResponse' });
+const PaymentAttemptAnswer = PaymentAttempt.meta({ id: 'PaymentAttemptResponse' });
+const PaymentRefundAnswer = PaymentRefund.meta({ id: 'PaymentRefundResponse' });
 export const PaymentAnswer = Payment.extend({
   attempts: z.array(PaymentAttemptAnswer).nullable().meta({
     description: 'Attempts, oldest first. Present for a single payment; in a list only if `expand` names them.',

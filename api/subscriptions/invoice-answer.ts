@@ -25,7 +25,7 @@ const UsageBreakdownItem = z
   .meta({ id: 'UsageBreakdownItem' });
 
 /** Broken down only on request. */
-export const InvoiceLineAnswer = InvoiceLineItem.extend({
+const InvoiceLineAnswer = InvoiceLineItem.extend({
   usage_analytics: z.array(SourceUsageItem).nullable().meta({
     description: 'Breakdown by source. Null without `expand_by_source`, and for lines that no meter measured.',
   }),

@@ -21,7 +21,7 @@ export type ErrorCode = keyof typeof HTTP_STATUS_BY_ERROR_CODE;
 export const ERROR_CODES = Object.keys(HTTP_STATUS_BY_ERROR_CODE) as ErrorCode[];
 
 /** Facts for the caller: the field at fault, the allowed values, the index in a bulk body. Never the event itself. */
-export type ErrorDetails = { readonly field?: string; readonly [fact: string]: ErrorFact | undefined };
+type ErrorDetails = { readonly field?: string; readonly [fact: string]: ErrorFact | undefined };
 
 /** JSON values; an instant or a decimal is represented as text. */
 type ErrorFact =
@@ -51,7 +51,7 @@ export class FarthingError extends Error {
 }
 
 /** Error record as it is sent: its own keys, and in addition those that the published client reads. */
-export type ErrorRecord = {
+type ErrorRecord = {
   code: ErrorCode;
   http_status_code: number;
   message: string;

@@ -158,7 +158,6 @@ export const freeMap = z
 /** Visibility of a record in lists. An archived record frees its key (docs/rules/records.md, "Archiving"). */
 export const STATUSES = ['published', 'deleted', 'archived'] as const;
 export const status = anyCase(STATUSES);
-export type RecordStatus = (typeof STATUSES)[number];
 
 /** Fields of every record, in addition to its own. */
 export const baseFields = {

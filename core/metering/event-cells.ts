@@ -9,7 +9,7 @@ import type { MeteredEvent } from './contribution.ts';
 import { matches } from './match.ts';
 import type { PlacedCell } from './usage.ts';
 
-export type EventCellQuery<Event extends MeteredEvent> = {
+type EventCellQuery<Event extends MeteredEvent> = {
   readonly meter: CompiledMeter;
   readonly plan: SegmentPlan;
   readonly grid: WindowGrid;

@@ -36,7 +36,7 @@ import {
 
 export type TextSpan = { readonly start: number; readonly end: number };
 
-export type EventFields = {
+type EventFields = {
   /** Undefined if it was blank: the server generates one (docs/rules/identity.md, "Events without an id"). */
   event_id: string | undefined;
   /** Trimmed (docs/rules/events.md, "What an event must have"). */
@@ -76,7 +76,7 @@ export function toEventProperties(text: string, words: Int32Array, event: number
   return new EventProperties(text, span, { words, first: event + MEMBERS_START, last: words[event + MEMBERS_END]! });
 }
 
-export type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
+type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
 
 /** A string is decoded; every other value has its text as it was sent. */
 export type Property = { readonly kind: PropertyKind; readonly text: string };

@@ -12,7 +12,7 @@ import { compileNumber, type Evaluate, type Program } from './expression/compile
 import { beginWork, EXPRESSION_COST_MAX, endWork, UnusableEvent } from './expression/work.ts';
 import { roundToQuantity } from './quantity.ts';
 
-export type ExpressionResult =
+type ExpressionResult =
   | { readonly value: Exact; readonly unusable?: undefined }
   | { readonly value?: undefined; readonly unusable: string };
 

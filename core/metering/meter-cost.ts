@@ -11,7 +11,7 @@ import { compileNewExpression } from './expression.ts';
 import { compileMeters, type MeterIndex } from './match.ts';
 import type { MeterDefinition } from './meter-definition.ts';
 
-export const METER_WEIGHTS = {
+const METER_WEIGHTS = {
   /** Matching, measuring and adding to an existing row. */
   meter: 4,
   filter: 1,
@@ -40,7 +40,7 @@ const ROW = 30;
 const WORST_TO_ORDINARY = 8;
 
 /** Assumes values chosen by an attacker to be slow. */
-export function computeWorstMeterCost(meter: CompiledMeter): number {
+function computeWorstMeterCost(meter: CompiledMeter): number {
   const ordinary = meter.expression?.cost ?? 0;
   return computeMeterCost(meter) - ordinary + ROW + Math.min(WORK_MAX, ordinary * WORST_TO_ORDINARY);
 }

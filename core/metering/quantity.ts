@@ -25,7 +25,7 @@ const QUANTITY_LIMIT = 10n ** BigInt(QUANTITY_DIGITS + QUANTITY_PLACES);
 /** No real number has so many characters, and reading a megabyte of them for each meter takes milliseconds. */
 export const NUMBER_TEXT_MAX = 8_192;
 
-export type NotAQuantity = 'is not a number' | 'is too large' | 'is a number of more than 8192 characters';
+type NotAQuantity = 'is not a number' | 'is too large' | 'is a number of more than 8192 characters';
 
 /**
  * Parses a JSON number or a numeric string, rounded to `places`. A numeric string may have whitespace around it, a sign,

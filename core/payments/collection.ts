@@ -7,7 +7,7 @@ import { Decimal } from '../foundation/decimal.ts';
 import type { BillingReason, Invoice } from '../invoicing/invoice/record.ts';
 import type { Subscription } from '../subscriptions/record.ts';
 
-export type PlannedCollection = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
+type PlannedCollection = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
 
 type CollectionInput = {
   readonly remaining: Decimal;

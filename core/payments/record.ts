@@ -22,8 +22,8 @@ export const PAYMENT_METHOD_TYPES = ['CARD', 'ACH', 'OFFLINE', 'CREDITS', 'PAYME
 export const DESTINATION_TYPES = ['INVOICE'] as const;
 /** Only `sandbox` is implemented; the others are refused by name. */
 export const PAYMENT_GATEWAYS = ['sandbox', 'stripe', 'razorpay', 'nomod', 'moyasar', 'paddle', 'whop'] as const;
-export const PAYMENT_METHOD_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
-export const REFUND_STATUSES = ['pending', 'succeeded', 'failed'] as const;
+const PAYMENT_METHOD_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
+const REFUND_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 
 export type PaymentMethodType = (typeof PAYMENT_METHOD_TYPES)[number];
 export type PaymentGateway = (typeof PAYMENT_GATEWAYS)[number];

@@ -44,7 +44,7 @@ export type EndingLineItem<Item extends PricedItem = PricedItem> = {
 };
 
 /** Input for a line whose scheduled end is revoked: it was charged until that end, and is now charged to the end of the period. */
-export type ResumptionInput<Item extends PricedItem = PricedItem> = {
+type ResumptionInput<Item extends PricedItem = PricedItem> = {
   /** Subscription without the revoked end. */
   readonly subscription: BilledSubscription;
   readonly current: Period;

@@ -97,7 +97,7 @@ export function splitByCommitment<Line extends LineAmount & { display_name: stri
   return [first, second];
 }
 
-export function toCommitmentInfo(
+function toCommitmentInfo(
   { amount, overage_factor, true_up, duration }: SubscriptionCommitment,
   computed: { utilized: Decimal; overage: Decimal; true_up: Decimal },
 ): CommitmentInfo {
@@ -116,7 +116,7 @@ export function toCommitmentInfo(
 /** Display name of the true-up line. */
 export const TRUE_UP = 'Commitment (true-up)';
 
-export type TrueUpInput<Item extends PricedItem> = {
+type TrueUpInput<Item extends PricedItem> = {
   readonly facts: PoolFacts;
   readonly currency: string;
   readonly period: Period;

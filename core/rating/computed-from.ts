@@ -60,7 +60,7 @@ const UsageLineChain = z.object({
 });
 
 /** Kind of a line that is not the regular charge of its period. `reason` is its human-readable text. */
-export const LINE_KINDS = [
+const LINE_KINDS = [
   'overage',
   'true_up',
   'unused_time',

@@ -28,7 +28,7 @@ export type CouponInForce = {
   readonly is_returning?: boolean;
 };
 
-export type DiscountableLine = {
+type DiscountableLine = {
   readonly amount: Decimal;
   /** Key by which coupons name the line. */
   readonly key: string | null;
@@ -63,7 +63,7 @@ export type AppliedCoupon = {
   readonly discounted_amount: Decimal;
 };
 
-export type InvoiceDiscounts = { readonly lines: readonly LineDiscounts[]; readonly applied: readonly AppliedCoupon[] };
+type InvoiceDiscounts = { readonly lines: readonly LineDiscounts[]; readonly applied: readonly AppliedCoupon[] };
 
 type DiscountTerms = Pick<Coupon, 'type' | 'amount_off' | 'percentage_off'>;
 

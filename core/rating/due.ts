@@ -7,7 +7,7 @@ import { LAST_INSTANT, type Milliseconds } from '../foundation/time/instant.ts';
 import type { Period } from '../foundation/time/period.ts';
 import { type BilledSubscription, nextPeriod } from './charges.ts';
 
-export type DuePeriod = {
+type DuePeriod = {
   readonly closed: Period;
   /** The period that follows; null when the subscription ends with the closed one. */
   readonly next: Period | null;

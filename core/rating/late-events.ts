@@ -41,7 +41,7 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly chained?: ClosedChain<Item>;
 };
 
-export type ClosedChain<Item extends PricedItem = PricedItem> = {
+type ClosedChain<Item extends PricedItem = PricedItem> = {
   readonly chain: Chain<Item>;
   /** Measured usage of all lines of the chain, by `chargeKey`. */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
@@ -199,7 +199,7 @@ function deriveReason(late: number): CorrectionReason {
 }
 
 /** Event count of a closed usage charge, as recorded on its invoice line. */
-export type RecordedWindow = { readonly window: Period; readonly event_count: number };
+type RecordedWindow = { readonly window: Period; readonly event_count: number };
 
 /**
  * Event count of one read over all these windows if no event came late. Undefined if the windows are neither contiguous nor all begin at

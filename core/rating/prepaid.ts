@@ -6,7 +6,7 @@ import { Decimal, sumDecimals, ZERO } from '../foundation/decimal.ts';
 import { minorUnits, roundMoney } from '../foundation/money.ts';
 import { spread } from '../foundation/spread.ts';
 
-export type PrepaidLine = { readonly net: Decimal; readonly price_type: string | null };
+type PrepaidLine = { readonly net: Decimal; readonly price_type: string | null };
 export type PrepaidWallet = {
   /** Money of lots that pay before taxes. */
   readonly balance: Decimal;

@@ -14,7 +14,7 @@ import { type CommitmentPart, committedCharge } from './commitments/line.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.ts';
 
 /** Free units of the range: the usage before it, and its intervals in which several independent limits apply. */
-export type RangeAllowances = {
+type RangeAllowances = {
   readonly allowances: readonly MeasuredAllowance[];
   readonly parts: readonly UsageInterval[];
 };
@@ -27,7 +27,7 @@ type RunningCostRange = {
   granted(allowance: MeasuredAllowance, time: Period): MeasuredAllowance | null;
 };
 
-export type WindowUsage = {
+type WindowUsage = {
   readonly window: Period;
   /** Usage of this window only. */
   readonly measured: MeasuredUsage;
@@ -35,7 +35,7 @@ export type WindowUsage = {
   readonly running: Decimal | undefined;
 };
 
-export type AddedCost = {
+type AddedCost = {
   readonly cost: Decimal;
   /** Set for a windowed commitment only. */
   readonly commitment_info: CommitmentInfo | null;

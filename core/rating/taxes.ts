@@ -20,7 +20,7 @@ export type AppliedTax = {
   readonly tax_amount: Decimal;
 };
 
-export type AppliedTaxes = {
+type AppliedTaxes = {
   readonly applied: readonly AppliedTax[];
   readonly lines: readonly (readonly TaxShare[])[];
 };

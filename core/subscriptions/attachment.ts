@@ -83,7 +83,7 @@ export function computeAttachedInterval(
   return { start_date, end_date: formatMs(end) };
 }
 
-export type AddonPrice = {
+type AddonPrice = {
   readonly price: Price;
   readonly quantity: string | null;
   readonly override: PriceOverride | null;

@@ -6,7 +6,7 @@
 import { CRITICAL_FIELDS, type CriticalField, type Price, type PriceDefinition } from '../catalog/price/record.ts';
 import { planSuccessor } from '../catalog/price/successor.ts';
 
-export type LineCharge = Partial<Pick<Price, CriticalField>>;
+type LineCharge = Partial<Pick<Price, CriticalField>>;
 
 /** Charge fields that the request sets. A null field is not set. */
 export function toLineCharge(request: object): LineCharge {

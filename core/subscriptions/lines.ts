@@ -159,7 +159,7 @@ export function hasPriceChange(override: PriceOverride): boolean {
 }
 
 /** Subscription that owns the override. `symbol` is that of the price unit, if the root has one. */
-export type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
+type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
 
 /** Root price with the changes of the override, validated as every price is. */
 export function buildOverriddenPrice(

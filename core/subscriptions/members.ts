@@ -17,7 +17,7 @@ export type SubscriptionMember = {
  * Customers of a usage query. A customer in `clipped` counts only in those intervals, every other one in the whole
  * range.
  */
-export type CountedCustomers = {
+type CountedCustomers = {
   readonly external_customer_ids: readonly string[];
   readonly clipped: ReadonlyMap<string, readonly Period[]>;
 };

@@ -8,7 +8,7 @@ import { anyCase, decimalText, orNull, timestampText } from '../foundation/recor
 import { detachAddonShape } from './attachment.ts';
 import { attachAddonShape } from './record.ts';
 
-export const MODIFY_TYPES = [
+const MODIFY_TYPES = [
   'quantity_change',
   'trial_end',
   'inheritance',
@@ -27,7 +27,7 @@ const NAMES = [...MODIFY_TYPES, ...(Object.keys(ALIASES) as Alias[])] as [Modify
 const NOT_YET = { description: 'Not supported yet. A value with content is refused.' };
 const ids = z.array(z.string().min(1)).min(1);
 
-export const quantityChangeParams = z.object({
+const quantityChangeParams = z.object({
   line_items: z
     .array(
       z.object({
@@ -46,14 +46,14 @@ export const quantityChangeParams = z.object({
 });
 export type QuantityChangeParams = z.output<typeof quantityChangeParams>;
 
-export const trialEndParams = z.object({
+const trialEndParams = z.object({
   action: anyCase(['immediate', 'scheduled_date']).meta({
     description: 'Ends the trial now (immediate), or at `new_trial_end` (scheduled_date).',
   }),
   new_trial_end: orNull(timestampText).meta({ description: 'End of the trial for scheduled_date.' }),
 });
 export type TrialEndParams = z.output<typeof trialEndParams>;
-export const inheritanceParams = z.object({
+const inheritanceParams = z.object({
   action: orNull(anyCase(['add', 'remove'])).meta({ description: 'Adds or removes children.' }),
   external_customer_ids_to_inherit_subscription: orNull(ids).meta({
     description: 'Customers to add, by the external id of their events.',
@@ -62,7 +62,7 @@ export const inheritanceParams = z.object({
     description: 'Customers to remove, by the external id of their events.',
   }),
 });
-export const groupedInvoicingParams = z.object({
+const groupedInvoicingParams = z.object({
   action: orNull(anyCase(['add', 'remove'])).meta({
     description: 'Adds children to the group or removes them. Required, unless the type includes the action.',
   }),
@@ -71,7 +71,7 @@ export const groupedInvoicingParams = z.object({
   }),
   child_subscription_ids: orNull(ids).meta({ description: 'Subscriptions to add or remove.' }),
 });
-export const addonParams = z.object({
+const addonParams = z.object({
   action: anyCase(['add', 'remove']).meta({ description: 'Attaches an add-on or detaches it.' }),
   add: orNull(attachAddonShape).meta({
     description: 'Add-on to attach. Required for the action add, refused for remove.',
@@ -80,7 +80,7 @@ export const addonParams = z.object({
     description: 'Add-on to detach. Required for the action remove, refused for add.',
   }),
 });
-export const couponParams = z.object({
+const couponParams = z.object({
   action: anyCase(['add', 'remove']).meta({ description: 'Redeems a coupon or ends it.' }),
   coupon_code: orNull(z.string()).meta({
     description: 'Code of the coupon, case-insensitive. Required for the action add, refused for remove.',
@@ -101,7 +101,7 @@ export const couponParams = z.object({
     description: 'Line that the coupon discounts, for the action add. Default: the whole invoice.',
   }),
 });
-export const taxParams = z.object({
+const taxParams = z.object({
   action: anyCase(['add', 'remove']).meta({ description: 'Attaches a tax rate or removes it.' }),
   tax_rate_id: orNull(z.string()).meta({
     description: 'Published, ACTIVE tax rate. Required for the action add, refused for remove.',

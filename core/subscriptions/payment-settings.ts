@@ -7,7 +7,7 @@ import { Decimal } from '../foundation/decimal.ts';
 import { notAllowed } from '../foundation/error.ts';
 import type { CollectionMethod, PaymentBehavior, SubscriptionStatus } from './record.ts';
 
-export type PaymentSettings = { collection_method: CollectionMethod; payment_behavior: PaymentBehavior };
+type PaymentSettings = { collection_method: CollectionMethod; payment_behavior: PaymentBehavior };
 
 const ALLOWED: Record<CollectionMethod, readonly PaymentBehavior[]> = {
   send_invoice: ['default_active', 'default_incomplete'],

@@ -90,7 +90,7 @@ export type PlanPart = {
   readonly end_date: string | null;
 };
 
-export type PlanPartsInput = {
+type PlanPartsInput = {
   readonly phases: readonly PlannedPhase[];
   readonly overrides: ReadonlyMap<string, PriceOverride>;
   readonly billed: BilledSubscription;

@@ -18,7 +18,7 @@ import {
 import type { StoredCommitment } from '../rating/commitments/line-item-commitment.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
-export type PlanSyncInput = {
+type PlanSyncInput = {
   readonly subscription: Pick<Subscription, 'currency' | 'subscription_status'> & {
     /** Start and first charge of a subscription that starts in the future. */
     readonly opens_at?: string | null;

@@ -9,7 +9,7 @@ import type { Period } from '../foundation/time/period.ts';
 import type { QuantityChangeParams } from './modification.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
-export type QuantityChange<Item> = { readonly item: Item; readonly quantity: string; readonly at: Milliseconds };
+type QuantityChange<Item> = { readonly item: Item; readonly quantity: string; readonly at: Milliseconds };
 
 type QuantityChangeItem = {
   readonly record: SubscriptionLineItem;

@@ -56,7 +56,7 @@ export const PAYMENT_BEHAVIORS = [
   'error_if_incomplete',
   'default_active',
 ] as const;
-export const PAYMENT_TERMS = ['15 NET', '30 NET', '45 NET', '60 NET', '75 NET', '90 NET'] as const;
+const PAYMENT_TERMS = ['15 NET', '30 NET', '45 NET', '60 NET', '75 NET', '90 NET'] as const;
 export const PRORATION_BEHAVIORS = ['create_prorations', 'none'] as const;
 export const CANCELLATION_TYPES = ['immediate', 'end_of_period', 'scheduled_date'] as const;
 export const CANCEL_INVOICE_POLICIES = ['generate_invoice', 'skip'] as const;

@@ -13,7 +13,7 @@ import { type CalendarTerms, deriveAnchor, type SubscriptionCalendar } from './c
 import type { TrialEndParams } from './modification.ts';
 import type { CreateSubscription, Subscription } from './record.ts';
 
-export type TrialTerms = Pick<CreateSubscription, 'trial_period_days' | 'trial_start' | 'trial_end'>;
+type TrialTerms = Pick<CreateSubscription, 'trial_period_days' | 'trial_start' | 'trial_end'>;
 
 /** Checks that need neither the plan nor the start. */
 export function checkTrialTerms({ trial_period_days, trial_start, trial_end }: TrialTerms): void {
@@ -42,7 +42,7 @@ function parseTrial(trial_start: string, trial_end: string, start: Milliseconds)
 }
 
 /** Trial days of the request, else those that the recurring fixed prices agree on. Usage prices do not count. */
-export function deriveTrialDays(terms: Pick<TrialTerms, 'trial_period_days'>, prices: readonly Price[]): number {
+function deriveTrialDays(terms: Pick<TrialTerms, 'trial_period_days'>, prices: readonly Price[]): number {
   if (terms.trial_period_days !== null) return terms.trial_period_days;
   const priceTrialDays = prices
     .filter((price) => price.type === 'FIXED' && price.billing_period !== 'ONETIME')

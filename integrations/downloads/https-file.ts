@@ -10,7 +10,7 @@ import { checkFileUrl } from '../../core/platform/import/file-url.ts';
 import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
 import { createResolverLookup, type NameServers } from '../lookup.ts';
 
-export type DownloadOptions = {
+type DownloadOptions = {
   readonly bytes_max: number;
   /** Private addresses that are allowed, over http too. */
   readonly allowed_addresses: readonly string[];

@@ -1,7 +1,7 @@
 /** Sends mail by SMTP (nodemailer). It separates permanent rejections from failures that a retry may fix. */
 import { createTransport } from 'nodemailer';
 
-export type Mail = {
+type Mail = {
   readonly to: string;
   readonly reply_to: string | null;
   readonly bcc: readonly string[];
@@ -12,7 +12,7 @@ export type Mail = {
   readonly message_id: string;
 };
 /** `refused`: no recipient got it, and no retry will succeed. */
-export type MailResult = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
+type MailResult = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
 
 export type Mailer = { send(mail: Mail): Promise<MailResult> };
 

@@ -17,7 +17,7 @@ export type PaymentOutcome =
       readonly ask_at: Date | null;
     };
 
-export type PaymentCharge = {
+type PaymentCharge = {
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
@@ -26,7 +26,7 @@ export type PaymentCharge = {
   readonly now: Date;
 };
 
-export type PaymentLink = Omit<PaymentCharge, 'payment_method_id'> & {
+type PaymentLink = Omit<PaymentCharge, 'payment_method_id'> & {
   readonly success_url: string | null;
   readonly cancel_url: string | null;
 };

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { FarthingError, invalid, notFound, unavailable } from '../../core/foundation/error.ts';
 import type { PaymentOutcome, PaymentProvider, PaymentScope, ProviderEvent, ProviderNotice } from './provider.ts';
 
-export type SandboxCharge = {
+type SandboxCharge = {
   readonly id: string;
   readonly charge_status: 'open' | 'succeeded' | 'failed' | 'cancelled';
   readonly error: string | null;
@@ -27,7 +27,7 @@ type NewCharge = Omit<SandboxCharge, 'id'> & {
   readonly now: Date;
 };
 
-export interface SandboxBook {
+interface SandboxBook {
   /** Returns the charge with this key; creates it if there is none. */
   enter(place: PaymentScope, charge: NewCharge): Promise<{ charge: SandboxCharge; is_new: boolean }>;
   find(place: PaymentScope, by: { key: string } | { id: string }): Promise<SandboxCharge | null>;

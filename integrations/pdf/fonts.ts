@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import bidiFactory from 'bidi-js';
 import { openSync } from 'fontkit';
 
-export type FontFiles = { readonly name: string; readonly normal: string; readonly bold: string };
+type FontFiles = { readonly name: string; readonly normal: string; readonly bold: string };
 /** Part of a text in one font, in visual order from left to right. */
-export type TextRun = { readonly text: string; readonly font: string; readonly right_to_left: boolean };
+type TextRun = { readonly text: string; readonly font: string; readonly right_to_left: boolean };
 
 const BUNDLED = ['', 'arabic', 'armenian', 'bengali', 'khmer', 'thai'];
 const resolve = createRequire(import.meta.url).resolve;

@@ -10,7 +10,7 @@ import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
 import { createResolverLookup, type NameServers } from '../lookup.ts';
 import type { SendOutcome, WebhookBackend, WebhookMessage, WebhookTarget } from './backend.ts';
 
-export type HttpBackendOptions = {
+type HttpBackendOptions = {
   readonly allow_private_addresses: boolean;
   readonly timeout_ms?: number;
   readonly name_servers?: NameServers;

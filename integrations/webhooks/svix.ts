@@ -5,7 +5,7 @@
 import type { Svix } from 'svix';
 import type { SendOutcome, WebhookBackend, WebhookMessage, WebhookScope } from './backend.ts';
 
-export type SvixOptions = { readonly token: string; readonly server_url?: string | undefined };
+type SvixOptions = { readonly token: string; readonly server_url?: string | undefined };
 
 const TIMEOUT_MS = 10_000;
 

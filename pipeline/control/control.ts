@@ -33,7 +33,7 @@ import { pipelineMetrics } from '../metrics.ts';
 type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 
 /** `to`: offset after the message. `problem`: error of work that failed, after which the log continues. */
-export type PassedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
+type PassedControlMessage = { readonly to: bigint; readonly problem?: Error | null };
 
 export async function passControl(
   stores: Stores,

@@ -14,7 +14,7 @@ import { open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { type FuseFilter, makeFuseFilter } from './fuse-filter.ts';
 
-export type IdentityPart = Omit<FuseFilter, 'fingerprints'> & {
+type IdentityPart = Omit<FuseFilter, 'fingerprints'> & {
   readonly keys: number;
   /** Offset of its fingerprints in the file; its hashes follow directly after them. */
   readonly at: number;

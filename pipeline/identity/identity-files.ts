@@ -19,7 +19,7 @@ import {
 import { IdentityFile, joinPairs, sortDistinct } from './identity-file.ts';
 import { type Manifest, readManifest } from './identity-manifest.ts';
 
-export type PartitionFiles = {
+type PartitionFiles = {
   readonly partition: number;
   readonly partition_count: number;
   readonly installation: string;
@@ -31,7 +31,7 @@ export type PartitionFiles = {
   readonly parts: readonly HashSums[];
 };
 
-export type FilesAnswer = { partition: number } & ({ ok: true; files: PartitionFiles } | { ok: false; why: string });
+type FilesAnswer = { partition: number } & ({ ok: true; files: PartitionFiles } | { ok: false; why: string });
 
 /** Reads the files of each partition in `dir` (DATA_DIR/identities) and compares every byte with its checksum. */
 export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
@@ -47,7 +47,7 @@ export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
 }
 
 /** `missing`: known ids that would count as new. It must be 0. */
-export type IdentityComparison = { count: number; stored: number; missing: number; more: number };
+type IdentityComparison = { count: number; stored: number; missing: number; more: number };
 
 /** Compares the files of one partition with the table. */
 export async function compareIdentityFiles(

@@ -15,7 +15,7 @@ export type Manifest = {
   readonly files: readonly (FileSeal & { readonly name: string; readonly level: number })[];
 };
 
-export const MANIFEST = 'manifest.json';
+const MANIFEST = 'manifest.json';
 
 /** Undefined if there is none; throws if the content differs from the bytes written. */
 export function readManifest(dir: string): Manifest | undefined {

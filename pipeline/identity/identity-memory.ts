@@ -37,7 +37,7 @@ export type ReadIdentities = (
   visit: (high: number, low: number) => Promise<void> | void,
 ) => Promise<void>;
 
-export type IdentityPartition = {
+type IdentityPartition = {
   readonly partition: number;
   readonly partition_count: number;
   /** Installation that the ids belong to: files of other stores do not contain them. */

@@ -26,7 +26,7 @@ export type PreparedSlice = {
 };
 
 /** A correction with its offset in the log. */
-export type MetCorrection = { readonly offset: bigint; readonly correction_id: string };
+type MetCorrection = { readonly offset: bigint; readonly correction_id: string };
 
 export function isCorrection({ kind, body }: LogRecord): boolean {
   return kind === 'control' && body.includes('"type":"correction"');

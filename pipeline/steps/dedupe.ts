@@ -14,9 +14,9 @@ type EventContentHashes = { readonly content_crc: number; readonly content_hash:
 type IdentityOwner = EventPosition & EventContentHashes;
 
 /** True if the hash is new, and adds it; false if it may have been seen. */
-export type SeenIdentities = { add(high: number, low: number): boolean };
+type SeenIdentities = { add(high: number, low: number): boolean };
 
-export type DedupeResult = { accepted: ReadEvent[]; repeats: EventOutcome[] };
+type DedupeResult = { accepted: ReadEvent[]; repeats: EventOutcome[] };
 
 export async function dedupe(
   clickhouse: ClickHouseClient,

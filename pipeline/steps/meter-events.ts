@@ -11,7 +11,7 @@ import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import { TimeSlicer } from '../../storage/concurrency/time-slicer.ts';
 import type { ReadEvent } from './read-events.ts';
 
-export type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
+type MeteringResult = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
 
 /** `findMeters` returns the compiled meters that apply in this slice. The loop yields to other work between the events. */
 export async function meterEvents(
@@ -76,7 +76,7 @@ class Metering implements MeteredEvent {
   }
 }
 
-export function unusableOutcome(event: ReadEvent, meter_id: string, reason: string): EventOutcome {
+function unusableOutcome(event: ReadEvent, meter_id: string, reason: string): EventOutcome {
   return {
     tenant_id: event.tenant_id,
     environment_id: event.environment_id,

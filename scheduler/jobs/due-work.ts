@@ -4,10 +4,7 @@ import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import type { ScheduledJob } from '../job.ts';
 
-export type DueTiming = Pick<
-  Config,
-  'BILLING_INTERVAL_SECONDS' | 'EXPORT_DELAY_SECONDS' | 'FINALIZATION_DELAY_SECONDS'
->;
+type DueTiming = Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'EXPORT_DELAY_SECONDS' | 'FINALIZATION_DELAY_SECONDS'>;
 
 export function createDueJobs(stores: Stores, config: DueTiming): ScheduledJob[] {
   return listDueWork(config).map((kind) => ({

@@ -16,7 +16,7 @@ const Payload = z.object({
 
 export type MailedInvoice = MailOutcome & { readonly invoice_id: string };
 
-export type MailOptions = {
+type MailOptions = {
   readonly clock: () => Date;
   readonly mailer: Mailer | null;
   readonly fonts: string | null;

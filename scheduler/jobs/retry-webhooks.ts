@@ -11,7 +11,7 @@ import { giveUpOld } from '../../storage/queue/due-deliveries.ts';
 import type { ScheduledJob } from '../job.ts';
 import { createClock, type SendOptions, toJobReport } from './send-webhooks.ts';
 
-export type RetryOptions = SendOptions & {
+type RetryOptions = SendOptions & {
   readonly rate_limit: number;
 };
 

@@ -28,7 +28,7 @@ export type AuditedStoredCorrection = CorrectionRow & {
   readonly properties: string;
 };
 
-export type CorrectionPage = { readonly after: bigint; readonly limit: number };
+type CorrectionPage = { readonly after: bigint; readonly limit: number };
 
 /** Corrections of all tenants in any state, in order. */
 export async function listRequestedCorrections(

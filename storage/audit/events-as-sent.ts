@@ -22,7 +22,7 @@ export type SentEvent = {
   readonly offset: number;
 };
 
-export type AcceptedCorrection = {
+type AcceptedCorrection = {
   readonly id: string;
   readonly event_id: string;
   /** The JSON text of the corrected event; null for a void. */
@@ -59,7 +59,7 @@ function toSentEvent(row: SentEventRow): SentEvent {
   };
 }
 
-export type CustomersOfDay = Scope & {
+type CustomersOfDay = Scope & {
   readonly event_names: readonly string[];
   readonly external_customer_ids: readonly string[];
   /** UTC, as days since 1970. */

@@ -7,7 +7,7 @@ import type { Database } from '../foundation/stores.ts';
 import { type AuditFault, findFaults } from './questions.ts';
 
 export type InvoiceFault = AuditFault<InvoiceFaultKind>;
-export type InvoiceFaultKind =
+type InvoiceFaultKind =
   | 'invoice_lines_differ'
   | 'invoice_total_differs'
   | 'invoice_paid_differs'

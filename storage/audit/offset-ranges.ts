@@ -8,7 +8,7 @@ import type { LogEventPlace, OffsetRange } from './ledger.ts';
 export type AuditedRowSum = { readonly rows: number; readonly sum: bigint };
 export type PlacedRows = AuditedRowSum & { readonly places: number };
 
-export type OutcomeCounts = { readonly rows: number; readonly places: number };
+type OutcomeCounts = { readonly rows: number; readonly places: number };
 export type Outcomes = Readonly<Record<(typeof OUTCOMES)[number], OutcomeCounts>>;
 
 /** Outcomes of an event that has no row in `events`. */

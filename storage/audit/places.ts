@@ -17,7 +17,7 @@ export type NamedPlace = {
   readonly event_id: string;
 };
 
-export type PlaceSample = { readonly total: number; readonly first: readonly NamedPlace[] };
+type PlaceSample = { readonly total: number; readonly first: readonly NamedPlace[] };
 
 const NAMED_MAX = 5;
 

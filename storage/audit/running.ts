@@ -1,7 +1,7 @@
 /** Results of comparing live usage in the cache with the stores, for an audit in another process. */
 import type { Database } from '../foundation/stores.ts';
 
-export type RunningCompared = {
+type RunningCompared = {
   readonly answers: number;
   readonly lines: number;
   /** Number of grant histories. */

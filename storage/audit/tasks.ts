@@ -70,7 +70,7 @@ export async function loadTaskSums(database: Database): Promise<TaskSums> {
   return rows[0];
 }
 
-export type WholeExport = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
+type WholeExport = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
 /** Completed exports after this id, in the order of ids. */
 export async function listCompletedExports(database: Database, after: string, limit: number): Promise<WholeExport[]> {

@@ -16,13 +16,13 @@ import { countRunning } from './cache-metrics.ts';
 import { type ChangeSnapshot, readChanges, requestChanges } from './change-feed.ts';
 import { KnownFreshness } from './known-freshness.ts';
 
-export type FreshAnswer<Answer> = {
+type FreshAnswer<Answer> = {
   readonly answer: Answer;
   /** The answer includes everything that was accepted before this instant. */
   readonly as_of: string;
 };
 
-export type CacheQuery = Scope & {
+type CacheQuery = Scope & {
   /** Identifies the query within the scope. */
   readonly key: string;
   readonly now: Date;
@@ -166,7 +166,7 @@ type PendingEntry = {
   readonly gathered: Promise<GatheredEntry<unknown>>;
 };
 
-export class AnswerCache {
+class AnswerCache {
   readonly freshness = new KnownFreshness();
   readonly #memory: UsageCache;
   readonly #tenants = new Map<string, OfTenant>();

@@ -19,7 +19,7 @@ import { watchForUnresponsiveClickHouse } from './unresponsive-server.ts';
 export type { ClickHouseClient };
 export { ClickHouseError };
 
-export interface ClickHouseOptions {
+interface ClickHouseOptions {
   /** Overrides the database of the URL. */
   database?: string;
   application?: string;
@@ -92,7 +92,7 @@ function checkRows({ data, rows }: Document): unknown[] {
   return data;
 }
 
-export type ShortStatement = {
+type ShortStatement = {
   readonly query: string;
   readonly params?: Record<string, unknown>;
   readonly signal?: AbortSignal | undefined;
@@ -197,12 +197,12 @@ function withDatabase(url: string, database: string): string {
   return changed.href;
 }
 
-export interface StatementOptions {
+interface StatementOptions {
   abort_signal?: AbortSignal;
   settings?: ClickHouseSettings;
 }
 
-export interface ClickHouseStatement<Params extends z.ZodObject, Row extends z.ZodType> {
+interface ClickHouseStatement<Params extends z.ZodObject, Row extends z.ZodType> {
   name: string;
   sql: string;
   params: Params;

@@ -2,7 +2,7 @@
 import { unavailable } from '../../core/foundation/error.ts';
 import { type ClickHouseClient, ClickHouseError, toClickHouseFailure } from './clickhouse.ts';
 
-export type RowsToTake = {
+type RowsToTake = {
   readonly table: string;
   /** Restricts a table that is partitioned by month (toYYYYMM); all months if absent. */
   readonly month?: number;

@@ -10,7 +10,7 @@ const PACE_BYTES_PER_MS = 4_194;
 /** After that, the rows come in pages of this size, one statement each. */
 const PAGE_BYTES = 4 * 1_048_576;
 
-export type ResumeOptions = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
+type ResumeOptions = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
 
 /**
  * Yields some rows at a time. `statementAfter` returns the statement for the rows after `last`, or for all rows, in one order.

@@ -8,7 +8,7 @@
 import { runAsSystem } from '../foundation/request-context.ts';
 import { runUnrecorded } from '../postgres/interceptors/dependency-recorder.ts';
 
-export type LoadBatch<Query, Answer> = (queries: readonly Query[]) => Promise<readonly Answer[]>;
+type LoadBatch<Query, Answer> = (queries: readonly Query[]) => Promise<readonly Answer[]>;
 
 type QueuedQuery<Query, Answer> = {
   readonly query: Query;

@@ -18,7 +18,7 @@ export type QueryBounds = {
 };
 
 /** A tenant with bounds, or billing on its behalf. */
-export type QueryOwner = { readonly tenant_id: string; readonly bounds?: QueryBounds | undefined };
+type QueryOwner = { readonly tenant_id: string; readonly bounds?: QueryBounds | undefined };
 
 /** In units of core/metering/expression/work.ts: about 20 seconds of one core, or four million raw events of a plain meter. */
 export const QUESTION_WORK_MAX = 200_000_000;
@@ -35,7 +35,7 @@ const CHARACTER_WORK = 0.05;
 const SMALL_WORK = 500_000;
 
 /** Cost so far of one read of raw events. Without bounds the limit is infinite. */
-export class QuestionWork {
+class QuestionWork {
   readonly #limit: number;
   readonly #per_event: number;
   readonly #spent: { work: number };
@@ -104,7 +104,7 @@ export function checkCells(count: number): void {
  * Maximum size of an analytics answer, which is built completely before it is sent. One item counts for ten points. 100,000 points are
  * about 35 MB of JSON; 10,000 items are about 11 MB.
  */
-export const ANSWER_POINTS_MAX = 100_000;
+const ANSWER_POINTS_MAX = 100_000;
 const POINTS_PER_ITEM = 10;
 /** Maximum number of groups of a query for one meter, whatever its windows. */
 export const GROUPS_MAX = ANSWER_POINTS_MAX / POINTS_PER_ITEM;
@@ -132,7 +132,7 @@ export function checkGroups(count: number): void {
 }
 
 /** Maximum number of running queries, and of waiting queries per asker and in total. A query above the limits is rejected. */
-export type QuerySlotLimits = {
+type QuerySlotLimits = {
   readonly at_once: number;
   readonly waiting_per_asker: number;
   readonly waiting: number;

@@ -3,7 +3,7 @@ import type { Log } from './clickhouse/part.ts';
 import { processStart } from './process-start.ts';
 
 /** A process and its start time as the system prints it: the pid alone may belong to another process by now. */
-export type ProcessMark = { readonly pid: number; readonly started: string };
+type ProcessMark = { readonly pid: number; readonly started: string };
 
 export function readProcessMark(pid: number): ProcessMark {
   return { pid, started: processStart(pid) };
@@ -13,7 +13,7 @@ function isRunning({ pid, started }: ProcessMark): boolean {
   return started !== '' && processStart(pid) === started;
 }
 
-export type TerminationPlan = {
+type TerminationPlan = {
   readonly name: string;
   /** Signals to send, each with the time until the next; after the last one, waits until the process ends. */
   readonly signals: readonly (readonly [signal: NodeJS.Signals, patience_ms: number])[];

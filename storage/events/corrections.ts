@@ -26,7 +26,7 @@ export type EventContent = {
 };
 
 /** The event's own place in the log, assigned when it was stored. It is copied and never derived from the id again. */
-export type PlaceOfEvent = {
+type PlaceOfEvent = {
   readonly event_partition: number;
   readonly event_offset: number;
   readonly event_position: number;
@@ -44,7 +44,7 @@ export type AppliedCorrection = StoredEventVersion &
     readonly action: 'void' | 'replace';
   };
 
-export type StoredEventCorrection = StoredEventVersion & {
+type StoredEventCorrection = StoredEventVersion & {
   readonly sequence: bigint;
   readonly action: string;
   readonly place: CorrectionPlace;
@@ -75,7 +75,7 @@ export async function loadHistories(
 }
 
 /** Events as they were accepted, without later corrections. */
-export async function loadOriginals(
+async function loadOriginals(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_ids: readonly string[],
@@ -140,7 +140,7 @@ export async function writeCorrections(
 }
 
 /** Differences to repair, so that the table contains exactly these corrections. */
-export type CorrectionDifferences = {
+type CorrectionDifferences = {
   /** Corrections without an equal row. */
   readonly missing: readonly AppliedCorrection[];
   /** Rows with the number of one of them and other content. */

@@ -6,7 +6,7 @@ import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickh
 /** Customers in the byte order of their ids: after `after` (exclusive), up to `until` (inclusive); an absent bound is open. */
 export type CustomerRange = { readonly after?: string | undefined; readonly until?: string | undefined };
 
-export type CustomerRangesQuery = Scope & {
+type CustomerRangesQuery = Scope & {
   readonly event_name: string;
   /** Half-open, in microseconds. */
   readonly start_us: Microseconds;

@@ -15,7 +15,7 @@ export type StoredDeadLetter = {
   readonly replayed_at: string | null;
 };
 
-export type DeadLettersQuery = {
+type DeadLettersQuery = {
   /** Only these places; null: all. */
   readonly ids: readonly string[] | null;
   readonly limit: number;

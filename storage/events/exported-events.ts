@@ -11,7 +11,7 @@ import { type ClickHouseClient, streamRows, toClickHouseFailure } from '../click
 import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
 import type { CutParts } from '../models/reporting/export-cuts.ts';
 
-export type EventsOfTime = Scope & {
+type EventsOfTime = Scope & {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly signal?: AbortSignal | undefined;

@@ -49,10 +49,10 @@ export type FoundEventsQuery = Scope & {
   readonly bounds?: QueryBounds | undefined;
 };
 
-export type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
+type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
 
 /** `is_cut`: the page has more events, but their properties exceed the limit. */
-export type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
+type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
 
 /** Maximum length of all properties of a page; the event that exceeds it is the last one. */
 export const PAGE_BYTES = 8 * 1024 * 1024;

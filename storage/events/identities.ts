@@ -53,7 +53,7 @@ export async function deleteIdentities(
 }
 
 /** Ids of a range of shards at log offsets of [from, before) of their partition. */
-export type IdentityRange = {
+type IdentityRange = {
   readonly first: bigint;
   readonly last: bigint;
   readonly partition: number;

@@ -12,7 +12,7 @@ import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickh
 import { streamResumableRows } from '../clickhouse/resumed-rows.ts';
 import type { RawEvent } from './raw-events.ts';
 
-export type MarkedEventsQuery = Scope & {
+type MarkedEventsQuery = Scope & {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;

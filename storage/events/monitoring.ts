@@ -7,7 +7,7 @@ import { runAsSystem } from '../foundation/request-context.ts';
 import type { Stores } from '../foundation/stores.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 
-export type EventCount = { readonly start_us: Microseconds; readonly event_count: number };
+type EventCount = { readonly start_us: Microseconds; readonly event_count: number };
 
 /** Events by their own timestamp in [start_us, end_us), counted per window; the windows begin at `starts`, in order. */
 export async function countEvents(

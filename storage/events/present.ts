@@ -2,7 +2,7 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type ClickHouseClient, toClickHouseFailure } from '../clickhouse/clickhouse.ts';
 
-export type RowWithPlace = { readonly partition: number; readonly offset: number; readonly position: number };
+type RowWithPlace = { readonly partition: number; readonly offset: number; readonly position: number };
 
 /** Rows that the table lacks, compared by their place in the log and, for outcomes, by their kind. */
 export async function findMissingRows<Row extends RowWithPlace>(

@@ -26,7 +26,7 @@ export type LogPlace = {
 export type PlacedRawEvent = RawEvent & { readonly place: LogPlace };
 
 /** Events of customers of one environment, regardless of their position in the log. */
-export type EventsOfCustomers = Scope & {
+type EventsOfCustomers = Scope & {
   readonly event_names: readonly string[];
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly (readonly [number, number])[];

@@ -14,7 +14,7 @@ import type { WriteAttempt } from './write-fence.ts';
 /** Size of a mark; no usage row has this size. */
 export const MARK = 'MARK';
 
-export type UsageRows = { readonly rows: readonly BucketRow[]; readonly getVersion: (meterId: string) => number };
+type UsageRows = { readonly rows: readonly BucketRow[]; readonly getVersion: (meterId: string) => number };
 
 /** Writes all rows, one part per month. */
 export async function writeUsageRows(

@@ -9,7 +9,7 @@
 import { ClickHouseError } from '@clickhouse/client';
 import { FarthingError } from '../../core/foundation/error.ts';
 
-export type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
+type StoreFailure = 'away' | 'conflict' | 'refused' | 'ours';
 
 /** Undefined if the error is no failure of a store. */
 export function classifyFailure(error: unknown): StoreFailure | undefined {
@@ -26,7 +26,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /** SQLSTATE (five characters) that Postgres reported; undefined if the error is not from Postgres. */
-export function readPostgresCode(error: unknown): string | undefined {
+function readPostgresCode(error: unknown): string | undefined {
   const { code, severity } = toNativeError(error);
   return severity !== undefined && typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }

@@ -11,7 +11,7 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import type { EventOutcome } from '../../core/metering/event/outcome.ts';
 
-export type LogRecordKind = 'events' | 'control';
+type LogRecordKind = 'events' | 'control';
 
 /** Input of a producer. `body` is the JSON text of an array of events (or of one control message). */
 export type LogEntry = Scope & {

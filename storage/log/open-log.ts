@@ -17,7 +17,7 @@ const KAFKA_PARTITIONS = 12;
 const EMBEDDED_WAIT_MS = 250;
 const KAFKA_WAIT_MS = 1_000;
 
-export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
+type LogParts = { readonly postgres: Knex; readonly logger: Logger };
 
 export async function openLog(config: Config, parts: LogParts): Promise<EventLog> {
   return traceLog(await openUntraced(config, parts));

@@ -46,7 +46,7 @@ export async function requestRebuild(
   });
 }
 
-export type BucketRebuild = Scope & {
+type BucketRebuild = Scope & {
   readonly id: string;
   readonly targets: readonly RebuildKeys[];
   readonly settles: SettlingVersion | null;

@@ -9,7 +9,7 @@ import { joinBatch } from '../concurrency/batched.ts';
 import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
 
-export type CorrectionAction = 'void' | 'replace';
+type CorrectionAction = 'void' | 'replace';
 
 export type Correction = Scope & {
   readonly id: string;

@@ -10,7 +10,7 @@ import type { MeterVersion } from './meter-versions.ts';
 import { type SliceState, toSliceState } from './slice-state.ts';
 
 /** The newest version of a meter, and the newest with a definition; they differ after the meter was stopped. */
-export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
+type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
 
 export type CountingMoment = {
   readonly progress: readonly SliceState[];

@@ -9,7 +9,7 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
 
-export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
+type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
 
 export type MeterVersion = Scope & {
   readonly meter_id: string;
@@ -285,7 +285,7 @@ export async function listMetersToAudit(
   return rows;
 }
 
-export type MeterCounting = {
+type MeterCounting = {
   readonly state: 'backfilling' | 'live' | 'stopped';
   readonly backfill: { readonly days_done: number; readonly days: number | null; readonly live_at: string | null };
 };

@@ -6,7 +6,7 @@ import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../foundation/stores.ts';
 
 /** `shard`: the message goes to the partition of this shard; null: to all partitions. */
-export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
+type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
 
 export async function enqueueMessage(
   transaction: Database,

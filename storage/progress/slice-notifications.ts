@@ -7,7 +7,7 @@
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Database } from '../foundation/stores.ts';
 
-export type SliceNotification = {
+type SliceNotification = {
   readonly partition: number;
   readonly epoch: bigint;
   readonly from: bigint;

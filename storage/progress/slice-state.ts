@@ -1,7 +1,7 @@
 /** Progress of a partition in Postgres: the start of a consistent read, and the state that the read is checked against. */
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 
-export type SlicePhase = 'idle' | 'raw' | 'buckets';
+type SlicePhase = 'idle' | 'raw' | 'buckets';
 
 export type SliceState = {
   readonly partition: number;

@@ -39,7 +39,7 @@ export async function serializeBucketLockChanges(transaction: Database): Promise
   await transaction.raw(`select pg_advisory_xact_lock(?)`, [BUCKET_LOCK_KEY]);
 }
 
-export type SlicePlan = {
+type SlicePlan = {
   /** Number of this attempt, greater than that of every earlier attempt of any worker. */
   readonly attempt: bigint;
   /** The slice was planned before: an earlier attempt may have written some of it. */
@@ -117,7 +117,7 @@ export async function proveOwner(transaction: Database, { partition, epoch }: Ow
 const UNLOCKED_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
 
-export type BucketsEntered = {
+type BucketsEntered = {
   /** Number under which usage rows are written, greater than that of every finished rebuild. */
   readonly attempt: bigint;
   /** Attempts from this number on may have written usage rows of this slice. */

@@ -151,7 +151,7 @@ export async function takeDue(database: Database, wanted: DueDeliveriesQuery): P
   return rows;
 }
 
-export type TooOld = { readonly emitted_before: Date; readonly has_targets: boolean; readonly now: Date };
+type TooOld = { readonly emitted_before: Date; readonly has_targets: boolean; readonly now: Date };
 
 /**
  * Fails deliveries that are too old for automatic retries and have failed, or whose endpoint is disabled. Also fails deliveries for

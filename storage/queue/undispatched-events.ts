@@ -37,7 +37,7 @@ export async function listWaitingEnvironments(
   return rows;
 }
 
-export type EnvironmentShare = Scope & { readonly limit: number };
+type EnvironmentShare = Scope & { readonly limit: number };
 
 /**
  * Locks and returns the events in the order in which they happened. An event that is locked elsewhere is left for later, and so are

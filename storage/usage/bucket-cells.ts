@@ -47,7 +47,7 @@ export type ExtraUniques = {
 export type BucketCell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 
 /** Position of the row, then the fields of the aggregation in their order. */
-export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
+type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
 /** For a query with `inside`: the ends at which an edge row has events outside the range, or at which its event times are unknown. */
 export type OutsideEvents = { start: boolean; end: boolean };
@@ -279,7 +279,7 @@ function extraRows(query: BucketQuery, params: Record<string, unknown>): string 
 }
 
 /** Column of a bucket field: how it is read and merged. */
-export type BucketColumn = {
+type BucketColumn = {
   readonly column: string;
   readonly merged: string;
   /** Value of the column in a row that contains only distinct values. */

@@ -9,7 +9,7 @@ import { type SliceState } from '../progress/slice-state.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 
-export type UsageCounter = {
+type UsageCounter = {
   readonly definition: MeterDefinition;
   /** 0 for a definition that the query supplies. */
   readonly version: number;

@@ -13,7 +13,7 @@ import { type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
 import { mapYielding } from '../concurrency/time-slicer.ts';
 import { loadFewEvents, type PlacedRawEvent } from '../events/raw-events.ts';
 
-export type OutsideEventsQuery = Scope & {
+type OutsideEventsQuery = Scope & {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly SegmentRange[];

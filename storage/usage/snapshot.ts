@@ -43,7 +43,7 @@ export type SnapshotRead<T> = {
   readRaw(snapshot: Snapshot): Promise<T>;
 };
 
-export type Consistent<T> = {
+type Consistent<T> = {
   readonly value: T;
   readonly snapshot: Snapshot;
   /** Progress of the value, if no partition moved during the read. */

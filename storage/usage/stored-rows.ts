@@ -13,7 +13,7 @@ import type { CountedMeter, DaysWanted } from './recount.ts';
 import { parseLatest, parseScaled, parseScaledOrNull } from './stored-values.ts';
 
 /** A stored row with counts instead of distinct values: `unique_count` of its set, `united_count` of its union with the expected set. */
-export type StoredUsageRow = Omit<BucketRow, 'uniques'> & {
+type StoredUsageRow = Omit<BucketRow, 'uniques'> & {
   readonly unique_count: number;
   readonly united_count: number;
 };

@@ -13,7 +13,7 @@ import { CachedUsage, CELLS_MAX, toOpenQueryKey, toQueryKey } from './cached-usa
 import { LiveUsage } from './live-usage.ts';
 
 /** Rows that a slice is about to add, published before Postgres commits it. */
-export type ComingSlice = {
+type ComingSlice = {
   readonly owned: OwnedPartition;
   readonly from: bigint;
   readonly to: bigint;
@@ -23,7 +23,7 @@ export type ComingSlice = {
 };
 
 /** A rebuild of rows that is about to be committed; `before` and `after` are values of `sumRebuilds`. */
-export type ComingRebuild = {
+type ComingRebuild = {
   readonly before: bigint;
   readonly after: bigint;
   /** Customers whose rows are rewritten, by meter; null: all customers. */

@@ -2,7 +2,7 @@
 import { Counter, register } from 'prom-client';
 
 const SOURCES = ['memory', 'rows', 'raw'] as const;
-export type UsageSource = (typeof SOURCES)[number];
+type UsageSource = (typeof SOURCES)[number];
 
 const answers = new Counter({
   name: 'farthing_usage_answers_total',

@@ -6,7 +6,7 @@
 import { type ChaosReport, chaosOn } from './chaos.ts';
 import type { Stage } from './stage.ts';
 
-export type SeedsAsked = {
+type SeedsAsked = {
   readonly first: number;
   readonly count: number;
   readonly minutes: number;

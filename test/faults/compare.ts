@@ -12,7 +12,7 @@ import { runScript } from '../support/service.ts';
 export type LookedAt = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 /** The ids of what was accepted: each has one raw row, whatever corrections say. */
-export function acceptedIds(entries: Iterable<ModelEntry>): Set<string> {
+function acceptedIds(entries: Iterable<ModelEntry>): Set<string> {
   const ids = new Set<string>();
   for (const entry of entries) if ('event_id' in entry) ids.add(entry.event_id);
   return ids;
@@ -105,7 +105,7 @@ async function rowsOf<Row>(clickhouse: ClickHouseClient, query: string, prefix: 
   return answer.json<Row>();
 }
 
-export type AskUsage = (meter: ModelMeter & { id: string }, question: ModelQuestion) => Promise<string>;
+type AskUsage = (meter: ModelMeter & { id: string }, question: ModelQuestion) => Promise<string>;
 
 /** What questions answer against the model, customer by customer. */
 export async function usageDifferences(

@@ -6,7 +6,7 @@ import type { Stores } from '../../storage/foundation/stores.ts';
 import { connectPostgres } from '../../storage/postgres/pool/postgres.ts';
 import { type ServiceProcess, signalTo, startServiceProcess, stillAlive } from '../support/service.ts';
 
-export type Victim = 'main' | 'postgres' | 'clickhouse';
+type Victim = 'main' | 'postgres' | 'clickhouse';
 type Settings = Record<string, string> & { DATA_DIR: string };
 
 const ANSWER_WITHIN_MS = 20_000;

@@ -35,7 +35,6 @@ export type CallFault = {
 
 /** Errors of the operating system, by their numbers on Linux. */
 export const ENOSPC = 28;
-export const EIO = 5;
 
 export class SystemCallFaults {
   readonly #library: string;

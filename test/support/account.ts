@@ -8,7 +8,7 @@ type Answer = any;
 /** At equal instants: what was done, then what became of subscriptions, then invoices and wallets. */
 type Entry = { readonly at: string; readonly order: number; readonly lines: readonly string[] };
 
-export type AccountEntry = { readonly at: string; readonly text: string };
+type AccountEntry = { readonly at: string; readonly text: string };
 
 export type Account = { readonly text: string; readonly invoiced: string; readonly credit_adjustments: string };
 

@@ -27,7 +27,7 @@ export type ModelChainLine = {
   terms: ModelTerms;
 };
 
-export type ModelMember = { customer: string; from?: string; to?: string };
+type ModelMember = { customer: string; from?: string; to?: string };
 
 export type ModelChained = {
   meter: ModelMeter;
@@ -46,7 +46,7 @@ export type ModelChained = {
   lines: readonly ModelChainLine[];
 };
 
-export type ModelChainAmounts = { lines: { name: string; amount: string }[]; total: string };
+type ModelChainAmounts = { lines: { name: string; amount: string }[]; total: string };
 
 type Line = { name: string; terms: ModelTerms; start: bigint; end: bigint };
 /** An event that belongs to a member, and until when its level counts. */

@@ -102,7 +102,7 @@ export type Changed = {
 
 const CUTS = ['05T00:00', '08T12:00', '12T07:30', '16T00:00', '16T12:00', '19T21:45', '22T18:00'];
 
-export function drawChanged(
+function drawChanged(
   chance: Chance,
   given: { name: string; kind: Kind; measure: Measure; model: ModelTerms['model'] },
 ): Changed {
@@ -154,7 +154,7 @@ function makeEvent(
 }
 
 /** As prices, overrides and changes of lines state it. */
-export function toPriceFields(terms: ModelTerms): Fields {
+function toPriceFields(terms: ModelTerms): Fields {
   const none = { amount: null, tier_mode: null, tiers: null, transform_quantity: null };
   if (terms.model === 'FLAT_FEE') return { ...none, billing_model: 'FLAT_FEE', amount: terms.amount };
   if (terms.model === 'PACKAGE') {

@@ -29,7 +29,7 @@ const READY_WITHIN_MS = 60_000;
 const ENTRANCES = { api: 'api/main.ts', pipeline: 'pipeline/main.ts', scheduler: 'scheduler/main.ts' } as const;
 
 export type Role = keyof typeof ENTRANCES;
-export type ClusterOptions = {
+type ClusterOptions = {
   kafka?: TestKafka;
   replication?: number;
   partitions?: number;

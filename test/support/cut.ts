@@ -18,7 +18,7 @@ export type Cut = {
   close(): Promise<void>;
 };
 
-export type Watcher = { sent?(text: string): void; answered?(text: string): void };
+type Watcher = { sent?(text: string): void; answered?(text: string): void };
 
 export async function cutTo(target: { host: string; port: number }): Promise<Cut> {
   const sockets = new Set<Socket>();

@@ -79,11 +79,12 @@ export const RATCHET = [
   'exports_without_verb',
   'type_names_used_twice',
   'elliptic_comments',
+  'unused_exports',
 ] as const;
 
 type Counted = Record<(typeof RATCHET)[number], number>;
 
-export type House = Counted & {
+type House = Counted & {
   /** Share of functions whose first word is a verb, in percent. */
   verb_first_percent: number;
   type_names: number;
@@ -98,7 +99,7 @@ export function measureHouse(root: string): House {
   const parsed = parseSources(root, sources);
   const functions = parsed.flatMap(({ code }) => listFunctions(code));
   const verbFirst = functions.filter(({ name }) => isVerbFirst(name)).length;
-  const counted = Object.fromEntries(RATCHET.map((name) => [name, listIn(parsed, name).length])) as Counted;
+  const counted = Object.fromEntries(RATCHET.map((name) => [name, listIn(root, parsed, name).length])) as Counted;
   return {
     ...counted,
     verb_first_percent: Math.round((100 * verbFirst) / functions.length),
@@ -123,20 +124,37 @@ export function measureHouse(root: string): House {
 }
 
 /** Each place that a number of the ratchet counts, as `file: name or comment`. */
-export function listPlaces(root: string, figure: keyof Counted): string[] {
-  return listIn(parseSources(root, listSources(listFiles(root))), figure);
+function listPlaces(root: string, figure: keyof Counted): string[] {
+  return listIn(root, parseSources(root, listSources(listFiles(root))), figure);
 }
 
-function listIn(parsed: readonly NamedSource[], figure: keyof Counted): string[] {
+function listIn(root: string, parsed: readonly NamedSource[], figure: keyof Counted): string[] {
   if (figure === 'type_names_used_twice') {
     const times = countNames(parsed.flatMap(({ code }) => listTypes(code)));
     return [...times].filter(([, count]) => count > 1).map(([name, count]) => `${name}: ${count} times`);
   }
+  if (figure === 'unused_exports') return listUnusedExports(root, parsed);
   const list = LISTS[figure];
   return parsed.flatMap((source) => list(source).map((what) => `${source.file}: ${what}`));
 }
 
-const LISTS: Record<Exclude<keyof Counted, 'type_names_used_twice'>, (source: NamedSource) => string[]> = {
+/** Exported names that no other source or test contains. */
+function listUnusedExports(root: string, parsed: readonly NamedSource[]): string[] {
+  const texts = listFiles(root).filter((file) => /\.(ts|mjs)$/.test(file));
+  const counts = countNames(
+    texts.flatMap((file) => [...new Set(readFileSync(join(root, file), 'utf8').match(/[\w$]+/g))]),
+  );
+  return parsed.flatMap(({ file, code }) =>
+    [...code.matchAll(EXPORTED)].filter(([, name]) => counts.get(name!) === 1).map(([, name]) => `${file}: ${name}`),
+  );
+}
+
+const EXPORTED = /^export (?:async )?(?:abstract )?(?:function\*?|const|let|type|interface|class) ([\w$]+)/gm;
+
+const LISTS: Record<
+  Exclude<keyof Counted, 'type_names_used_twice' | 'unused_exports'>,
+  (source: NamedSource) => string[]
+> = {
   banned_identifiers: ({ file, code }) =>
     listBannedIdentifiers(code).filter((name) => ![...PUBLISHED, ...(PUBLISHED_IN[file] ?? [])].includes(name)),
   banned_in_comments: ({ comments }) => comments.flatMap(listBanned),

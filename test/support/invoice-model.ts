@@ -15,7 +15,7 @@ import {
   usageByModel,
 } from './reference-model.ts';
 
-export type ModelTier = { up_to: number | null; unit_amount: string; flat_amount?: string };
+type ModelTier = { up_to: number | null; unit_amount: string; flat_amount?: string };
 export type ModelTerms =
   | { model: 'FLAT_FEE'; amount: string }
   | { model: 'PACKAGE'; amount: string; divide_by: number; round: 'up' | 'down' }
@@ -39,7 +39,7 @@ export type ModelSubscription = {
   prices: readonly ModelPrice[];
 };
 
-export type ModelLine = { name: string; quantity: string; amount: string };
+type ModelLine = { name: string; quantity: string; amount: string };
 export type ModelInvoice = { start: string; end: string; lines: ModelLine[]; total: string };
 
 /** One for each period up to the end of the subscription. */

@@ -45,7 +45,7 @@ export type Metering = {
 /** Corrections take their time, one rebuild each, and longer on a busy machine. */
 const SETTLED_WITHIN_MS = 90_000;
 
-export type MeteringOptions = {
+type MeteringOptions = {
   partitions?: number;
   slice_events_max?: number;
   /** Every record of the log in a file below this directory. */

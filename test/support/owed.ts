@@ -3,7 +3,7 @@ import { loadRealTimeBalance } from '../../actions/lifecycle/wallets/real-time-b
 import { WalletModel } from '../../storage/models/credits/wallet.ts';
 import type { World } from './world.ts';
 
-export type Owed = { cached: string; recomputed: string };
+type Owed = { cached: string; recomputed: string };
 
 /** A thousand credits that pay for usage. */
 export async function createUsageWallet(world: World, customer: string): Promise<string> {

@@ -7,7 +7,7 @@ import type { SyntaxNode } from '@lezer/common';
 import { parser } from '@prometheus-io/lezer-promql';
 
 export type Labels = Readonly<Record<string, string>>;
-export type Sample = { readonly name: string; readonly labels: Labels; readonly value: number };
+type Sample = { readonly name: string; readonly labels: Labels; readonly value: number };
 export type Scrape = { readonly at_seconds: number; readonly samples: readonly Sample[] };
 type Element = { readonly labels: Labels; readonly value: number };
 type Value = number | Element[];

@@ -10,7 +10,7 @@ export type Statement = { readonly sql: string; readonly bindings: readonly unkn
 
 /** A table that a plan reads: `rows` is how many it went through, found or not. */
 export type Read = { readonly table: string; readonly way: string; readonly rows: number };
-export type Explained = Statement & { readonly reads: readonly Read[]; readonly answered: number };
+type Explained = Statement & { readonly reads: readonly Read[]; readonly answered: number };
 
 type Plan = {
   'Node Type': string;

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 
-export type Received = {
+type Received = {
   readonly id: string;
   readonly path: string;
   // Bodies of every shape.

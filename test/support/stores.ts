@@ -24,7 +24,7 @@ export interface FreshDatabase {
   close(): Promise<void>;
 }
 
-export interface TestStores {
+interface TestStores {
   postgres_url: string;
   clickhouse_url: string;
   /** A new, migrated database in both stores. */

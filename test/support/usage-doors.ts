@@ -13,7 +13,7 @@ const RANGE = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:
 export type Doors = Record<string, () => Promise<string[]>>;
 
 /** Amounts of lines as `begin amount`, in order, and then `= total`. */
-export function formatLines(all: readonly Answer[]): string[] {
+function formatLines(all: readonly Answer[]): string[] {
   const lines = all.map(({ period_start, amount }) => {
     const begin = new Date(period_start).toISOString().slice(0, 16);
     return `${begin} ${new Decimal(amount).toFixed()}`;

@@ -11,7 +11,7 @@ import { emit } from '../../foundation/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
 import { lockParent, type ParentCustomerReference } from './parent-customer.ts';
 
-export type CustomerChange = {
+type CustomerChange = {
   id?: string | undefined;
   external_customer_id?: string | undefined;
   changes: Partial<CustomerFields>;

@@ -10,7 +10,7 @@ import { emit } from '../../foundation/emit.ts';
 import { taxCustomer } from '../taxes/attach-rates.ts';
 import { lockParent, type ParentCustomerReference } from './parent-customer.ts';
 
-export type NewCustomer = {
+type NewCustomer = {
   fields: Parameters<typeof buildCustomer>[0];
   parent?: ParentCustomerReference;
   tax_rate_overrides?: readonly TaxOverride[] | null;

@@ -25,7 +25,7 @@ import { AddonAssociationModel } from '../../../storage/models/subscriptions/add
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { emitEntitlementChanges } from './emit-entitlement.ts';
 
-export type NewEntitlement = Pick<
+type NewEntitlement = Pick<
   Entitlement,
   | 'entity_type'
   | 'entity_id'

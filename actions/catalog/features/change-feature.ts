@@ -12,7 +12,7 @@ import { emit } from '../../foundation/emit.ts';
 import { changeMeterFilters } from '../../metering/meters/change-meter.ts';
 import { checkGroup } from '../groups/check-group.ts';
 
-export type FeatureChange = {
+type FeatureChange = {
   id: string;
   changes: Partial<Feature>;
   filters?: readonly Filter[] | null | undefined;

@@ -9,7 +9,7 @@ import { FeatureModel } from '../../../storage/models/catalog/feature.ts';
 import { emit } from '../../foundation/emit.ts';
 import { formatFeatureKeyConflict } from './create-feature.ts';
 
-export type FeatureClone = {
+type FeatureClone = {
   id: string;
   fields: Pick<Feature, 'name' | 'lookup_key'> & Partial<Pick<Feature, 'description' | 'metadata'>>;
   author: Author;

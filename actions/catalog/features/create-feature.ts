@@ -30,7 +30,7 @@ type OptionalFeatureFields = Pick<
   | 'group_id'
 >;
 
-export type NewFeature = Pick<Feature, 'name' | 'type'> &
+type NewFeature = Pick<Feature, 'name' | 'type'> &
   Partial<OptionalFeatureFields> & {
     /** Derived from the name if absent. */
     lookup_key: string | null;

@@ -14,7 +14,7 @@ import type { HourlyLimit } from './hourly-limit.ts';
 /** Null if no language model is configured. */
 export type LanguageModel = { readonly endpoint: ChatEndpoint; readonly limit: HourlyLimit } | null;
 
-export type ParseRequest = {
+type ParseRequest = {
   readonly description: string;
   readonly currency: string;
   readonly method: 'auto' | ParseMethod;
@@ -22,7 +22,7 @@ export type ParseRequest = {
   readonly now: Date;
 };
 
-export type ParsedDescription = ParsedPricing & {
+type ParsedDescription = ParsedPricing & {
   readonly method: ParseMethod;
   readonly fallback_reason: string | null;
 };

@@ -12,7 +12,7 @@ import { PriceModel } from '../../../storage/models/catalog/price.ts';
 import { emitEntitlementChanges } from '../entitlements/emit-entitlement.ts';
 import { formatPlanKeyConflict } from './create-plan.ts';
 
-export type PlanClone = {
+type PlanClone = {
   id: string;
   /** The copy has its own name and key; omitted fields are copied. */
   fields: Partial<PlanFields> & { name: string; lookup_key: string };

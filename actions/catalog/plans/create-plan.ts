@@ -12,7 +12,7 @@ import { newId } from '../../../storage/foundation/new-id.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 
-export type NewPlan = Partial<PlanFields> & { name: string };
+type NewPlan = Partial<PlanFields> & { name: string };
 
 /** Limit of retries after a concurrent request took the key. */
 const TRIES = 5;

@@ -23,7 +23,7 @@ import {
   storePrice,
 } from './create-price.ts';
 
-export type PriceChange = {
+type PriceChange = {
   id: string;
   changes: PriceChanges;
   effective_from: string | undefined;

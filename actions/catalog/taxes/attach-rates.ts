@@ -14,7 +14,7 @@ import { TaxRateModel } from '../../../storage/models/catalog/tax-rate.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { loadStandingRates } from './rates-in-force.ts';
 
-export type AttachRatesInput = {
+type AttachRatesInput = {
   readonly scope: Scope;
   readonly transaction: Transaction;
   readonly author: Author;
@@ -22,7 +22,7 @@ export type AttachRatesInput = {
   readonly start_date: string;
 };
 
-export async function attachOverrides(overrides: readonly TaxOverride[], attaching: AttachRatesInput): Promise<void> {
+async function attachOverrides(overrides: readonly TaxOverride[], attaching: AttachRatesInput): Promise<void> {
   for (const [index, { tax_rate_code, ...terms }] of overrides.entries()) {
     try {
       const rate = await TaxRateModel.lockByCode(attaching.scope, tax_rate_code, attaching.transaction);
@@ -34,7 +34,7 @@ export async function attachOverrides(overrides: readonly TaxOverride[], attachi
 }
 
 /** Attaches rates by their ids or codes. */
-export async function attachNamed(names: readonly string[], field: string, attaching: AttachRatesInput): Promise<void> {
+async function attachNamed(names: readonly string[], field: string, attaching: AttachRatesInput): Promise<void> {
   const { scope, transaction } = attaching;
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
@@ -50,7 +50,7 @@ export async function attachNamed(names: readonly string[], field: string, attac
 }
 
 /** A new subscription copies its payer's tax rates; later changes of those do not affect it. */
-export async function takeOverRates(
+async function takeOverRates(
   { customer_id, currency }: { customer_id: string; currency: string },
   attaching: AttachRatesInput,
 ): Promise<void> {

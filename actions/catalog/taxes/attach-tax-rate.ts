@@ -13,7 +13,7 @@ import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
 /** The taxed entity in a request: by its type and id, or a customer by its external id. */
-export type NamedEntity = {
+type NamedEntity = {
   readonly entity_type?: TaxAssociation['entity_type'] | null | undefined;
   readonly entity_id?: string | null | undefined;
   readonly external_customer_id?: string | null | undefined;

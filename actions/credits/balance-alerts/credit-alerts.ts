@@ -15,7 +15,7 @@ import { loadBalanceWatchers } from '../../../storage/queue/due-alerts.ts';
 import { type ChangeAuthor, emit } from '../../foundation/emit.ts';
 import { recordAlertState } from './record-alert-state.ts';
 
-export type WalletAlert = 'low_credit_balance' | 'low_ongoing_balance';
+type WalletAlert = 'low_credit_balance' | 'low_ongoing_balance';
 
 const EVENTS = {
   low_credit_balance: ['wallet.credit_balance.dropped', 'wallet.credit_balance.recovered'],
@@ -85,7 +85,7 @@ export async function deleteWalletAlertStates(transaction: Transaction, wallet: 
     await deleteAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });
 }
 
-export type WalletAlertComparison = {
+type WalletAlertComparison = {
   readonly wallet: WalletModel;
   readonly settings: AlertSettings;
   readonly alert_type: WalletAlert;

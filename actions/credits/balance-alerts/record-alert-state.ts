@@ -17,7 +17,7 @@ import { AlertLogModel } from '../../../storage/models/alerts/alert-log.ts';
 import { type AlertSubject, moveAlertState } from '../../../storage/models/alerts/alert-states.ts';
 import type { ChangeAuthor } from '../../foundation/emit.ts';
 
-export type AlertComparison = AlertSubject & {
+type AlertComparison = AlertSubject & {
   readonly entity_type: AlertEntityType;
   readonly parent_entity_type: AlertEntityType | null;
   readonly customer_id: string | null;
@@ -29,7 +29,7 @@ export type AlertComparison = AlertSubject & {
   readonly spent_from?: Date;
 };
 
-export type AlertStateChange = {
+type AlertStateChange = {
   readonly state: AlertState;
   readonly threshold: string | null;
   /** The settings with their directions, as they were applied. */

@@ -12,7 +12,7 @@ import { listDueGrants } from '../../../storage/queue/due-grants.ts';
 import { runBatches, type WatchedRun } from '../../foundation/batch-loop.ts';
 import { applyDueGrants } from './give-grants.ts';
 
-export type GrantReport = { granted: number; failed: { id: string; error: unknown }[] };
+type GrantReport = { granted: number; failed: { id: string; error: unknown }[] };
 
 const WORKERS = 2;
 

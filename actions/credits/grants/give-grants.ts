@@ -29,7 +29,7 @@ import { toScope } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 
-export type SubscriptionGrant = Omit<AppliedGrant, 'subscription' | 'association' | 'grant'> & {
+type SubscriptionGrant = Omit<AppliedGrant, 'subscription' | 'association' | 'grant'> & {
   readonly subscription: SubscriptionModel;
   readonly grant: CreditGrantModel;
   readonly association: AddonAssociationModel | null;

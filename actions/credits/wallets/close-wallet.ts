@@ -82,7 +82,7 @@ async function closeWallet(transaction: Transaction, wallet: WalletModel, author
   return closed;
 }
 
-export type ConvertedWallet = { readonly original_wallet: WalletModel; readonly new_wallet: WalletModel };
+type ConvertedWallet = { readonly original_wallet: WalletModel; readonly new_wallet: WalletModel };
 
 export async function convertWallet(
   stores: Stores,

@@ -12,7 +12,7 @@ import type { WalletTransactionModel } from '../../../storage/models/credits/wal
 import { addWallet, type NewWallet } from './add-wallet.ts';
 import { type MovementInput, moveCredits } from './move-credits.ts';
 
-export type WalletCredit = CustomerCurrency &
+type WalletCredit = CustomerCurrency &
   MovementInput &
   (
     | { readonly amount: Decimal; readonly credits?: undefined }

@@ -18,7 +18,7 @@ import { loadHeldAfterExpiry, loadPromised, toWalletPool } from '../../../storag
 import { checkActive, lockWallet } from './lock-wallet.ts';
 import { type CreditMovement, loadHolding, moveAll, restoreWallet } from './move-credits.ts';
 
-export type DebitResult = {
+type DebitResult = {
   /** The wallet with its balances after this debit. */
   readonly wallet: WalletModel;
   readonly wallet_transaction: WalletTransactionModel;

@@ -49,7 +49,7 @@ type WithoutId<M> = M extends unknown
 export type CreditMovement = MovementInput & { readonly movement: WithoutId<Movement> };
 
 /** `isNew` is false if an earlier request with this key made the movement. */
-export type AppliedMovement = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
+type AppliedMovement = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
 
 /** Makes one movement and throws its error. */
 export async function moveCredits(

@@ -17,7 +17,7 @@ import { creditWallet } from './credit-wallet.ts';
 import { lockWallet } from './lock-wallet.ts';
 import { type MovementInput, moveCredits } from './move-credits.ts';
 
-export type CreditReturn = MovementInput & { readonly amount: Decimal };
+type CreditReturn = MovementInput & { readonly amount: Decimal };
 
 /** `prepaid` was paid before taxes, `rest` includes its tax. */
 type SplitCreditReturn = MovementInput & { readonly prepaid: Decimal; readonly rest: Decimal };

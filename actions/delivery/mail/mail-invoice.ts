@@ -25,7 +25,7 @@ export const MAIL_TASK = 'mail-invoice';
 /** Attempts over more than a day, with growing delays. */
 const ATTEMPTS = 16;
 
-export type MailedEvent = Scope & {
+type MailedEvent = Scope & {
   readonly id: string;
   readonly event_name: string;
   readonly entity_id: string;
@@ -62,7 +62,7 @@ async function isResent(transaction: Transaction, event: MailedEvent): Promise<b
 /** `none`: no mail is due, or the customer has no address. */
 export type MailOutcome = { readonly outcome: 'sent' | 'none' | 'refused'; readonly detail?: string };
 
-export type Mailing = {
+type Mailing = {
   readonly invoice_id: string;
   readonly event_id: string;
   readonly kind: InvoiceEmailKind;

@@ -3,7 +3,7 @@ import type { WebhookBackend } from '../../../integrations/webhooks/backend.ts';
 import { createHttpBackend } from '../../../integrations/webhooks/http.ts';
 import { createSvixBackend } from '../../../integrations/webhooks/svix.ts';
 
-export type WebhookSettings = {
+type WebhookSettings = {
   readonly SVIX_TOKEN?: string | undefined;
   readonly SVIX_SERVER_URL?: string | undefined;
   readonly WEBHOOK_ALLOW_PRIVATE_ADDRESSES: boolean;

@@ -11,8 +11,8 @@ import { WebhookDeliveryModel } from '../../../storage/models/delivery/webhook-d
 import { WebhookEndpointModel } from '../../../storage/models/delivery/webhook-endpoint.ts';
 import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
 
-export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
-export type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
+type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
+type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
 /** Secrets are stored sealed. */
 type SecretSealing = { readonly sealing: SecretSealer };
 
@@ -43,7 +43,7 @@ export async function createEndpoint(
   return { endpoint, secret };
 }
 
-export type EndpointChange = {
+type EndpointChange = {
   id: string;
   changes: Partial<EndpointFields & Pick<WebhookEndpoint, 'endpoint_status'>>;
   author: Author;
@@ -67,7 +67,7 @@ export async function changeEndpoint(
 }
 
 /** During the overlap the old secret signs too, so that the receiver can switch at any time. */
-export type SecretRotation = { id: string; overlap_hours: number; author: Author };
+type SecretRotation = { id: string; overlap_hours: number; author: Author };
 
 const HOUR_MS = 3_600_000;
 

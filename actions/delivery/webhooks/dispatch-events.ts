@@ -24,10 +24,10 @@ const DELIVERIES_PER_BATCH = 1_000;
 const ENVIRONMENTS_PER_BATCH = 100;
 
 /** `has_targets`: the endpoints are ours; otherwise each event is sent once. `mails`: invoices are e-mailed, too. */
-export type DispatchOptions = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
+type DispatchOptions = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
 
 /** `after`: the environment after which the next batch continues; null if all had their turn. */
-export type DispatchResult = { readonly dispatched: number; readonly after: Scope | null };
+type DispatchResult = { readonly dispatched: number; readonly after: Scope | null };
 
 export async function dispatchBatch(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -82,7 +82,7 @@ export function isSubscribed(
   return isIn && (event_names.length === 0 || event_names.includes(event.event_name));
 }
 
-export type EventTargets = {
+type EventTargets = {
   readonly event: UndispatchedEvent;
   /** Null is the managed service. */
   readonly endpoint_ids: readonly (string | null)[];

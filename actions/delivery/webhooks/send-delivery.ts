@@ -24,7 +24,7 @@ export type WebhookServices = Pick<Stores, 'postgres'> & {
   readonly mails?: boolean;
 };
 
-export type DeliveryAttempt = {
+type DeliveryAttempt = {
   readonly delivery: DueDelivery;
   readonly lease: string;
   readonly now: Date;

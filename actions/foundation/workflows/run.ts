@@ -18,7 +18,7 @@ const ATTEMPTS = 8;
 /** Payload of the job: the reference of the run. */
 export type RunReference = Scope & { readonly workflow_id: string };
 
-export type RunJob = {
+type RunJob = {
   readonly task: string;
   /** Jobs of a tenant with the same queue run one at a time. Default: the name of the job. */
   readonly queue?: string;
@@ -28,7 +28,7 @@ export type RunJob = {
   readonly in_order?: true;
 };
 
-export type NewRun = {
+type NewRun = {
   job: RunJob;
   workflow_type: string;
   task_queue: string;

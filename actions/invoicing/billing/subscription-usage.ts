@@ -40,7 +40,7 @@ import { createUsageReader } from '../../rating/measure-usage.ts';
 import { gatherInvoicedLines } from './gather-closed-charges.ts';
 import { recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 
-export type UsageRequest = {
+type UsageRequest = {
   subscription_id: string;
   start_time?: string | null;
   end_time?: string | null;

@@ -27,7 +27,7 @@ import { taxRecords } from '../records/tax-records.ts';
 
 type UntaxedDraft = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
 
-export type TaxedDraft = {
+type TaxedDraft = {
   readonly changes: Partial<InvoiceModel>;
   readonly line_items: readonly InvoiceLineItem[];
   /** Amounts that each wallet pays before taxes and after them. */

@@ -14,7 +14,7 @@ import type { PaymentModel } from '../../../storage/models/payments/payment.ts';
 import { PaymentMethodModel } from '../../../storage/models/payments/payment-method.ts';
 import type { CoveredByCredits } from '../../credits/wallets/pay-with-credits.ts';
 
-export type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
+type ChargeTarget = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 
 /** A collection also needs the type: a card or a bank account. */
 type CollectionTarget = ChargeTarget & Pick<PaymentMethodModel, 'payment_method_type'>;

@@ -13,7 +13,7 @@ import { listLineCredits } from '../invoices/credits-of-lines.ts';
 import { computeDiscount, loadUsageCorrections, toLineTax } from './corrections-of-usage.ts';
 import { listNotedLines } from './noted-lines.ts';
 
-export type CreditableInvoiceLine = CreditableLine & { readonly record: InvoiceLineItemModel };
+type CreditableInvoiceLine = CreditableLine & { readonly record: InvoiceLineItemModel };
 
 export async function loadCreditableLines(invoice: InvoiceModel, database: Database): Promise<CreditableInvoiceLine[]> {
   const records = await InvoiceLineItemModel.in(invoice, database)

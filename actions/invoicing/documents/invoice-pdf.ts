@@ -17,7 +17,7 @@ import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
 import { loadPrintedGroups } from './printed-groups.ts';
 import { loadPrintedTaxes } from './printed-taxes.ts';
 
-export type InvoicePdfInput = {
+type InvoicePdfInput = {
   readonly id: string;
   /** Renders again with the current settings, even if a stored PDF exists. */
   readonly force?: boolean;

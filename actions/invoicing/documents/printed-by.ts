@@ -17,7 +17,7 @@ export async function loadInvoiceTimezone(
   return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
 }
 
-export type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
+type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
 /** From the setting, otherwise from the tenant's own details. */
 export async function loadSeller(

@@ -127,7 +127,7 @@ export function deriveReference(
 }
 
 /** Reasons whose lines are derived from the subscription. For any other reason, the creator of the invoice supplied the lines. */
-export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
+const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
   SUBSCRIPTION_CREATE: 'period_start',
   SUBSCRIPTION_TRIAL_END: 'period_start',
   SUBSCRIPTION_CYCLE: 'period_end',

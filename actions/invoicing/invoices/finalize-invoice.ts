@@ -40,7 +40,7 @@ export async function finalizeWithin(
 }
 
 /** Finalizes all or none; numbers follow this order. */
-export async function finalizeAllWithin(
+async function finalizeAllWithin(
   transaction: Transaction,
   scope: Scope,
   { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },

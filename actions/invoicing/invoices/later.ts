@@ -41,9 +41,9 @@ export function addInvoiceRun(
   });
 }
 
-export type RecomputedInvoice = Awaited<ReturnType<typeof computeWithin>>;
+type RecomputedInvoice = Awaited<ReturnType<typeof computeWithin>>;
 type InvoiceRunResult = { readonly id: string; readonly version: number; readonly total: string };
-export type InvoiceRunContext = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
+type InvoiceRunContext = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
 
 /** Computes the invoice and runs `finish` in the same transaction. */
 export function tryInvoiceRun(

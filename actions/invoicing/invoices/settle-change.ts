@@ -41,7 +41,7 @@ export type Settlement = {
   readonly author: Author;
 };
 
-export type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
+type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
   /** Preview only: payable prepaid credits. An executed change applies them at finalization. */
   readonly previewed?: Pick<InvoiceTerms, 'prepaid'>;
 };

@@ -13,7 +13,7 @@ import type { LineCounting } from './gather.ts';
 /** Contributions of an event in the order of the lines; null if a line did not count it. */
 export type CountedEvent = { readonly event: MarkedEvent; readonly taken: readonly (Contribution | null)[] };
 
-export type ProofWindow = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+type ProofWindow = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
 export function toWindow({ counted }: LineCounting): ProofWindow {
   return { start_us: parseMicroseconds(counted.window_start), end_us: parseMicroseconds(counted.window_end) };

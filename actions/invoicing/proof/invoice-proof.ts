@@ -22,7 +22,7 @@ import { readCountedEvents } from './counted-events.ts';
 import { gatherProvable, type LineCounting, type ProvableInvoice } from './gather.ts';
 import { type LineSeal, sealLines, sha256 } from './seal-lines.ts';
 
-export type ProofQuery = {
+type ProofQuery = {
   readonly invoice_id: string;
   readonly now: Date;
   readonly signal?: AbortSignal | undefined;

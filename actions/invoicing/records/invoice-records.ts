@@ -31,7 +31,7 @@ import { type BillableItem, toScope } from '../../rating/billable-items.ts';
 import { applicationRecords } from './application-records.ts';
 import { taxRecords } from './tax-records.ts';
 
-export type InvoiceDescription = {
+type InvoiceDescription = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reason: BillingReason;

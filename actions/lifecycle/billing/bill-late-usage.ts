@@ -21,7 +21,7 @@ import { billedSubscription, toScope } from '../../rating/billable-items.ts';
 import { loadPayer } from '../../subscriptions/load-payer.ts';
 import { lockWithParent } from '../subscriptions/lock-with-parent.ts';
 
-export type LateReport = { drafted: number; looked: number; failed: { id: string; error: unknown }[] };
+type LateReport = { drafted: number; looked: number; failed: { id: string; error: unknown }[] };
 
 const WORKERS = 2;
 

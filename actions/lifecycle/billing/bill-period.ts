@@ -32,7 +32,7 @@ import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { type ClosePeriodInput, closePeriod } from './close-period.ts';
 
 /** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker holds the lock. */
-export type BillingOutcome = 'billed' | 'waiting' | 'idle';
+type BillingOutcome = 'billed' | 'waiting' | 'idle';
 
 export type BillingReport = {
   billed: number;
@@ -49,7 +49,7 @@ export type UnqueuedAlertChecks = { readonly ids: readonly string[]; readonly er
 const WORKERS = 4;
 
 /** Set by a clock advance. */
-export type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
+type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
 
 /**
  * Bills one period of each subscription per round, the oldest first, until nothing is due. A subscription with years of open periods does

@@ -25,7 +25,7 @@ import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 import { invoiceParts, invoiceRecord } from '../../invoicing/records/invoice-records.ts';
 import { type BillableItem, currentPeriod, toScope } from '../../rating/billable-items.ts';
 
-export type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
+type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
 
 const WORKERS = 2;
 

@@ -47,7 +47,7 @@ import { loadCouponsInForce } from '../../rating/coupons/coupons-in-force.ts';
 import { countApplied, lockCoupons, returnRedemptions } from '../../rating/coupons/redeem.ts';
 import { activateIfNothingDue } from '../effects.ts';
 
-export type EditInvoiceInput = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
+type EditInvoiceInput = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
 
 export async function editInvoice(stores: Stores, scope: Scope, input: EditInvoiceInput): Promise<Computation> {
   const { invoice_id, edit, author } = input;

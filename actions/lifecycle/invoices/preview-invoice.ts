@@ -41,7 +41,7 @@ import { buildCurrentCharge } from '../../rating/current-charge.ts';
 import { changePlanIfDue, type SettledChangeLines } from '../plan-change/scheduled.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
 
-export type PreviewRequest = {
+type PreviewRequest = {
   readonly subscription_id: string;
   readonly period_start?: string | null;
   readonly period_end?: string | null;

@@ -21,7 +21,7 @@ import { toScope } from '../../rating/billable-items.ts';
 import { activateIfNothingDue } from '../effects.ts';
 import { voidLocked } from './void-invoice.ts';
 
-export type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
+type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
 
 /** An invoice that is not void yet is voided first. */
 export async function recalculateInvoice(

@@ -19,7 +19,7 @@ import { emit } from '../../foundation/emit.ts';
 import { lockInvoice } from '../../invoicing/invoices/lock-invoice.ts';
 import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
 
-export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
+type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 
 export async function updateInvoice(
   stores: Pick<Stores, 'postgres'>,
@@ -43,7 +43,7 @@ export async function updateInvoice(
   });
 }
 
-export type PaymentUpdate = { id: string; request: UpdateInvoicePayment; author: Author };
+type PaymentUpdate = { id: string; request: UpdateInvoicePayment; author: Author };
 
 export async function updateInvoicePayment(
   stores: Stores,

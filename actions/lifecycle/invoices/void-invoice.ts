@@ -33,7 +33,7 @@ import { toScope } from '../../rating/billable-items.ts';
 import { returnRedemptions } from '../../rating/coupons/redeem.ts';
 import { activateAwaiting } from '../effects.ts';
 
-export type VoidInvoiceInput = { id: string; metadata: Record<string, string> | null; author: Author };
+type VoidInvoiceInput = { id: string; metadata: Record<string, string> | null; author: Author };
 
 export async function voidInvoice(
   stores: Stores,

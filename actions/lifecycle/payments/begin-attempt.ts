@@ -25,7 +25,7 @@ import { bookReceipt, failPayment } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
 
 /** `asks`: the caller has to call the provider now. */
-export type StartedAttempt = {
+type StartedAttempt = {
   readonly payment: PaymentModel;
   readonly asks: boolean;
   /** Error with which the attempt failed before any provider was called. */

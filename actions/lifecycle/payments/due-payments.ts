@@ -7,7 +7,7 @@ import { listDuePayments } from '../../../storage/queue/due-payments.ts';
 import { type Interruptible, runBatches } from '../../foundation/batch-loop.ts';
 import { resumePayment } from './process-payment.ts';
 
-export type DuePaymentsReport = { processed: number; failed: { id: string; error: unknown }[] };
+type DuePaymentsReport = { processed: number; failed: { id: string; error: unknown }[] };
 
 const AT_ONCE = 4;
 

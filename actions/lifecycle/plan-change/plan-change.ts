@@ -37,7 +37,7 @@ export type PlanChangeRequest = {
   readonly addons?: AddonPolicy | null;
 };
 
-export type PlanChangeInput = {
+type PlanChangeInput = {
   readonly subscription: SubscriptionModel;
   readonly request: PlanChangeRequest;
   /** The instant of the change: now, or the end of the period. */

@@ -23,7 +23,7 @@ import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { collectOpening } from '../payments/collect-opening.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-export type Activation = { id: string; start_date: string; author: Author };
+type Activation = { id: string; start_date: string; author: Author };
 
 export async function activateSubscription(
   stores: Stores,

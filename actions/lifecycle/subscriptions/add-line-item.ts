@@ -25,7 +25,7 @@ import { checkSharedMeters } from '../../subscriptions/shared-meters.ts';
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
-export type LineAddition = { subscription_id: string; request: ExtraLineItem; author: Author };
+type LineAddition = { subscription_id: string; request: ExtraLineItem; author: Author };
 
 export async function addLineItem(
   stores: Stores,

@@ -36,7 +36,7 @@ import { applyLineChange, type LineChangePlan, planLineChange } from './change-l
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
 /** Records to write, with their future ids. */
-export type Attachment = {
+type Attachment = {
   readonly association: Omit<
     AddonAssociation,
     keyof Scope | 'status' | 'created_at' | 'updated_at' | 'created_by' | 'updated_by'
@@ -163,7 +163,7 @@ export async function storeAttachment(
   return AddonAssociationModel.add(scope, record, { database });
 }
 
-export type PlannedAttachment = { attachment: Attachment; plan: LineChangePlan };
+type PlannedAttachment = { attachment: Attachment; plan: LineChangePlan };
 
 export async function planAttachment(
   held: LockedSubscription,
@@ -181,7 +181,7 @@ export async function planAttachment(
   return { attachment, plan };
 }
 
-export type AttachAddonResult = { association: AddonAssociationModel; settled: SettledChange | null };
+type AttachAddonResult = { association: AddonAssociationModel; settled: SettledChange | null };
 
 export async function attachAddon(
   stores: Stores,

@@ -33,13 +33,13 @@ import { buildSettlements, computeOpenDrafts, withoutCancellation } from './chan
 import { lockWithParent } from './lock-with-parent.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-export type CancelScheduleTarget = {
+type CancelScheduleTarget = {
   readonly schedule_id?: string | null;
   readonly subscription_id?: string | null;
   readonly schedule_type?: SubscriptionSchedule['schedule_type'] | null;
 };
 /** `version`: the version that the caller has read, if the request names it. */
-export type CancelScheduleInput = {
+type CancelScheduleInput = {
   readonly named: CancelScheduleTarget;
   readonly version?: number | null | undefined;
   readonly author: Author;

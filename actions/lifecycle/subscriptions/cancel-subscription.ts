@@ -28,7 +28,7 @@ import { type CreditedUnusedTime, checkOnePeriod, creditUnused } from './credit-
 import { lockWithParent } from './lock-with-parent.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-export type CancelRequest = CancellationRequest & {
+type CancelRequest = CancellationRequest & {
   id: string;
   /** The version that the caller has read, if the request names it. */
   version?: number | null | undefined;

@@ -32,7 +32,7 @@ import { type BillableItem, billedSubscription } from '../../rating/billable-ite
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockLine } from './lock-lines.ts';
 
-export type LineChangeRequest = RequestedCommitment & {
+type LineChangeRequest = RequestedCommitment & {
   effective_from: string | null;
   quantity?: string | null | undefined;
   proration_behavior: ProrationBehavior | null;

@@ -69,7 +69,7 @@ export type LineStart = {
   readonly continues?: BillableItem;
 };
 
-export type LineChange = {
+type LineChange = {
   readonly subscription: SubscriptionModel;
   /** The subscription after the change, if a new period begins with the change. */
   readonly after?: SubscriptionModel | undefined;

@@ -21,7 +21,7 @@ import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from '../
 import { type AppliedLines, applyLineChange } from './change-lines.ts';
 import { lockUpToDate, readUpToDate } from './lock-with-parent.ts';
 
-export type PlanChange = {
+type PlanChange = {
   readonly id: string;
   readonly request: PlanChangeRequest;
   readonly change_at: 'immediate' | 'end_of_period';

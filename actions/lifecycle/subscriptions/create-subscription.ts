@@ -80,7 +80,7 @@ import { loadExtraPrice, storePartPrice } from './line-prices.ts';
 import { toLockedSubscription } from './lock-lines.ts';
 import { propagateToChildren } from './propagate-to-children.ts';
 
-export type NewSubscription = {
+type NewSubscription = {
   subscription: SubscriptionModel;
   line_items: SubscriptionLineItemModel[];
   latest_invoice: InvoiceWithLines | null;

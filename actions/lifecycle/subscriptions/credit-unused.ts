@@ -11,7 +11,7 @@ import { type SettledChange, type Settlement, settleChange } from '../../invoici
 import { type BillableItem, billedSubscription, gatherItems } from '../../rating/billable-items.ts';
 import { planLineChange, withoutCancellation } from './change-lines.ts';
 
-export type CreditUnusedInput = {
+type CreditUnusedInput = {
   readonly subscription: SubscriptionModel;
   readonly at: Milliseconds;
   readonly author: Author;

@@ -16,7 +16,7 @@ import { gatherItems } from '../../rating/billable-items.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
-export type PlannedDetachment = { association: AddonAssociationModel; at: Milliseconds; plan: LineChangePlan };
+type PlannedDetachment = { association: AddonAssociationModel; at: Milliseconds; plan: LineChangePlan };
 
 /** `database` is the transaction that holds the lock on the subscription's row, or the pool for a preview. */
 export async function planDetachment(

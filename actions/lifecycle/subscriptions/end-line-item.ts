@@ -12,7 +12,7 @@ import { runBillingTransaction } from '../../foundation/transaction.ts';
 import { applyLineChange, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, lockLine } from './lock-lines.ts';
 
-export type LineEnding = {
+type LineEnding = {
   id: string;
   effective_from: string | null;
   proration_behavior: ProrationBehavior | null;

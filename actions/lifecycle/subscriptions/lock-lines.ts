@@ -11,7 +11,7 @@ import { type BillableItem, billedSubscription, currentPeriod, gatherItems } fro
 import { lockUpToDate } from './lock-with-parent.ts';
 
 /** The transaction that holds the lock on a subscription. */
-export type LineWriting = PriceWriteContext & { readonly database: Transaction };
+type LineWriting = PriceWriteContext & { readonly database: Transaction };
 
 export type LockedSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
 

@@ -64,7 +64,7 @@ function hasDueWork(subscription: SubscriptionModel, now: Date): boolean {
   return duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
 }
 
-export type LockUpToDateInput = {
+type LockUpToDateInput = {
   readonly scope: Scope;
   readonly database: Transaction;
   readonly now: Date;

@@ -86,7 +86,7 @@ export async function gatherPayers(
   });
 }
 
-export type BegunLineRecord = {
+type BegunLineRecord = {
   readonly record: SubscriptionLineItemModel;
   readonly follows: BillableItem | undefined;
 };

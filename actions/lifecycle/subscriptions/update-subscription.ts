@@ -19,7 +19,7 @@ import { cancelSchedule } from './cancel-schedule.ts';
 import { cancelSubscription } from './cancel-subscription.ts';
 import { executeModification } from './modify-subscription.ts';
 
-export type SubscriptionUpdate = { id: string; request: UpdateSubscription; author: Author };
+type SubscriptionUpdate = { id: string; request: UpdateSubscription; author: Author };
 
 export async function updateSubscription(
   stores: Stores,

@@ -78,7 +78,7 @@ export async function loadWalletBalance(
 }
 
 /** Amounts owed for the running periods and for unpaid invoices. */
-export type WalletOwed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
+type WalletOwed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
 type OwingCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
 const NOTHING: WalletOwed = { current_usage: ZERO, unpaid: [] };
 

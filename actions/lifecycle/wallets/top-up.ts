@@ -35,7 +35,7 @@ import { addPending } from '../../credits/wallets/pending-credits.ts';
 import { createInvoiceWithin } from '../../invoicing/invoices/create-invoice.ts';
 import { finalizeWithin } from '../../invoicing/invoices/finalize-invoice.ts';
 
-export type TopUpResult = {
+type TopUpResult = {
   readonly wallet: WalletModel;
   readonly wallet_transaction: WalletTransactionModel;
   readonly invoice_id: string | null;
@@ -102,7 +102,7 @@ async function planTopUp(
 }
 
 /** Builds the key of a request that has none. */
-export function buildRequestKey(now: Date): MovementKey {
+function buildRequestKey(now: Date): MovementKey {
   return toOwnKey('request', newId('request', now.getTime()));
 }
 

@@ -37,7 +37,7 @@ import { enqueueUsageChecks } from '../../../storage/progress/usage-checks.ts';
 import { findCountedMeter } from '../../../storage/usage/recount.ts';
 import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
 
-export type CorrectionBatch = {
+type CorrectionBatch = {
   readonly held: OwnedPartition;
   /** In the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];

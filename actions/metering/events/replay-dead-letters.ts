@@ -20,14 +20,14 @@ import {
   PIPELINE,
 } from '../../../storage/progress/corrections.ts';
 
-export type ReplayVerdict = {
+type ReplayVerdict = {
   readonly id: string;
   readonly event_id: string | null;
   readonly verdict: 'replayed' | 'refused' | 'replayed_before' | 'unknown';
   readonly message: string | null;
 };
 
-export type ReplayInput = {
+type ReplayInput = {
   /** Null: the newest dead letters that were not replayed, up to `REPLAYED_AT_ONCE_MAX`. */
   readonly ids: readonly string[] | null;
   readonly user_id: string;

@@ -19,7 +19,7 @@ import {
 } from '../../../storage/progress/corrections.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
 
-export type RequestCorrectionInput = {
+type RequestCorrectionInput = {
   readonly event_id: string;
   readonly action: Correction['action'];
   /** JSON text of the corrected event; null for a void. */

@@ -5,7 +5,7 @@ import { parseReservationId } from '../../../core/metering/event/accept.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { findUncommitted } from '../../../storage/models/reservations/reservation.ts';
 
-export type ReservedId = { readonly field: 'event_id'; readonly why: string };
+type ReservedId = { readonly field: 'event_id'; readonly why: string };
 
 const RESERVED: ReservedId = {
   field: 'event_id',

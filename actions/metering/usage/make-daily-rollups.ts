@@ -28,7 +28,7 @@ import {
 import { updateDaysBefore } from '../../../storage/progress/slices.ts';
 import { deleteDailyRollups, insertDailyRollups, listDaysWithBaseRows } from '../../../storage/usage/daily-rollups.ts';
 
-export type DailyRollupsRequest = {
+type DailyRollupsRequest = {
   readonly held: OwnedPartition;
   /** Days since 1970; rollups are made for the days before it. */
   readonly days_before: number;
@@ -40,7 +40,7 @@ export type DailyRollupsRequest = {
 const BASE_ROWS_MAX = 3_000_000;
 
 /** The day before which daily rollups exist now; `problem` says why further days could not be written. */
-export type DailyRollupsMade = { readonly days_before: number; readonly problem: Error | null };
+type DailyRollupsMade = { readonly days_before: number; readonly problem: Error | null };
 
 export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequest): Promise<DailyRollupsMade> {
   const { postgres } = stores;

@@ -9,7 +9,7 @@ import { UserModel } from '../../../storage/models/foundation/user.ts';
 import { addPassword } from '../../../storage/models/operations/user-password.ts';
 import { checkUserLimit } from './limits.ts';
 
-export type CreateUserInput = {
+type CreateUserInput = {
   readonly type: UserType;
   readonly name?: string | null;
   readonly email?: string | null;

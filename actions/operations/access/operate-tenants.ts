@@ -7,7 +7,7 @@ import { findSignIn, replacePassword } from '../../../storage/models/operations/
 import { createApiKey } from './api-keys.ts';
 import { signUp } from './sign-up.ts';
 
-export type OpenedTenant = {
+type OpenedTenant = {
   readonly tenant_id: string;
   readonly environments: readonly { readonly id: string; readonly name: string }[];
   readonly password: string;

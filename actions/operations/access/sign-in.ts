@@ -5,14 +5,14 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
 import { findSignIn } from '../../../storage/models/operations/user-password.ts';
 
-export type SignInInput = {
+type SignInInput = {
   readonly email: string;
   readonly password: string;
   /** Restricts the token to this environment. */
   readonly environment_id?: string | null | undefined;
 };
 
-export type SignInResult = {
+type SignInResult = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly environment_id: string | null;

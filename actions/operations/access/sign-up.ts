@@ -8,7 +8,7 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import { makeTenant, type NewTenant } from '../../../storage/models/operations/new-tenant.ts';
 import { addPassword } from '../../../storage/models/operations/user-password.ts';
 
-export type SignUpInput = {
+type SignUpInput = {
   readonly email: string;
   readonly password: string;
   readonly tenant_name?: string | null | undefined;

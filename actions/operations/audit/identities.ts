@@ -38,7 +38,7 @@ function describeDoubledId({ places, ...id }: DoubledId): string {
   return `${formatEventId(id)} at ${places.join(' and ')}`;
 }
 
-export type HashSample = {
+type HashSample = {
   /** Number of random groups of neighbours. */
   readonly times: number;
   readonly ids: number;

@@ -26,7 +26,7 @@ import { auditSecondCount } from './second-count.ts';
 import { sampleTasks } from './tasks.ts';
 import { sampleUninvoiced } from './uninvoiced.ts';
 
-export type SampledCounts = { readonly ranges: number; readonly records: number };
+type SampledCounts = { readonly ranges: number; readonly records: number };
 
 const CORRECTIONS = 500;
 /** The usage of the newest corrected events, and of some random days. */

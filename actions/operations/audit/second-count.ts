@@ -33,7 +33,7 @@ import {
 import { applyCorrections, parseReplacement } from './accepted-contents.ts';
 import type { AuditStores, OnFinding } from './findings.ts';
 
-export type SecondCountInput = {
+type SecondCountInput = {
   /** Number of newest corrections whose events are counted; all if absent. */
   readonly newest?: number;
   /** Number of additional days of meters, corrected or not. */

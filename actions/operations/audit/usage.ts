@@ -39,7 +39,7 @@ export type UsageAuditInput = {
 export type UsageDifference = Scope &
   RowDifference & { readonly meter_id: string; readonly meter_version: number; readonly day: number };
 
-export type UsageAuditReport = {
+type UsageAuditReport = {
   readonly meters: number;
   readonly days: number;
   readonly rows: number;

@@ -5,7 +5,7 @@ import type { Database } from '../../../storage/foundation/stores.ts';
 import { EnvironmentModel } from '../../../storage/models/foundation/environment.ts';
 import { checkEnvironmentLimit } from '../access/limits.ts';
 
-export type AddEnvironmentInput = Pick<EnvironmentModel, 'name' | 'type'> & { readonly author: Author };
+type AddEnvironmentInput = Pick<EnvironmentModel, 'name' | 'type'> & { readonly author: Author };
 
 export async function addEnvironment(
   transaction: Database,

@@ -32,7 +32,7 @@ import { copyRoot, type RootOutcome, type SkippedRecord } from './copy-root.ts';
 export const CLONE_JOB = { task: 'clone-environment', time_sliced: true } as const;
 
 type CloneRequester = { readonly tenant_id: string; readonly roles: readonly string[] };
-export type CloneTarget =
+type CloneTarget =
   | { readonly target_environment_id: string }
   | { readonly name: string; readonly type: EnvironmentModel['type'] };
 type CloneEnvironmentInput = {

@@ -11,7 +11,7 @@ import type { Transaction } from '../../../storage/foundation/stores.ts';
 import { EnvironmentCopyModel } from '../../../storage/models/operations/environment-copy.ts';
 import { COPIED, type CopiedNoun, type Copyable } from './copied.ts';
 
-export type CopyContext = {
+type CopyContext = {
   readonly database: Transaction;
   readonly source: Scope;
   readonly target: Scope;

@@ -16,7 +16,7 @@ import { findReservedIds } from '../../metering/events/reserved-ids.ts';
 import type { FileRow } from './rows.ts';
 import { toRowFault } from './take-records.ts';
 
-export type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
+type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 
 /** Returns each row as an event or its fault, after the pipeline has room for the events. */
 export async function readEventRows(

@@ -167,7 +167,7 @@ function toPeriodKey(source: SubscriptionEntitlementSource): string {
 }
 
 /** All sources of the subscriptions, one for each subscription that has it. */
-export async function listSubscriptionSources(
+async function listSubscriptionSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
   reading: EntitlementReadContext,

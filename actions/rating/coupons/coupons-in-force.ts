@@ -18,7 +18,7 @@ import type { SubscriptionModel } from '../../../storage/models/subscriptions/su
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { currentRecorder } from '../../../storage/postgres/interceptors/dependency-recorder.ts';
 
-export type CouponInvoiceContext = {
+type CouponInvoiceContext = {
   /** The invoiced subscription first, then the others on the invoice, of which only coupons on lines apply. */
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
   /** Id of an invoice that is recomputed: its own coupon uses are not counted. */

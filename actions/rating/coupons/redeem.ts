@@ -12,7 +12,7 @@ import type { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts'
 import { CouponAssociationModel } from '../../../storage/models/subscriptions/coupon-association.ts';
 
 export type RedemptionWriting = { readonly scope: Scope; readonly transaction: Transaction; readonly author: Author };
-export type NamedCoupon = {
+type NamedCoupon = {
   readonly field: string;
   readonly named: string;
   readonly currency: string;

@@ -17,7 +17,7 @@ import { type CostPeriod, gatherCostsByPeriod } from './costs-by-period.ts';
 import { type CostRow, type CostsQuery, gatherCosts, isUsageCost, type UsageCostRow } from './gather-costs.ts';
 import { ensureMeterRevenue, type GatheredRevenue, gatherRevenue } from './gather-revenue.ts';
 
-export type CostAnalyticsQuery = Omit<CostsQuery, 'costsheet_id' | 'meter_ids' | 'external_customer_ids'> & {
+type CostAnalyticsQuery = Omit<CostsQuery, 'costsheet_id' | 'meter_ids' | 'external_customer_ids'> & {
   readonly external_customer_id: string | null;
   readonly feature_ids: readonly string[] | null;
   readonly include_children: boolean;

@@ -55,7 +55,7 @@ export type UsageCostRow = Cost & {
 };
 
 /** Fixed cost; it belongs to no customer and no usage. */
-export type FixedCostRow = Cost & {
+type FixedCostRow = Cost & {
   readonly line: FixedLine<PriceModel> & { readonly meter: null };
   readonly external_customer_id: null;
   readonly group: AnalyticsGroup;

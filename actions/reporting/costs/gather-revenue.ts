@@ -21,7 +21,7 @@ import { type BatchCharges, loadBatchCharges, usageKey } from '../usage/export-c
 import { listOpenFixedCharges } from './open-fixed-charges.ts';
 import { listOpenMinimums } from './open-minimums.ts';
 
-export type EarnedRevenueQuery = {
+type EarnedRevenueQuery = {
   /** Null: all customers. */
   readonly customers: readonly CustomerModel[] | null;
   /** Restricts the answer to usage of these meters; null: all revenue. */

@@ -18,14 +18,14 @@ import { SubscriptionModel } from '../../../storage/models/subscriptions/subscri
 import { SubscriptionLineItemModel } from '../../../storage/models/subscriptions/subscription-line-item.ts';
 import { billedSubscription } from '../../rating/billable-items.ts';
 
-export type TracedLineItem = {
+type TracedLineItem = {
   readonly record: SubscriptionLineItemModel;
   readonly timestamp_within_range: boolean;
   readonly is_active_for_event: boolean;
 };
 
 /** Quantity of the event on one line item. */
-export type FedLineItem = {
+type FedLineItem = {
   readonly record: SubscriptionLineItemModel;
   readonly meter_id: string;
   readonly feature_id: string;

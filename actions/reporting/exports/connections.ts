@@ -14,7 +14,8 @@ import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.t
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { ConnectionModel } from '../../../storage/models/reporting/connection.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
-export type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
+
+type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
   readonly encrypted_secret_data: ConnectionSecrets | null;
 };
 type CreateConnectionInput = { fields: NewConnection; has_directory: boolean; author: Author; sealing: SecretSealer };
@@ -43,7 +44,7 @@ export function openConnectionSecrets(
   return secret === '' ? { s3: null } : connectionSecrets.parse(JSON.parse(sealing.open(secret)));
 }
 
-export type ConnectionChange = {
+type ConnectionChange = {
   id: string;
   changes: Partial<Omit<NewConnection, 'provider_type'>>;
   author: Author;

@@ -19,7 +19,7 @@ export type BuildExportFileInput = ExportInput & {
   readonly bom?: boolean;
 };
 
-export type ExportFile = {
+type ExportFile = {
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Valid after all bytes were read. */
   total(): { records: number; size_bytes: number; sha256: string };

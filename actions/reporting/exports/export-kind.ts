@@ -20,7 +20,7 @@ export type ExportInput = {
 };
 
 /** Keys by which a record names its customer or wallet. */
-export type ExportSubjectKeys<Row> = { readonly [Which in keyof ExportSubjects]?: (row: Row) => string | null };
+type ExportSubjectKeys<Row> = { readonly [Which in keyof ExportSubjects]?: (row: Row) => string | null };
 
 /** Permissions that the export requires, including those for the entities of its metadata columns. */
 export function listRequiredReads(

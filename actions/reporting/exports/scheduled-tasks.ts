@@ -18,10 +18,8 @@ import { TaskModel } from '../../../storage/models/reporting/task.ts';
 import { addRun } from '../../foundation/workflows/run.ts';
 import { type ExportKind, listRequiredReads } from './export-kind.ts';
 import { EXPORT_KINDS } from './kinds.ts';
-export type NewScheduledTask = Pick<
-  ScheduledTask,
-  'connection_id' | 'entity_type' | 'interval' | 'enabled' | 'job_config'
->;
+
+type NewScheduledTask = Pick<ScheduledTask, 'connection_id' | 'entity_type' | 'interval' | 'enabled' | 'job_config'>;
 
 type ScheduledExport = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
@@ -108,7 +106,7 @@ export async function runScheduledTask(
   });
 }
 
-export type NewExport = {
+type NewExport = {
   scheduled: Pick<ScheduledTaskModel, 'id' | 'entity_type' | 'job_config'>;
   start: string;
   end: string;

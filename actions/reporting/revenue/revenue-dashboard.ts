@@ -25,7 +25,7 @@ import { COMPUTE_TASK } from '../../invoicing/invoices/compute-later.ts';
 import { FINALIZE_TASK } from '../../invoicing/invoices/finalize-later.ts';
 import { SYNC_JOB } from '../../lifecycle/subscriptions/sync-plan.ts';
 
-export type RevenueDashboardQuery = {
+type RevenueDashboardQuery = {
   readonly range: Period;
   readonly customer_ids: readonly string[] | null;
   readonly window_size: WindowSize;

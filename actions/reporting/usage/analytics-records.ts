@@ -30,7 +30,7 @@ export type AnalyticsRecordIds = {
   readonly meter_ids: readonly string[] | null;
 };
 
-export type AnalyticsRecords = {
+type AnalyticsRecords = {
   /** By meter. If several features have one meter: a requested one, otherwise the oldest. */
   readonly features: ReadonlyMap<string, FeatureModel>;
   /** Null means all customers. */

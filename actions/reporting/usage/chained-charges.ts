@@ -31,7 +31,7 @@ export type ChainedCharge = LineAmount & {
   readonly measured: ReadonlyMap<string, MeasuredUsage>;
 };
 
-export type ChainChargesInput = {
+type ChainChargesInput = {
   readonly items: readonly AnalyticsItem[];
   /** The requested time; undefined if an item has none. */
   readonly findPeriod: (item: AnalyticsItem) => Period | undefined;

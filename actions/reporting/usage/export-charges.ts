@@ -51,7 +51,7 @@ export type BatchCharges = {
   readonly previewed: ReadonlySet<string>;
 };
 
-export type OtherCharge = { readonly item: AnalyticsItem; readonly line: InvoicedUsageLine };
+type OtherCharge = { readonly item: AnalyticsItem; readonly line: InvoicedUsageLine };
 
 export function usageKey(external_customer_id: string, meter_id: string): string {
   return JSON.stringify([external_customer_id, meter_id]);

@@ -49,7 +49,7 @@ export type AnalyticsRow = {
   readonly window_size: WindowSize | null;
 };
 
-export type UsageAnalyticsReport = {
+type UsageAnalyticsReport = {
   readonly rows: readonly AnalyticsRow[];
   /** All events durable in the log before this instant are in all rows. */
   readonly as_of: string;

@@ -18,7 +18,7 @@ import { clearClocks } from '../../../storage/models/schedule/environment-clock.
 import { TestClockModel } from '../../../storage/models/schedule/test-clock.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 
-export type CreateTestClockInput = Pick<TestClock, 'frozen_time' | 'name' | 'metadata'>;
+type CreateTestClockInput = Pick<TestClock, 'frozen_time' | 'name' | 'metadata'>;
 
 export async function createTestClock(
   { postgres }: Pick<Stores, 'postgres'>,

@@ -74,7 +74,7 @@ export const creditGrantGrammar: ListGrammar = {
 export const CreditGrantAnswer = creditGrantShape.meta({ id: 'CreditGrantResponse' });
 export const CreditGrantListAnswer = listAnswer(CreditGrantAnswer, 'ListCreditGrantsResponse');
 
-export const CreditGrantApplicationAnswer = creditGrantApplicationShape.meta({ id: 'CreditGrantApplicationResponse' });
+const CreditGrantApplicationAnswer = creditGrantApplicationShape.meta({ id: 'CreditGrantApplicationResponse' });
 export const CreditGrantApplicationListAnswer = listAnswer(
   CreditGrantApplicationAnswer,
   'ListCreditGrantApplicationsResponse',

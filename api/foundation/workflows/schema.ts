@@ -23,7 +23,7 @@ const shared = {
     .meta({ description: 'Duration for people, such as `64.2s`; null before the end.' }),
 };
 
-export const WorkflowAnswer = z
+const WorkflowAnswer = z
   .object({
     ...shared,
     task_queue: z.string().meta({ description: 'Queue of the work, such as invoice.' }),

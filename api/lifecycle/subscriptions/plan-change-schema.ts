@@ -79,7 +79,7 @@ export const ChangePlanV2 = z
     example: { target_plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W3X', proration_behavior: 'create_prorations' },
   });
 
-export const PlanSummary = z
+const PlanSummary = z
   .object({
     id: z.string(),
     name: z.string().meta({ description: 'Name of the plan, for people.' }),

@@ -20,7 +20,7 @@ export const EventAnswer = z
   })
   .meta({ id: 'Event' });
 
-export type ShownEvent = Pick<
+type ShownEvent = Pick<
   FoundEvent,
   | 'event_id'
   | 'external_customer_id'

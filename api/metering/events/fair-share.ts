@@ -34,7 +34,7 @@ const COALESCE_WITHIN_MS = 20;
 const CORRECTION_WORK = WORK_MAX / 20;
 
 /** Load of one request on the log. */
-export type AdmittedLoad = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
+type AdmittedLoad = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
 
 type RecordedLoad = { readonly at_ms: Milliseconds; events: number; bytes: number; corrections: number };
 

@@ -32,7 +32,7 @@ export const CreateApiKey = z
   })
   .meta({ id: 'CreateAPIKeyRequest' });
 
-export const SecretAnswer = z
+const SecretAnswer = z
   .object({
     id: z.string(),
     name: z.string().meta({ description: 'Name of the key, for people.' }),

@@ -7,7 +7,7 @@ import { anyCase, baseFields, freeMap, requiredKey, requiredName, timestampText 
 
 export const ADDON_TYPES = ['onetime', 'multiple_instance'] as const;
 export const ADDON_CADENCES = ['onetime', 'recurring'] as const;
-export const ADDON_STATUSES = ['active', 'cancelled', 'pending', 'paused'] as const;
+const ADDON_STATUSES = ['active', 'cancelled', 'pending', 'paused'] as const;
 
 export const addonShape = z.object({
   id: z.string(),

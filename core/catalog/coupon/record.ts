@@ -60,7 +60,7 @@ export const couponFields = z.object({
   }),
   metadata,
 });
-export type CouponFields = z.output<typeof couponFields>;
+type CouponFields = z.output<typeof couponFields>;
 
 export const couponShape = couponFields.extend({
   id: z.string(),
@@ -113,8 +113,8 @@ function checkRedemption({ redeem_after, redeem_before, max_redemptions }: Coupo
     throw invalid('max_redemptions', `must be from 1 to ${MAX_REDEMPTIONS}`);
 }
 
-export type CouponRedemption = { readonly now: Milliseconds; readonly currency?: string };
-export type CouponRefusal = { readonly field: string; readonly reason: string; readonly why: string };
+type CouponRedemption = { readonly now: Milliseconds; readonly currency?: string };
+type CouponRefusal = { readonly field: string; readonly reason: string; readonly why: string };
 
 /** Reason why the coupon cannot be redeemed now, in `currency` if given; null if it can. */
 export function findCouponRefusal(coupon: Coupon, { now, currency }: CouponRedemption): CouponRefusal | null {

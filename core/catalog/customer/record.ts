@@ -28,7 +28,7 @@ const clearable = (text: z.ZodString) =>
     .transform((given) => given ?? '')
     .pipe(z.string());
 
-export const TAX_EXEMPTIONS = ['none', 'exempt', 'reverse'] as const;
+const TAX_EXEMPTIONS = ['none', 'exempt', 'reverse'] as const;
 const taxId = z.object({
   type: keyText.min(1).meta({ description: 'Type of the tax number, such as eu_vat.' }),
   value: keyText.min(1).meta({ description: 'Tax number.' }),

@@ -13,7 +13,7 @@ import { RECURRING_PERIODS } from '../../foundation/time/period.ts';
 import { FEATURE_TYPES } from '../feature/record.ts';
 import { checkGrantTerms, grantShape, hasGrants } from './grant-record.ts';
 
-export const ENTITLEMENT_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON'] as const;
+const ENTITLEMENT_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON'] as const;
 export const USAGE_RESET_PERIODS = [...RECURRING_PERIODS, 'NEVER'] as const;
 export type UsageResetPeriod = (typeof USAGE_RESET_PERIODS)[number];
 
@@ -62,7 +62,7 @@ export const entitlementShape = z.object({
 export type Entitlement = z.output<typeof entitlementShape>;
 
 /** Fields that the rules of a single entitlement check. */
-export type EntitlementTerms = Pick<
+type EntitlementTerms = Pick<
   Entitlement,
   | 'feature_type'
   | 'usage_limit'

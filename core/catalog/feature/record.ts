@@ -83,7 +83,7 @@ export const featureShape = z.object({
 export type Feature = z.output<typeof featureShape>;
 
 /** Fields with rules across several of them. */
-export type FeatureRules = Pick<Feature, 'unit_singular' | 'unit_plural' | 'alert_settings'>;
+type FeatureRules = Pick<Feature, 'unit_singular' | 'unit_plural' | 'alert_settings'>;
 
 export function checkFeature(feature: FeatureRules): void {
   if ((feature.unit_singular === null) !== (feature.unit_plural === null)) {

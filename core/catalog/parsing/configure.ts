@@ -17,7 +17,7 @@ type MeterBody = ConfigurationDraft['meters'][number]['body'];
 type FactOfKind<Kind extends PricingFact['kind']> = Extract<PricingFact, { kind: Kind }>;
 type RecurringFact = FactOfKind<'base'> | FactOfKind<'seat'>;
 
-export type PricingDraft = ConfigurationDraft & {
+type PricingDraft = ConfigurationDraft & {
   readonly currency: string;
   readonly not_understood: NotUnderstood[];
   readonly assumptions: Set<string>;

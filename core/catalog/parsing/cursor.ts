@@ -3,7 +3,7 @@ import type { Decimal } from '../../foundation/decimal.ts';
 import type { RECURRING_PERIODS } from '../../foundation/time/period.ts';
 import type { PricingToken } from './tokens.ts';
 
-export type ParsedRecurringPeriod = (typeof RECURRING_PERIODS)[number];
+type ParsedRecurringPeriod = (typeof RECURRING_PERIODS)[number];
 export type ParsedMoney = { readonly amount: Decimal; readonly currency: string | null };
 export type ParsedInterval = { readonly billing_period: ParsedRecurringPeriod; readonly billing_period_count: number };
 

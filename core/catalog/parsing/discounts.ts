@@ -24,7 +24,7 @@ export function deriveDiscounts(facts: readonly PricingFact[]): YearlyDiscount[]
   });
 }
 
-export type PaymentOptions = {
+type PaymentOptions = {
   readonly pairs: readonly { monthly: DiscountedFact; yearly: DiscountedFact }[];
   readonly byMonth: number;
 };

@@ -7,7 +7,7 @@ import { isHad, isMonthly, ONE, type PricingFact } from './fact.ts';
 import { areOtherSizes } from './sizes.ts';
 import { type PricingToken, tokenize } from './tokens.ts';
 
-export type FactReading = {
+type FactReading = {
   readonly facts: readonly PricingFact[];
   readonly left: readonly string[];
   readonly understood: number;

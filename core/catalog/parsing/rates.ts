@@ -6,7 +6,7 @@ import type { NotUnderstood } from './record.ts';
 
 type ParsedTier = { up_to: number | null; unit_amount: string };
 /** The terms of a price, and the assumption that they required. */
-export type ParsedCharge = {
+type ParsedCharge = {
   readonly currency: string | null;
   readonly terms:
     | { billing_model: 'FLAT_FEE'; amount: string }

@@ -39,7 +39,7 @@ export const entitlementBody = z.object({
   is_soft_limit: orDefault(z.boolean(), false).meta(granted.is_soft_limit.meta()!),
 });
 
-export const configurationShape = z.object({
+const configurationShape = z.object({
   plans: z.array(under(planBody)).meta({ description: 'Bodies of `POST /plans`.' }),
   meters: z.array(under(createMeterShape)).meta({ description: 'Bodies of `POST /meters`.' }),
   features: z.array(under(featureBody)).meta({ description: 'Bodies of `POST /features`.' }),

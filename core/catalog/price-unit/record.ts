@@ -19,7 +19,7 @@ export const priceUnitFields = z.object({
   conversion_rate: decimalText.meta({ description: 'Value of one unit in the base currency; greater than 0.' }),
   metadata,
 });
-export type PriceUnitFields = z.output<typeof priceUnitFields>;
+type PriceUnitFields = z.output<typeof priceUnitFields>;
 
 export const priceUnitShape = priceUnitFields.extend({ id: z.string(), ...baseFields });
 export type PriceUnit = z.output<typeof priceUnitShape>;

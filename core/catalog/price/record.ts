@@ -33,14 +33,14 @@ import { modelFields, type PriceTier, type PricingModel, tierShape } from '../pr
 import { checkTiers, sortTiers } from '../pricing/tiers.ts';
 import { timeBucketsShape } from './time-buckets.ts';
 
-export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
-export const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
-export const BILLING_CADENCES = ['RECURRING'] as const;
-export const INVOICE_CADENCES = ['ARREAR', 'ADVANCE'] as const;
-export const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
-export const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
+const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
+const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
+const BILLING_CADENCES = ['RECURRING'] as const;
+const INVOICE_CADENCES = ['ARREAR', 'ADVANCE'] as const;
+const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
+const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
 
-export const priceType = anyCase(PRICE_TYPES);
+const priceType = anyCase(PRICE_TYPES);
 /** The registry of price models defines the accepted values. */
 const billingModel = anyCase(toEnumValues(byWord<BillingModel>((model) => model.billing_model)));
 const billingTier = anyCase(toEnumValues(byWord<TierMode>((model) => model.tier_mode)));
@@ -171,7 +171,7 @@ export const priceShape = z.object({
 });
 export type Price = z.output<typeof priceShape>;
 
-export const priceUnitConfigShape = z.object({
+const priceUnitConfigShape = z.object({
   price_unit: z.string().meta({ description: 'Code of a published price unit.' }),
   amount: orNull(decimalText).meta({
     description: 'Price of a unit or package, in the price unit. TIERED does not use it.',

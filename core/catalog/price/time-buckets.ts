@@ -82,7 +82,7 @@ const MINUTES: Partial<Record<WindowSize, number>> = {
   DAY,
 };
 
-export type TimeBucketInput = {
+type TimeBucketInput = {
   /** Window size of the meter; null without windows. */
   readonly bucket_size: WindowSize | null;
   readonly currency: string;

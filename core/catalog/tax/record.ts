@@ -18,7 +18,7 @@ import {
 } from '../../foundation/record.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
 
-export const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
+const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
 const TAX_RATE_STATUSES = ['ACTIVE', 'INACTIVE'] as const;
 export const TAX_BEHAVIORS = ['exclusive', 'inclusive'] as const;
 const TAX_RATE_SCOPES = ['INTERNAL', 'EXTERNAL', 'ONETIME'] as const;

@@ -10,13 +10,13 @@ import { formatMs, type Milliseconds, toInstant } from '../../foundation/time/in
 import { SUBSCRIPTION_STATUSES, type SubscriptionStatus } from '../../subscriptions/record.ts';
 import { type BillingCycles, computeCreditExpiry, computeCreditShare, toGrantPeriod } from './periods.ts';
 
-export const APPLICATION_STATUSES = ['applied', 'failed', 'pending', 'skipped', 'cancelled'] as const;
-export const APPLICATION_REASONS = [
+const APPLICATION_STATUSES = ['applied', 'failed', 'pending', 'skipped', 'cancelled'] as const;
+const APPLICATION_REASONS = [
   'first_time_recurring_credit_grant',
   'recurring_credit_grant',
   'onetime_credit_grant',
 ] as const;
-export type ApplicationStatus = (typeof APPLICATION_STATUSES)[number];
+type ApplicationStatus = (typeof APPLICATION_STATUSES)[number];
 
 /** Statuses that may still become applied. */
 export const OPEN_APPLICATIONS: readonly ApplicationStatus[] = ['pending', 'failed'];
@@ -180,7 +180,7 @@ export function computeDeferMinutes(retry_count: number): number {
   return DEFER_MINUTES * 2 ** Math.min(retry_count, DOUBLED_MAX);
 }
 
-export type ApplicationOutcome =
+type ApplicationOutcome =
   | { readonly action: 'apply'; readonly expires_at: Milliseconds | null }
   | { readonly action: 'defer'; readonly why: string }
   | { readonly action: 'skip'; readonly why: string }

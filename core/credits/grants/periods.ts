@@ -11,7 +11,7 @@ import { nextPeriodEnd, type Period, type RecurringPeriod, wholePeriod } from '.
 import type { Subscription } from '../../subscriptions/record.ts';
 import { CREDIT_DECIMALS } from '../wallet/rates.ts';
 
-export type GrantPeriods = {
+type GrantPeriods = {
   readonly period: RecurringPeriod;
   readonly period_count: number;
   /** Origin of the period grid. */

@@ -24,7 +24,7 @@ export type DecideVerdict =
   | null;
 
 /** Limit of open holds of one pool, so that finding, listing and ending them takes no noticeable time. */
-export const HELD_MAX = 10_000;
+const HELD_MAX = 10_000;
 
 type DecisionInstant = { readonly now: Milliseconds };
 export type HoldTerms = {

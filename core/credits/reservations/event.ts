@@ -62,7 +62,7 @@ function checkCount(quantity: Decimal): void {
     throw invalid('quantity', `must be at most ${EVENTS_PER_REQUEST_MAX}: the meter counts events, and each is sent`);
 }
 
-export type CommittedUsage = {
+type CommittedUsage = {
   readonly external_customer_id: string;
   readonly quantity: Decimal;
   readonly properties: Readonly<Record<string, unknown>>;
@@ -148,7 +148,7 @@ function insertEventId(text: string, event_id: string): string {
   return `{"event_id":${JSON.stringify(event_id)},${text.slice(1)}`;
 }
 
-export type StoredEventContent = { readonly content_crc: number; readonly content_hash: number };
+type StoredEventContent = { readonly content_crc: number; readonly content_hash: number };
 
 /** True if the stored event is one of the events of the reservation. */
 export function isCommitted(

@@ -10,7 +10,7 @@ import { REASONS } from './room.ts';
 export const RESERVATION_STATUSES = ['held', 'committed', 'released', 'expired'] as const;
 /** Action for a hold that is neither committed nor released in time. */
 export const ON_EXPIRY = ['release', 'charge'] as const;
-export const ENDED_BY = ['commit', 'release', 'expiry'] as const;
+const ENDED_BY = ['commit', 'release', 'expiry'] as const;
 
 export const reservationShape = z.object({
   id: z.string(),

@@ -9,7 +9,7 @@ import { ON_EXPIRY } from './record.ts';
 const WEEK_SECONDS = 604_800;
 export const ttlSeconds = wholeNumber.pipe(z.int().min(1).max(WEEK_SECONDS));
 
-export const holdShape = z.object({
+const holdShape = z.object({
   ttl_seconds: orNull(ttlSeconds).meta({
     description:
       'Duration of the hold in seconds, from 1 to 604800 (a week). Default: the setting `reservation_config`.',

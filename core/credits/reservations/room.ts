@@ -17,7 +17,7 @@ export const REASONS = [
   'insufficient_credits',
   'in_doubt',
 ] as const;
-export type ReservationReason = (typeof REASONS)[number];
+type ReservationReason = (typeof REASONS)[number];
 
 /** One limit of the feature in the current window. */
 export type FeatureLimit = {

@@ -4,16 +4,8 @@
  */
 import type { TransactionReason } from './record.ts';
 
-export const HOLDINGS = ['lot', 'overdraft'] as const;
-export const COUNTER_ACCOUNTS = [
-  'purchased',
-  'granted',
-  'refunded',
-  'spent',
-  'debited',
-  'expired',
-  'written_off',
-] as const;
+const HOLDINGS = ['lot', 'overdraft'] as const;
+const COUNTER_ACCOUNTS = ['purchased', 'granted', 'refunded', 'spent', 'debited', 'expired', 'written_off'] as const;
 export type CounterAccount = (typeof COUNTER_ACCOUNTS)[number];
 export type Account = (typeof HOLDINGS)[number] | CounterAccount;
 

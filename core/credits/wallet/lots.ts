@@ -28,7 +28,7 @@ export function filterLotsByKind(lots: readonly Lot[], kind: LotKind | undefined
 export type LotPart = { readonly lot_id: string; readonly credits: Decimal };
 
 /** A lot is usable up to and including the instant of its expiry. */
-export function isUsable(lot: Lot, at_ms: Milliseconds): boolean {
+function isUsable(lot: Lot, at_ms: Milliseconds): boolean {
   return lot.available.gt(0) && (lot.expiry_ms === null || lot.expiry_ms >= at_ms);
 }
 

@@ -38,7 +38,7 @@ export const REFERENCE_TYPES = ['PAYMENT', 'EXTERNAL', 'REQUEST', 'INVOICE'] as 
 export type TransactionReason = (typeof TRANSACTION_REASONS)[number];
 export type ReferenceType = (typeof REFERENCE_TYPES)[number];
 
-export const PRICE_TYPES_PAID = ['ALL', 'USAGE', 'FIXED'] as const;
+const PRICE_TYPES_PAID = ['ALL', 'USAGE', 'FIXED'] as const;
 export const walletConfig = z.object({
   allowed_price_types: orNull(z.array(anyCase(PRICE_TYPES_PAID)).max(3)).meta({
     description:

@@ -58,7 +58,7 @@ export function toInstant(text: string): Milliseconds {
   return instant;
 }
 
-export type NotATimestamp = 'absent' | 'malformed' | 'out of range';
+type NotATimestamp = 'absent' | 'malformed' | 'out of range';
 
 /** A number holds microseconds exactly until the year 2255. */
 const EARLIEST_US: Microseconds = daysSince1970(1900, 1, 1) * US_PER_DAY;

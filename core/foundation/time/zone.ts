@@ -8,7 +8,7 @@ import { invalid } from '../error.ts';
 import type { Milliseconds } from './instant.ts';
 
 /** Half-open [from, to): in it, local time = instant + offset. */
-export type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
+type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
 
 export function findOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
   const intervals = ensureIntervals(timezone);

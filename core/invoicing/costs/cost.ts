@@ -8,9 +8,9 @@ import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from '../../rating/line-amount.ts';
 
-export type CostPrice = PriceTerms & { readonly id: string; readonly meter_id?: string | null | undefined };
+type CostPrice = PriceTerms & { readonly id: string; readonly meter_id?: string | null | undefined };
 
-export type CostUsage = Pick<MeasuredUsage, 'quantity' | 'event_count' | 'buckets'>;
+type CostUsage = Pick<MeasuredUsage, 'quantity' | 'event_count' | 'buckets'>;
 
 export type Cost = { readonly cost: Decimal; readonly quantity: Decimal; readonly event_count: number };
 

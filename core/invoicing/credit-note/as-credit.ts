@@ -10,7 +10,7 @@ import { spread } from '../../foundation/spread.ts';
 import type { LineDiscount } from '../../rating/discounts.ts';
 import type { ReturnedAmount } from './refunded-lines.ts';
 
-export type CreditedCharge = {
+type CreditedCharge = {
   readonly amount: string;
   readonly line_item_discount?: string;
   readonly invoice_level_discount?: string;

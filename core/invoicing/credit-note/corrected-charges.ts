@@ -7,7 +7,7 @@ import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import { groupBy } from '../../foundation/group-by.ts';
 import type { Period } from '../../foundation/time/period.ts';
 
-export type ChargeLine = {
+type ChargeLine = {
   readonly id: string;
   readonly item_id: string;
   readonly service: Period;

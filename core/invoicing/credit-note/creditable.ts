@@ -73,7 +73,7 @@ type PaidSums = RefundedSum & Pick<Invoice, 'amount_paid' | 'amount_due'>;
  * Amount that refunds of payments can return: charges and overpayment. `by_notes`: part of `refunded_amount` that
  * credit notes returned.
  */
-export function computeRefundableCharges(
+function computeRefundableCharges(
   invoice: PaidSums,
   { lines, by_notes }: { lines: readonly Omit<CreditableLine, 'id'>[]; by_notes: Decimal },
 ): Decimal {

@@ -6,7 +6,7 @@ import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { spread } from '../../foundation/spread.ts';
 import type { Invoice } from '../invoice/record.ts';
 
-export type OpenInvoice = Pick<Invoice, 'id' | 'amount_remaining'>;
+type OpenInvoice = Pick<Invoice, 'id' | 'amount_remaining'>;
 /** Credit of an invoice line after its discounts, with its tax. */
 export type CreditedLine = {
   readonly invoice_id: string;
@@ -15,7 +15,7 @@ export type CreditedLine = {
   readonly tax: Decimal;
 };
 export type CreditOffset = { readonly invoice_id: string; readonly amount: Decimal };
-export type CreditOffsetPlan = { readonly offsets: readonly CreditOffset[]; readonly rest: Decimal };
+type CreditOffsetPlan = { readonly offsets: readonly CreditOffset[]; readonly rest: Decimal };
 
 /** `open`: oldest first. */
 export function planOffsets(
@@ -48,8 +48,8 @@ export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[
 }
 
 /** A line of an invoice that is lowered: its charge after discounts and prepaid credits, and its tax. */
-export type ReducedLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
-export type OffsetLine = ReducedLine;
+type ReducedLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
+type OffsetLine = ReducedLine;
 
 /** Lines of the note: first the credited amount of each line, then the rest in proportion to the charges. */
 export function planOffsetLines(
@@ -95,7 +95,7 @@ export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal;
 }
 
 /** A charge of usage. If several lines charged it, the newest comes first. */
-export type ChargedUsageLine = ReducedLine & { readonly invoice_id: string };
+type ChargedUsageLine = ReducedLine & { readonly invoice_id: string };
 
 /** A credit of usage that several lines charged reduces the newest first, each with its tax. */
 export function splitUsageCredit(

@@ -37,7 +37,7 @@ export type CreditedInvoice = Pick<
 > &
   Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 
-export type CreditNoteLineInput = { readonly invoice_line_item_id: string; readonly amount: string };
+type CreditNoteLineInput = { readonly invoice_line_item_id: string; readonly amount: string };
 export type CreditNotePlan = {
   readonly credit_note_type: CreditNoteType;
   /** In the order of the request. */

@@ -27,7 +27,7 @@ export type DocumentRow = {
   readonly unit_price: string;
   readonly amount: string;
 };
-export type DocumentSum = { readonly label: string; readonly value: string; readonly strong: boolean };
+type DocumentSum = { readonly label: string; readonly value: string; readonly strong: boolean };
 export type DocumentParty = { readonly label: string; readonly name: string; readonly lines: readonly string[] };
 
 export type InvoiceDocument = {

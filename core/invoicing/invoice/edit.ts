@@ -94,7 +94,7 @@ function isSameInstant(requested: string | null, instant: string | null | undefi
 }
 
 /** The credited charge is on another invoice, and the remaining credit lowers later invoices. */
-export function isCreditLine({ amount, computed_from }: InvoiceLineItem): boolean {
+function isCreditLine({ amount, computed_from }: InvoiceLineItem): boolean {
   return new Decimal(amount).isNegative() || Boolean(computed_from?.carried_amount);
 }
 

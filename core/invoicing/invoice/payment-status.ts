@@ -20,7 +20,7 @@ export function canBecome(from: PaymentStatus, to: PaymentStatus): boolean {
   return TRANSITIONS[from]?.includes(to) ?? false;
 }
 
-export type InvoicePaymentState = Pick<
+type InvoicePaymentState = Pick<
   Invoice,
   'payment_status' | 'amount_paid' | 'amount_remaining' | 'overpaid_amount' | 'paid_at'
 >;

@@ -5,7 +5,7 @@
 import type { Contribution } from '../../metering/contribution.ts';
 import { exactText } from '../../metering/exact.ts';
 
-export type Leaf = {
+type Leaf = {
   readonly event_id: string;
   readonly timestamp_us: number;
   readonly external_customer_id: string;

@@ -5,7 +5,7 @@
 export type Hash = (...parts: readonly Uint8Array[]) => Uint8Array;
 
 /** A sibling hash on the path from a leaf to the root, and its side. */
-export type PathStep = { readonly side: 'left' | 'right'; readonly hash: Uint8Array };
+type PathStep = { readonly side: 'left' | 'right'; readonly hash: Uint8Array };
 
 type Subtree = { readonly hash: Uint8Array; readonly size: number; readonly isWatched: boolean };
 

@@ -66,7 +66,7 @@ export type LineProof = z.infer<typeof LineProof>;
 const amount = decimalText;
 
 /** Discount of a coupon, and its terms at that time. */
-export const CouponProof = z
+const CouponProof = z
   .object({
     coupon_id: z.string().meta({ description: 'Id of the coupon.' }),
     coupon_association_id: z
@@ -81,7 +81,7 @@ export const CouponProof = z
   .meta({ id: 'InvoiceCouponProof' });
 
 /** Tax by one rate, and its terms. */
-export const TaxProof = z
+const TaxProof = z
   .object({
     tax_rate_id: z.string().meta({ description: 'Id of the tax rate.' }),
     name: z.string().meta({ description: 'Name of the tax rate.' }),

@@ -19,7 +19,7 @@ export type RevenueParts = Readonly<Record<RevenuePart, Decimal>>;
 
 export const NO_REVENUE: RevenueParts = Object.fromEntries(REVENUE_PARTS.map((part) => [part, ZERO])) as RevenueParts;
 
-export type EarnedRevenue = {
+type EarnedRevenue = {
   readonly kind: 'usage' | 'fixed';
   readonly amount: Decimal;
   /** Null if the amount is on no invoice yet. */

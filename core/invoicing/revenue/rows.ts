@@ -14,7 +14,7 @@ import { deriveServicePeriod, type EarnedLine, toRevenueKind } from './line.ts';
 import { isPrepayment } from './prepayment.ts';
 
 /** Sum of the charges whose service period starts at one instant. */
-export type RevenueCell = { readonly earned_at: Milliseconds; readonly usage: Decimal; readonly fixed: Decimal };
+type RevenueCell = { readonly earned_at: Milliseconds; readonly usage: Decimal; readonly fixed: Decimal };
 
 /** Revenue of a customer in a currency and UTC year, ordered by time. A row without cells has no revenue. */
 export type RevenueRow = {

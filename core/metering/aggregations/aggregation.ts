@@ -5,7 +5,7 @@ import type { BucketField, UsageBucket } from '../bucket.ts';
 import type { Contribution, MeteredEvent, Unusable, ValueSource } from '../contribution.ts';
 
 /** The half-open range of the query and the meter's multiplier. */
-export type FinishRange = {
+type FinishRange = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly multiplier: Decimal | undefined;

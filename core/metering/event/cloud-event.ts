@@ -13,10 +13,10 @@ export type CloudEvent = {
 export type AttributeFault = { field: string; why: string };
 
 /** `text` has one character per byte. */
-export type CloudEventTranslation = { readonly text: string } | { readonly fault: AttributeFault };
+type CloudEventTranslation = { readonly text: string } | { readonly fault: AttributeFault };
 
 const REQUIRED = ['specversion', 'id', 'source', 'type', 'subject'] as const;
-export const CLOUD_EVENT_ATTRIBUTES = [...REQUIRED, 'time', 'datacontenttype', 'dataschema', 'data'] as const;
+const CLOUD_EVENT_ATTRIBUTES = [...REQUIRED, 'time', 'datacontenttype', 'dataschema', 'data'] as const;
 
 /** The attribute that provides each field of an event. */
 const ATTRIBUTE_BY_FIELD: Readonly<Record<string, string>> = {
@@ -49,7 +49,7 @@ export function fromCloudEvent({ attributes, data }: CloudEvent): CloudEventTran
  * The event id of a CloudEvent. Its specification makes `source` and `id` together unique, and two sources may both count
  * from 1. A source contains no white space, so no two pairs give one id.
  */
-export function cloudEventId(source: string, id: string): string {
+function cloudEventId(source: string, id: string): string {
   return `${source} ${id}`;
 }
 

@@ -69,7 +69,7 @@ export class ContentHash {
 }
 
 /** The parts of an event's content, in this order; `time` in microseconds, '' if the sender sent none. */
-export type ContentParts = {
+type ContentParts = {
   readonly name: string;
   readonly customer: string;
   readonly customer_id: string;

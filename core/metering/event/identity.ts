@@ -7,10 +7,7 @@
 import type { Scope } from '../../foundation/scope.ts';
 
 /** Can never change: the assignment of ids to shards depends on it. */
-export const SHARD_COUNT = 4096;
-
-/** Two unsigned 32-bit halves; the upper 12 bits of `high` are the shard. */
-export type IdentityHash = { high: number; low: number };
+const SHARD_COUNT = 4096;
 
 /** Hashes ids of one scope; the text of the scope is hashed once. */
 export class IdentityHasher {

@@ -7,7 +7,7 @@ import { invalid } from '../../foundation/error.ts';
 
 export const POINTS_MAX = 10_000;
 /** Per resource, scope or point; exporters allow 128 by default. */
-export const ATTRIBUTES_MAX = 1_000;
+const ATTRIBUTES_MAX = 1_000;
 /** Resources, scopes and metrics in total. */
 const GROUPS_MAX = 20_000;
 /** All attributes of a request in total. */

@@ -249,7 +249,7 @@ function approximate({ small, scale, big }: Exact): number {
   return Number(big >> BigInt(spare)) * 2 ** (spare - scale * BITS_PER_DIGIT);
 }
 
-export function bitLength(value: bigint): number {
+function bitLength(value: bigint): number {
   const hex = (value < 0n ? -value : value).toString(16);
   return hex === '0' ? 0 : 4 * hex.length - Math.clz32(Number.parseInt(hex[0]!, 16)) + 28;
 }

@@ -26,7 +26,6 @@ export const AGGREGATION_TYPES = toEnumValues<AggregationType>(AGGREGATIONS);
 export type { AggregationType };
 
 export const RESET_USAGES = ['BILLING_PERIOD', 'NEVER'] as const;
-export type ResetUsage = (typeof RESET_USAGES)[number];
 
 export const windowSize = anyCase(WINDOW_SIZES);
 export const aggregationType = anyCase(AGGREGATION_TYPES);
@@ -103,7 +102,7 @@ export function checkMeter(meter: MeterInput, compileExpression?: CompileExpress
   checkFilters(meter.filters);
 }
 
-export function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {
+function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {
   const { type, field, expression, group_by } = aggregation;
   refuseBlank({ 'aggregation.field': field, 'aggregation.expression': expression, 'aggregation.group_by': group_by });
   if (AGGREGATIONS[type].needs_value && !hasText(field) && !hasText(expression))

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { timestampText } from '../../foundation/record.ts';
 
 export const AUDIT_ACTIONS = ['created', 'updated', 'archived', 'deleted'] as const;
-export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** User of changes that no request caused: jobs of the clock. */
 export const SYSTEM_USER = 'system';

@@ -7,7 +7,7 @@ import { invalid } from '../../foundation/error.ts';
 import { anyCase, baseFields, metadata, orNull, requiredName } from '../../foundation/record.ts';
 
 /** Enum values of the API. */
-export const PROVIDER_TYPES = [
+const PROVIDER_TYPES = [
   'flexprice',
   'stripe',
   's3',
@@ -29,18 +29,17 @@ export const PROVIDER_TYPES = [
 export type ProviderType = (typeof PROVIDER_TYPES)[number];
 /** Supported providers. */
 const CONNECTED = ['s3', 'directory'] as const;
-export type ConnectedProvider = (typeof CONNECTED)[number];
+type ConnectedProvider = (typeof CONNECTED)[number];
 
 const secretText = z.string().min(1).max(4_000);
 
-export const s3Secrets = z.object({
+const s3Secrets = z.object({
   aws_access_key_id: secretText.meta({ description: 'Access key id.' }),
   aws_secret_access_key: secretText.meta({ description: 'Secret access key; it is never shown.' }),
   aws_session_token: orNull(secretText).meta({
     description: 'Session token of temporary credentials; null for permanent ones.',
   }),
 });
-export type S3Secrets = z.output<typeof s3Secrets>;
 
 export const connectionSecrets = z.object({
   s3: orNull(s3Secrets).meta({

@@ -5,7 +5,7 @@
 import { formatUs } from '../../foundation/time/instant.ts';
 import type { ColumnHead, ExportCell } from './column.ts';
 
-export const LINE_END = '\r\n';
+const LINE_END = '\r\n';
 
 export function formatCsvHead(columns: readonly ColumnHead[]): string {
   return columns.map(({ name }) => quoteCell(escapeFormula(name))).join(',') + LINE_END;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { invalid } from '../../foundation/error.ts';
 import { anyCase, optionalKey, requiredKey } from '../../foundation/record.ts';
 
-export const METADATA_ENTITIES = ['customer', 'wallet'] as const;
+const METADATA_ENTITIES = ['customer', 'wallet'] as const;
 export type MetadataEntity = (typeof METADATA_ENTITIES)[number];
 
 export const metadataField = z.object({

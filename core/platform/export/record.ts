@@ -4,11 +4,11 @@ import { anyCase } from '../../foundation/record.ts';
 export const EXPORT_ENTITY_TYPES = ['events', 'invoice', 'credit_topups', 'credit_usage', 'usage_analytics'] as const;
 export type ExportEntityType = (typeof EXPORT_ENTITY_TYPES)[number];
 
-export const EXPORT_FORMATS = ['CSV', 'PARQUET'] as const;
+const EXPORT_FORMATS = ['CSV', 'PARQUET'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 export const exportFormat = anyCase(EXPORT_FORMATS);
 
-export const COMPRESSIONS = ['none', 'gzip'] as const;
+const COMPRESSIONS = ['none', 'gzip'] as const;
 export type Compression = (typeof COMPRESSIONS)[number];
 export const compression = anyCase(COMPRESSIONS);
 

@@ -7,7 +7,7 @@ import { invalid } from '../../foundation/error.ts';
 /** Name of a field, followed by the key inside it if the column has one. */
 export type ImportColumn = readonly string[];
 
-export const COLUMNS_MAX = 1_000;
+const COLUMNS_MAX = 1_000;
 
 /** Parses the header. A name that is missing, repeated or unknown is rejected, because its values would be lost. */
 export function parseColumns(header: readonly string[], known: readonly string[]): ImportColumn[] {

@@ -28,7 +28,7 @@ export function isEmailDue(
   return kind === 'new' || new Decimal(invoice.amount_remaining).gt(0);
 }
 
-export type InvoiceEmail = { readonly subject: string; readonly text: string };
+type InvoiceEmail = { readonly subject: string; readonly text: string };
 
 export function composeInvoiceEmail(
   invoice: Pick<Invoice, 'invoice_number' | 'id' | 'currency' | 'amount_remaining' | 'due_date'>,

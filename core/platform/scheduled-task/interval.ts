@@ -4,7 +4,7 @@ import type { Period } from '../../foundation/time/period.ts';
 
 /** `custom` is a known value that is refused. */
 export const INTERVALS = ['15MIN', '30MIN', 'hourly', 'daily', 'custom'] as const;
-export type ExportInterval = (typeof INTERVALS)[number];
+type ExportInterval = (typeof INTERVALS)[number];
 
 const MINUTE_MS = 60_000;
 const LENGTH_MS: Readonly<Record<ExportInterval, Milliseconds>> = {

@@ -8,7 +8,7 @@ import { METADATA_FIELDS_MAX, metadataField } from '../export/metadata-field.ts'
 import { compression, EXPORT_ENTITY_TYPES, exportFormat } from '../export/record.ts';
 import { INTERVALS } from './interval.ts';
 
-export const ENCRYPTIONS = ['AES256', 'aws:kms', 'aws:kms:dsse'] as const;
+const ENCRYPTIONS = ['AES256', 'aws:kms', 'aws:kms:dsse'] as const;
 
 const KEY_PREFIX_MAX = 500;
 const FILE_SIZE_MB_MAX = 1_000_000;

@@ -47,7 +47,7 @@ const API_VERSION = 'v1';
 
 type BodyEvent = { readonly entity_type: SystemEntityType; readonly body_key?: string };
 
-export type EventBodyInput = {
+type EventBodyInput = {
   readonly id: string;
   readonly name: SystemEventName;
   readonly record: object;

@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { notAllowed } from '../../foundation/error.ts';
 import { anyCase, baseFields, metadata, timestampText } from '../../foundation/record.ts';
 
-export const TASK_TYPES = ['IMPORT', 'EXPORT'] as const;
+const TASK_TYPES = ['IMPORT', 'EXPORT'] as const;
 export const TASK_STATUSES = ['PENDING', 'PROCESSING', 'COMPLETED', 'FAILED'] as const;
-export const FILE_TYPES = ['CSV', 'JSON', 'PARQUET'] as const;
-export const TASK_ENTITY_TYPES = [
+const FILE_TYPES = ['CSV', 'JSON', 'PARQUET'] as const;
+const TASK_ENTITY_TYPES = [
   'EVENTS',
   'PRICES',
   'CUSTOMERS',
@@ -20,7 +20,7 @@ export const TASK_ENTITY_TYPES = [
   'USAGE_ANALYTICS',
 ] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
-export type TaskEntityType = (typeof TASK_ENTITY_TYPES)[number];
+type TaskEntityType = (typeof TASK_ENTITY_TYPES)[number];
 
 const count = z.int().min(0);
 
@@ -100,9 +100,7 @@ const MOVES: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   COMPLETED: [],
 };
 
-export type TaskChanges = Partial<
-  Pick<Task, 'task_status' | 'started_at' | 'completed_at' | 'failed_at' | 'error_summary'>
->;
+type TaskChanges = Partial<Pick<Task, 'task_status' | 'started_at' | 'completed_at' | 'failed_at' | 'error_summary'>>;
 
 /** Fields that change with the status; throws if the change is not allowed. `why` is for a failure. */
 export function moveTask(task: Pick<Task, 'id' | 'task_status'>, to: TaskStatus, { now, why }: TaskMove): TaskChanges {
@@ -114,4 +112,4 @@ export function moveTask(task: Pick<Task, 'id' | 'task_status'>, to: TaskStatus,
   return { task_status: to, started_at: instant, failed_at: null, error_summary: null };
 }
 
-export type TaskMove = { readonly now: Date; readonly why?: string };
+type TaskMove = { readonly now: Date; readonly why?: string };

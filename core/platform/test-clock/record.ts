@@ -8,7 +8,7 @@ import { baseFields, keyText, metadata, orNull, timestampText } from '../../foun
 import { formatMs, type Milliseconds, toInstant } from '../../foundation/time/instant.ts';
 import { WorkflowError } from '../workflow/record.ts';
 
-export const TEST_CLOCK_STATUSES = ['ready', 'advancing', 'failed'] as const;
+const TEST_CLOCK_STATUSES = ['ready', 'advancing', 'failed'] as const;
 
 const FIRST_INSTANT = Date.UTC(2000, 0, 1);
 const LAST_INSTANT = Date.UTC(2200, 0, 1);
@@ -22,7 +22,7 @@ export const frozenTime = timestampText.refine(
 );
 
 /** Progress of an advance, by kind of due work. */
-export const clockProgress = z.object({
+const clockProgress = z.object({
   instants: z.int().meta({ description: 'Number of instants at which work was due.' }),
   done: z.record(z.string(), z.int()).meta({
     description: 'Number of completed operations by kind, such as `billed` periods and `finalized` invoices.',

@@ -8,7 +8,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 
 const URL_LENGTH_MAX = 2_048;
 
-export const endpointUrl = z
+const endpointUrl = z
   .string()
   // Normalized as it is used for the connection: no surrounding spaces, scheme and host in lower case.
   .overwrite((text) => (URL.canParse(text) ? new URL(text).href : text))

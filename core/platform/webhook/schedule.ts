@@ -20,7 +20,7 @@ export const ORDERED_FAILURES_MAX = 4;
 const FAILS_FOR_MS = 5 * DAY;
 const FAILS_AT_LEAST = 10;
 
-export type DeliveryFailure = { readonly failure_count: number; readonly emitted_at: number; readonly now: number };
+type DeliveryFailure = { readonly failure_count: number; readonly emitted_at: number; readonly now: number };
 
 /** Time of the next attempt after this number of failures; null if the delivery is given up. */
 export function computeNextDeliveryAttempt(

@@ -7,7 +7,7 @@ import { FarthingError } from '../../foundation/error.ts';
 import { anyCase, baseFields, timestampText } from '../../foundation/record.ts';
 
 /** Enum values of the API. This service uses Running, Completed, Failed and TimedOut. */
-export const WORKFLOW_STATUSES = [
+const WORKFLOW_STATUSES = [
   'Running',
   'Completed',
   'Failed',
@@ -18,7 +18,6 @@ export const WORKFLOW_STATUSES = [
   'Unknown',
 ] as const;
 export const workflowStatus = anyCase(WORKFLOW_STATUSES);
-export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
 
 export const WorkflowError = z.object({
   code: z.string().meta({ description: 'Error code as in an error response, or `timeout`.' }),

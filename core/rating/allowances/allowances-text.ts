@@ -68,7 +68,7 @@ const recorded = z.object({
 });
 
 /** A limit with the intervals in which it applies, or grants, whose intervals are recomputed from usage. */
-export type RecordedAllowance = (Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null }) | Granting;
+type RecordedAllowance = (Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null }) | Granting;
 
 export function parseAllowances(texts: readonly Record<string, unknown>[]): RecordedAllowance[] {
   return z

@@ -221,7 +221,7 @@ export type GrantState = {
   readonly used: Decimal;
   readonly window: Period | null;
 };
-export type GrantGroupState = {
+type GrantGroupState = {
   readonly limit: Decimal;
   /** Includes charged usage. */
   readonly used: Decimal;

@@ -17,7 +17,7 @@ import { computeShare, prorate } from '../proration.ts';
 /** Half-open. Without an end usage never resets. */
 export type ResetWindow = { readonly start: Milliseconds; readonly end: Milliseconds | null };
 
-export type ResetRule = Pick<BilledSubscription, 'start_ms' | 'end_ms' | 'billing_anchor_ms' | 'timezone'> & {
+type ResetRule = Pick<BilledSubscription, 'start_ms' | 'end_ms' | 'billing_anchor_ms' | 'timezone'> & {
   readonly usage_reset_period: UsageResetPeriod;
 };
 
@@ -36,7 +36,7 @@ export function computeResetWindow(now: Milliseconds, rule: ResetRule): ResetWin
   return { start: Math.max(start, start_ms), end: Math.min(end, end_ms ?? Infinity) };
 }
 
-export type LimitedUsage = {
+type LimitedUsage = {
   readonly subscription: BilledSubscription;
   /** Stored running period of the subscription. */
   readonly current: Period;

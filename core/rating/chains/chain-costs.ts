@@ -34,7 +34,7 @@ export type LineCost = {
   readonly parts: readonly ChargePart[];
 };
 
-export type PricedLine = {
+type PricedLine = {
   readonly service: Period;
   readonly price: PriceTerms;
   readonly terms: string;

@@ -89,7 +89,7 @@ function groupIntoChains<Item extends LinkedItem>(services: readonly Linkable<It
 }
 
 /** From the start of the first line to the end of the last, at most until `measured_until`. */
-export function chainWindow({ lines, measured_until = Number.POSITIVE_INFINITY }: Chain): Period {
+function chainWindow({ lines, measured_until = Number.POSITIVE_INFINITY }: Chain): Period {
   return { start: lines[0]!.service.start, end: Math.min(lines.at(-1)!.service.end, measured_until) };
 }
 

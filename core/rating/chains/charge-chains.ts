@@ -18,7 +18,7 @@ export function chargeKey(lineItemId: string, service: Period): string {
 type ChainableCharge<Item> = ChainLine<Item> & { readonly usage_window: Period | null; readonly chain?: Chain<Item> };
 
 /** One usage query, and the charges that its result is for. */
-export type UsageToRead<Item> = ChainLine<Item> & {
+type UsageToRead<Item> = ChainLine<Item> & {
   readonly window: Period;
   readonly chain: Chain<Item> | undefined;
   readonly keys: readonly string[];

@@ -52,7 +52,7 @@ export function periodsWithin(time: Period, item: BilledItem, subscription: Bill
 
 type LevelReadingResult = { readonly event_count: number; readonly integral?: Decimal | undefined };
 
-export type IntegratedLevel = {
+type IntegratedLevel = {
   /** In units × whole periods. */
   readonly quantity: Decimal;
   /** Units × microseconds; exact if the interval lies in one billing period. */

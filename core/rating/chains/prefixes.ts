@@ -25,7 +25,7 @@ export type MeasuredLine = {
   readonly integral?: Decimal | undefined;
 };
 
-export type MeasuredService = { readonly service: Period; readonly measured: MeasuredLine | null };
+type MeasuredService = { readonly service: Period; readonly measured: MeasuredLine | null };
 
 /** Usage of a line by bucket start; under key 0 for a meter without windows. */
 export type UnitsByBucket = ReadonlyMap<Milliseconds, Decimal>;

@@ -8,7 +8,7 @@ import { billedQuantity, chargeParts, type PriceTerms } from '../../catalog/pric
 import type { ChargePart } from '../../catalog/pricing/terms.ts';
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 
-export type PricedUnits = { readonly price: PriceTerms; readonly terms: string; readonly units: Decimal };
+type PricedUnits = { readonly price: PriceTerms; readonly terms: string; readonly units: Decimal };
 
 /** Cost of one bucket, to which lines add units in order of time. An addition prices only the changed units. */
 export class BucketCost {

@@ -86,13 +86,13 @@ export type StoredCommitment = {
   commitment_time_buckets?: TimeBucket[] | null | undefined;
 };
 
-export type CommittedPrice = {
+type CommittedPrice = {
   readonly type: 'USAGE' | 'FIXED';
   readonly billing_period: RecurringPeriod | 'ONETIME';
   readonly billing_period_count: number;
   readonly commitment_time_buckets?: readonly TimeBucket[] | null;
 };
-export type LineCommitmentInput = {
+type LineCommitmentInput = {
   readonly price: CommittedPrice;
   /** Window size of the meter; null if it has no windows. */
   readonly bucket_size: WindowSize | null;

@@ -65,7 +65,7 @@ export function isOneCommitment(before: LineCommitment | null | undefined, after
 }
 
 /** Interval in which charges draw from one amount, and the share of the commitment that applies in it. */
-export type DrawPeriod = Period & { readonly share: Decimal; readonly is_term: boolean };
+type DrawPeriod = Period & { readonly share: Decimal; readonly is_term: boolean };
 
 /** A term, or a billing period with several consecutive lines; null if the charge draws from an amount of its own. */
 export function deriveDrawPeriod(

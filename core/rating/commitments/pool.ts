@@ -19,7 +19,7 @@ export type CommitmentPool = Omit<CommittedAmount, 'true_up'> & {
   readonly is_trued_up: boolean;
 };
 
-export type PoolDraw = {
+type PoolDraw = {
   /** Covered by the committed amount. */
   readonly utilized: Decimal;
   /** Overage before the factor. */

@@ -89,7 +89,7 @@ function asItem(subscription: BilledSubscription): BilledItem {
 /** Charge of one line within the commitment, and above it, before and after the factor. */
 export type PoolShare = { readonly within: Decimal; readonly above: Decimal; readonly overage: Decimal };
 
-export type PoolShares = { readonly shares: readonly PoolShare[]; readonly left: CommitmentPool };
+type PoolShares = { readonly shares: readonly PoolShare[]; readonly left: CommitmentPool };
 
 /**
  * Rounded amounts of lines, each drawn from the pool: every part is between 0 and the amount of its line (docs/rules/numbers.md, "Spreading

@@ -5,7 +5,7 @@
 import type { Milliseconds } from '../../foundation/time/instant.ts';
 import { type Period, periodContaining, type RecurringPeriod } from '../../foundation/time/period.ts';
 
-export type TermRule = {
+type TermRule = {
   readonly since: Milliseconds;
   readonly duration: RecurringPeriod;
   readonly timezone: string;

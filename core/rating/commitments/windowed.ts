@@ -16,7 +16,7 @@ import { toLocalMs } from '../../foundation/time/zone.ts';
 import { committedAmount, type LineCommitment } from './line.ts';
 import { addCharged, applyCommitment, type CommittedAmount, type CommittedCharge, NOTHING } from './pool.ts';
 
-export type WindowedChargeInput = {
+type WindowedChargeInput = {
   readonly commitment: LineCommitment & { readonly windows: NonNullable<LineCommitment['windows']> };
   readonly price: PriceTerms;
   readonly range: Period;
@@ -35,7 +35,7 @@ export type WindowedCharge = CommittedCharge & {
   readonly by_time: ReadonlyMap<TimeBucket | null, TimeOfDayCharge>;
 };
 
-export type TimeOfDayCharge = CommittedCharge & {
+type TimeOfDayCharge = CommittedCharge & {
   readonly quantity: Decimal;
   /** Before any commitment. */
   readonly base: Decimal;

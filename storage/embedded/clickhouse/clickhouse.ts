@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { EmbeddedClickHouseOptions } from './clickhouse-server.ts';
 import { type Child, type ChildServer, type PartOptions, startChild } from './part.ts';
 
-export interface ClickHouseServerOptions extends PartOptions {
+interface ClickHouseServerOptions extends PartOptions {
   /** Number of concurrent statements. */
   connections?: number;
   /** How long a statement waits for a slot before it is rejected. */

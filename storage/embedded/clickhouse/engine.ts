@@ -24,7 +24,7 @@ export interface Surroundings {
   signal?: AbortSignal;
 }
 
-export interface EngineConnection {
+interface EngineConnection {
   /** Runs a statement with a small answer. */
   run(sql: string, format: string): Promise<Uint8Array>;
   /** Runs an insert and returns the numbers of written rows and bytes. */

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 /** Receives the output of a part's server: one call per line, without the line ending. */
 export type Log = (line: string) => void;
 
-export interface PartExit {
+interface PartExit {
   /** True if `stop()` requested it. */
   expected: boolean;
   /** One line for people: how it ended, and its last output. */
@@ -46,7 +46,7 @@ export interface Child {
   waitForLine(pattern: RegExp, timeout_ms: number): Promise<string>;
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   name: string;
   command: string;
   args: string[];

@@ -38,7 +38,7 @@ export type EmbeddedLogOptions = {
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 
-export type RecordsQuery = Scope & { partition: number; from: bigint; containing: Buffer; limit: number };
+type RecordsQuery = Scope & { partition: number; from: bigint; containing: Buffer; limit: number };
 
 type QueuedAppend = {
   entries: readonly LogEntry[];

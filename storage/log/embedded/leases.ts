@@ -11,7 +11,7 @@ import type { Knex } from 'knex';
 import { readUrl } from '../../postgres/pool/postgres.ts';
 import { continueRenewing, type Holder, startRenewing, stopRenewing } from './lease-renewals.ts';
 
-export type LeaseOptions = {
+type LeaseOptions = {
   readonly id: string;
   readonly lease_ms: number;
   readonly partition_count: number;

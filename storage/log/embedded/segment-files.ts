@@ -20,7 +20,7 @@ export type SegmentPlace = {
   readonly crc32: number;
 };
 
-export type SegmentOptions = {
+type SegmentOptions = {
   directory: string;
   /** No other process uses the directory, so unreferenced files are removed. */
   sole_owner?: boolean;

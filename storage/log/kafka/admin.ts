@@ -4,7 +4,7 @@ import { type FarthingError, notAllowed, unavailable } from '../../../core/found
 import { toUs } from '../../../core/foundation/time/instant.ts';
 import type { PartitionLag } from '../log.ts';
 
-export type TopicWanted = {
+type TopicWanted = {
   readonly topic: string;
   readonly partition_count: number;
   readonly replication: number;

@@ -12,7 +12,7 @@ import { FarthingError, unavailable } from '../../../core/foundation/error.ts';
 import type { LogEntry } from '../log.ts';
 import { toPartitionCountFailure } from './admin.ts';
 
-export type AppenderOptions = {
+type AppenderOptions = {
   readonly topic: string;
   readonly partition_count: number;
   readonly append_timeout_ms: number;

@@ -27,7 +27,7 @@ export type KafkaConnection = {
 
 const KEEP_ALIVE_DELAY_MS = 60_000;
 
-export type SaslMechanism = 'plain' | 'scram-sha-256' | 'scram-sha-512';
+type SaslMechanism = 'plain' | 'scram-sha-256' | 'scram-sha-512';
 
 export function createKafkaClient(connection: KafkaConnection, options: Partial<KafkaConfig> = {}): Kafka {
   const { logger, sasl } = connection;

@@ -15,7 +15,7 @@ import { KafkaCommits } from './commits.ts';
 import { KafkaEnds } from './ends.ts';
 import { parseRecords } from './records.ts';
 
-export type KafkaConsumerOptions = {
+type KafkaConsumerOptions = {
   readonly topic: string;
   readonly partition_count: number;
   readonly group_id: string;

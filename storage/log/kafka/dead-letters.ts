@@ -6,7 +6,7 @@ import type { Kafka, Message, Producer } from 'kafkajs';
 import { unavailable } from '../../../core/foundation/error.ts';
 import type { LogDeadLetter } from '../log.ts';
 
-export type DeadLetterOptions = {
+type DeadLetterOptions = {
   readonly topic: string;
   readonly timeout_ms: number;
   client(): Kafka;

@@ -6,7 +6,7 @@ import { checkBounds } from '../continuity.ts';
 import type { PartitionBounds } from './admin.ts';
 
 /** A partition whose loop waits for records. */
-export type WaitingPartition = {
+type WaitingPartition = {
   readonly partition: number;
   readonly stored_until: bigint;
   readonly read_from: bigint;

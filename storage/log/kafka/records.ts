@@ -3,7 +3,7 @@ import type { KafkaMessage } from 'kafkajs';
 import { checkContinues, takeUntilHole } from '../continuity.ts';
 import type { LogRecord } from '../log.ts';
 
-export type FetchedRange = {
+type FetchedRange = {
   readonly partition: number;
   readonly partition_count: number;
   readonly from: bigint;

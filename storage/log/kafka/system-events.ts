@@ -7,7 +7,7 @@ import { unavailable } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { PublishedSystemEvent } from '../log.ts';
 
-export type SystemEventOptions = {
+type SystemEventOptions = {
   readonly topic: string;
   readonly timeout_ms: number;
   client(): Kafka;

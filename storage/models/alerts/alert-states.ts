@@ -24,7 +24,7 @@ export async function lockAlerts(transaction: Transaction, id: string): Promise<
  * Position of a change in the alert log: the instant of its entry, and the milliseconds of the id. `at` is never before those of
  * the alert's earlier entries, and `ms` is always greater.
  */
-export type AlertLogPosition = { readonly at: Date; readonly ms: Milliseconds };
+type AlertLogPosition = { readonly at: Date; readonly ms: Milliseconds };
 
 /**
  * Null if the state did not change. An alert without a row is ok. `spent_from`: for spending alerts, the latest start of the
@@ -63,7 +63,7 @@ export async function moveAlertState(
   return made.length > 0 ? { at: now, ms } : move();
 }
 
-export type ReachedSpend = { readonly state: AlertState; readonly spent_from: Milliseconds };
+type ReachedSpend = { readonly state: AlertState; readonly spent_from: Milliseconds };
 
 /** The spending level reached, with `spent_from`: the level holds for the periods that had begun by then. Null if no level is reached. */
 export async function findReachedSpend(

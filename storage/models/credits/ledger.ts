@@ -10,7 +10,7 @@ import type { Database, Transaction } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
 import type { SqlCondition } from '../foundation/page.ts';
 
-export class LedgerTransactionModel extends ScopedModel {
+class LedgerTransactionModel extends ScopedModel {
   static override tableName = 'ledger_transactions';
   static override recordName = 'ledger transaction';
   static override isAudited = false as const;
@@ -68,7 +68,7 @@ export type MovedCredits = {
 };
 
 /** Instants are RFC 3339; the end is exclusive. Returns at most `limit` transactions after `after`. */
-export type MovedCreditsQuery = {
+type MovedCreditsQuery = {
   readonly from: string;
   readonly to: string;
   /** A further condition with its bindings. */

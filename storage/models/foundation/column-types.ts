@@ -1,7 +1,7 @@
 /** Postgres names of the column types of a table. */
 import type { Database } from '../../foundation/stores.ts';
 
-export type ColumnTypes = ReadonlyMap<string, string>;
+type ColumnTypes = ReadonlyMap<string, string>;
 
 const known = new Map<string, ColumnTypes>();
 

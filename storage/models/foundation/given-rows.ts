@@ -10,7 +10,7 @@ import { encodeTextArray } from './text-array.ts';
 export type InputRows = readonly Readonly<Record<string, unknown>>[];
 
 /** `sql` selects the rows in their order, with the column types of the table. */
-export type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
+type RowsSource = { readonly sql: string; readonly values: readonly unknown[] };
 
 type RowsTable = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };
 

@@ -63,7 +63,7 @@ function bound(operator: Operator, value: unknown): unknown {
   return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
 }
 
-export type PageRequest = {
+type PageRequest = {
   readonly limit: number;
   readonly offset: number;
   readonly order: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];

@@ -2,7 +2,7 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 
-export type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
+type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
 
 /** Undefined if there is no document of this version of the invoice. */
 export async function findDocument(

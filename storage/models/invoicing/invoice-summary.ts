@@ -5,7 +5,7 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 
-export type InvoiceSummary = {
+type InvoiceSummary = {
   currency: string;
   total_revenue_amount: string;
   total_unpaid_amount: string;

@@ -12,7 +12,7 @@ import { UserModel } from '../foundation/user.ts';
 import { makeTenant } from './new-tenant.ts';
 import { SecretModel } from './secret.ts';
 
-export type BootstrapResult = {
+type BootstrapResult = {
   readonly tenant: TenantModel;
   readonly environment: EnvironmentModel;
   readonly user: UserModel;

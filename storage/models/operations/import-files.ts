@@ -6,7 +6,7 @@ import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Database } from '../../foundation/stores.ts';
 
-export type ImportFileKey = Scope & { readonly task_id: string; readonly file_id: string };
+type ImportFileKey = Scope & { readonly task_id: string; readonly file_id: string };
 
 const CHUNK_BYTES = 262_144;
 

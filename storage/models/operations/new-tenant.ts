@@ -6,7 +6,7 @@ import { type ENVIRONMENT_TYPES, EnvironmentModel } from '../foundation/environm
 import { TenantModel } from '../foundation/tenant.ts';
 import { UserModel } from '../foundation/user.ts';
 
-export type WantedTenant = {
+type WantedTenant = {
   readonly name: string;
   readonly environments: readonly { readonly name: string; readonly type: (typeof ENVIRONMENT_TYPES)[number] }[];
   readonly user: {

@@ -50,7 +50,7 @@ export async function findPassword(
   return rows[0]?.hash;
 }
 
-export type SignIn = { readonly user_id: string; readonly tenant_id: string; readonly hash: string };
+type SignIn = { readonly user_id: string; readonly tenant_id: string; readonly hash: string };
 
 /** The user with this email across all tenants; undefined for archived users. */
 export async function findSignIn(database: Database, email: string): Promise<SignIn | undefined> {

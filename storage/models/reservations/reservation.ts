@@ -90,7 +90,7 @@ export async function lockPool(transaction: Transaction, pool: ReservationPool, 
 }
 
 /** A reservation that is being ended, and when the end was requested. */
-export type ReservationEnd = { readonly id: string; readonly at: string };
+type ReservationEnd = { readonly id: string; readonly at: string };
 
 /**
  * Amount held in the pool after expired holds are released. A hold that is charged at expiry counts until it is charged. A hold in
@@ -173,7 +173,7 @@ export async function loadHeldByCustomer(
 export type Sharer = { readonly customer_id: string; readonly joined: string | null; readonly left: string | null };
 
 /** Time range, and the exclusive log offsets up to which the usage reader has counted. */
-export type UncountedRange = {
+type UncountedRange = {
   readonly start: Date;
   readonly end: Date | null;
   /** By partition. */

@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { readStatementEffect, type StatementEffect } from './effect.ts';
 import { type AnswerCallback, onAnswered, readStatementText } from './when-answered.ts';
 
-export type OwnStatements = {
+type OwnStatements = {
   out: number;
   answered: number;
   /** In-flight statements that change only the progress of usage. They return their changes, and are not counted in the others. */
@@ -33,7 +33,7 @@ type EffectNow = Exclude<StatementEffect, 'begins' | 'ends'>;
 type CountedEffect = Exclude<EffectNow, 'none'>;
 
 /** The current row of `slices`, by column name. */
-export type MovedRow = Record<string, string | number | boolean | null>;
+type MovedRow = Record<string, string | number | boolean | null>;
 
 /** By the URL of the database, for all pools of this process. */
 const counts = new Map<string, OwnStatements>();

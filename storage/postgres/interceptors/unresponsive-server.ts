@@ -9,7 +9,7 @@ import pg from 'pg';
 import { PROBE_TIMEOUT_MS, SILENT_WITHIN_MS, watchUntilAnswered } from '../../foundation/unresponsive-server.ts';
 import { onAnswered } from './when-answered.ts';
 
-export type WatchedConnection = {
+type WatchedConnection = {
   readonly connection: pg.Client;
   readonly url: string;
   /** Pid of the server process of the connection. */

@@ -19,7 +19,7 @@ export async function measureClockSkew(postgres: Database, clock: () => Date): P
 }
 
 /** Differences above this are logged: a lease lasts 10 s, the shortest hold 1 s. */
-export const SKEW_MAX_SECONDS = 1;
+const SKEW_MAX_SECONDS = 1;
 const CHECK_INTERVAL_MS = 60_000;
 
 type WatchedClock = { readonly clock: () => Date; readonly logger: Pick<Logger, 'warn'> };

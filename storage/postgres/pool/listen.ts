@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { watchForUnresponsivePostgres } from '../interceptors/unresponsive-server.ts';
 
-export type ListenOptions = {
+type ListenOptions = {
   /** A name that needs no quotes. */
   readonly channel: string;
   heard(payload: string): void;

@@ -10,7 +10,7 @@ import { traceStatements } from '../interceptors/traced.ts';
 import { watchForUnresponsivePostgres } from '../interceptors/unresponsive-server.ts';
 import { installTenantGuard } from '../tenant-guard/tenant-guard.ts';
 
-export interface PostgresOptions {
+interface PostgresOptions {
   pool_max?: number;
   application_name?: string;
   /** The server cancels a statement that takes longer; 0 is no limit. */
@@ -75,7 +75,7 @@ export function readUrl(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
 
-export type PostgresPoolState = { max: number; used: number; idle: number; waiting: number };
+type PostgresPoolState = { max: number; used: number; idle: number; waiting: number };
 
 /** Use of the connections; null after the pool was closed. */
 export function readPoolState(postgres: Knex): PostgresPoolState | null {
@@ -135,6 +135,6 @@ const EXACT_TYPES = {
 };
 
 /** "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays unchanged. */
-export function toRfc3339(text: string): string {
+function toRfc3339(text: string): string {
   return text.endsWith('+00') ? `${text.slice(0, -3).replace(' ', 'T')}Z` : text;
 }

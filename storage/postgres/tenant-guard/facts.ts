@@ -5,18 +5,18 @@
 import type { Node } from '../interceptors/parser.ts';
 
 /** `alias.column`, or a parameter of the statement. */
-export type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };
+type ScopeTerm = { readonly key: string } | { readonly parameter: number; readonly many: boolean };
 /** Both are equal. `rules` names the tables whose columns the fact constrains; all if absent. */
-export type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly rules?: ReadonlySet<string> };
+type ScopeFact = { readonly left: ScopeTerm; readonly right: ScopeTerm; readonly rules?: ReadonlySet<string> };
 /** Values that the columns are known to equal. */
 export type BoundColumns = ReadonlyMap<string, readonly Value[]>;
 export type Value = { readonly parameter: number; readonly many: boolean };
 
 /** A column without a table belongs to this level: Postgres rejects an ambiguous name. */
-export type LevelNames = { readonly own: readonly string[] };
+type LevelNames = { readonly own: readonly string[] };
 
 /** The conditions that must all hold. */
-export function listConjuncts(condition: unknown): Node[] {
+function listConjuncts(condition: unknown): Node[] {
   if (!isNode(condition)) return [];
   const { BoolExpr } = condition as { BoolExpr?: { boolop: string; args: Node[] } };
   return BoolExpr?.boolop === 'AND_EXPR' ? BoolExpr.args.flatMap(listConjuncts) : [condition];

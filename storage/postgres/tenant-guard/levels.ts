@@ -2,7 +2,7 @@
 import type { Node } from '../interceptors/parser.ts';
 import { isNode } from './facts.ts';
 
-export type LevelTable = { readonly name: string; readonly schema?: string | undefined; readonly alias: string };
+type LevelTable = { readonly name: string; readonly schema?: string | undefined; readonly alias: string };
 /** A join condition; `rules` names the tables that it constrains, if not all. */
 type Join = { readonly condition: unknown; readonly rules?: ReadonlySet<string> };
 

@@ -17,7 +17,7 @@ type GuardedQuery = (statement: unknown, answered?: GuardedCallback) => unknown;
 const CACHED_LENGTH_MAX = 10_000;
 const verdicts = new LRUCache<string, StatementVerdict>({ max: 2000 });
 
-export class MissingTenantScope extends Error {
+class MissingTenantScope extends Error {
   override readonly name = 'ForgottenScope';
 }
 

@@ -12,7 +12,7 @@ import { toYear } from '../../../core/invoicing/revenue/rows.ts';
 import { type ClickHouseClient, loadRows } from '../../clickhouse/clickhouse.ts';
 import { toTimeText } from './rows.ts';
 
-export type RevenueQuery = {
+type RevenueQuery = {
   readonly range: Period;
   /** Null selects all customers. */
   readonly customer_ids: readonly string[] | null;

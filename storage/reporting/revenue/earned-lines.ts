@@ -38,7 +38,7 @@ const INVOICE = [
   'created_at',
 ] as const;
 
-export type EarnedLinesQuery = {
+type EarnedLinesQuery = {
   readonly subscription_ids: readonly string[];
   /** Customers whose invoices without a subscription are included. */
   readonly customer_ids: readonly string[];

@@ -149,6 +149,6 @@ export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
 }
 
-export function parseTimeText(text: string): number {
+function parseTimeText(text: string): number {
   return toInstant(`${text.replace(' ', 'T')}Z`);
 }

@@ -39,7 +39,7 @@ const STOPPED_WITHIN_MS = 20_000;
 /** It lives for a minute: what the second compiler makes of it is not worth its work, a third of what a start takes. */
 const JVM = ['-Xms96m', '-Xmx320m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
-export type KafkaOptions = { brokers?: number; dir?: string; port?: number };
+type KafkaOptions = { brokers?: number; dir?: string; port?: number };
 
 /** Every verb is for all brokers, or for the one whose id (1, 2, 3) is given. */
 export type TestKafka = {
