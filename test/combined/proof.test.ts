@@ -544,11 +544,12 @@ describe('scenario: the proof of an invoice', () => {
       leavesOf(proof).map((path) => ({ index, path })),
     );
     const byField = groupBy(leaves, ({ path }) => path.map((key) => (typeof key === 'number' ? '' : key)).join('.'));
-    // Each field several times, in documents and ways that are drawn by chance.
-    const draws = fc.tuple(fc.nat(), fc.nat(), fc.boolean(), fc.boolean());
+    // Each field in four ways, at places of documents that are drawn by chance.
+    const draws = fc.tuple(fc.nat(), fc.nat(), fc.boolean());
     const unseen = new Set<string>();
     for (const places of some([...byField.values()]))
-      for (const [place, how, isTakenOut, hasEvents] of fc.sample(draws, 3)) {
+      for (const way of ['taken out', 'another digit', 'what another place says', 'anything'] as const) {
+        const [place, how, hasEvents] = fc.sample(draws, 1)[0]!;
         const { index, path } = places[place % places.length]!;
         const { proof: honest, events } = agreeing[index]!;
         const proof = structuredClone(honest);
@@ -557,8 +558,11 @@ describe('scenario: the proof of an invoice', () => {
         const said = holder[key];
         const others = leaves
           .filter((one) => one.index === index && one.path.at(-1) === key)
-          .map((one) => one.path.reduce((inner: Answer, at) => inner[at], honest));
-        if (!isTakenOut) holder[key] = otherwise(said, how, others);
+          .map((one) => one.path.reduce((inner: Answer, at) => inner[at], honest))
+          .filter((other) => other !== said);
+        if (way === 'another digit') holder[key] = otherwise(said, 0, others);
+        else if (way === 'what another place says' && others.length > 0) holder[key] = others[how % others.length];
+        else if (way !== 'taken out') holder[key] = otherwise(said, how, others);
         else if (Array.isArray(holder)) holder.splice(Number(key), 1);
         else delete holder[key];
         // 1 and 1.0 are the same.
