@@ -4,10 +4,11 @@
  * must belong to the tenant (docs/rules/records.md, "Tenant and environment").
  */
 import type { Request } from 'express';
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import { canDo, type Permission } from '../../core/foundation/access/role.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
+import { createLru } from '../../storage/cache/lru.ts';
 import { hashApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import {
@@ -181,7 +182,7 @@ function isFresh({ seen_ms, tried_ms }: CachedKeyHolder, now_ms: number): boolea
 }
 
 async function loadKeyHolder(database: Database, hash: string, now: Date): Promise<AuthenticatedKey> {
-  const rejected = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
+  const rejected = made(wrong, database, () => createLru(10_000, FRESH_MS));
   const seen_changes = changes;
   const holder = rejected.has(hash) ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
@@ -211,7 +212,7 @@ export function bearerToken(request: Request): string | undefined {
 }
 
 function getHolderCache(database: Database): LRUCache<string, CachedKeyHolder> {
-  return made(holders, database, () => new LRUCache({ max: 10_000, ttl: KNOWN_MS }));
+  return made(holders, database, () => createLru(10_000, KNOWN_MS));
 }
 
 function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Database, make: () => Kind): Kind {

@@ -28,10 +28,11 @@ import type { Services } from './services.ts';
 export function mountRoutes(routes: readonly Route[], services: Services): Router {
   checkDistinct(routes);
   const router = Router({ caseSensitive: true });
+  const static_routes = routes.filter(({ path }) => !path.includes(':'));
   const mounted = routes.map((route) => ({
     ...route,
     readable: readableKeys(route, routes),
-    static_paths: findStaticPaths(route, routes),
+    static_paths: findStaticPaths(route, static_routes),
   }));
   refuseStaticPaths(router, mounted);
   for (const route of mounted.sort(staticFirst)) {
@@ -55,11 +56,13 @@ type MountedRoute = Route & {
   readonly static_paths: ReadonlyMap<string, readonly string[]>;
 };
 
-function findStaticPaths({ method, path }: Route, routes: readonly Route[]): Map<string, string[]> {
+function findStaticPaths({ method, path }: Route, static_routes: readonly Route[]): Map<string, string[]> {
+  // A static path matches itself alone.
+  if (!path.includes(':')) return new Map();
   const own = path.split('/');
   const fits = (segments: readonly string[]) =>
     segments.length === own.length && own.every((part, index) => part.startsWith(':') || part === segments[index]);
-  const others = routes.filter((one) => one.path !== path && !one.path.includes(':') && fits(one.path.split('/')));
+  const others = static_routes.filter((one) => fits(one.path.split('/')));
   const methods = groupBy(others, (one) => one.path);
   const free = [...methods].filter(([, some]) => !some.some((one) => one.method === method));
   return new Map(free.map(([word, some]) => [word, some.map((one) => one.method.toUpperCase())]));
@@ -74,7 +77,8 @@ function refuseStaticPaths(router: Router, routes: readonly MountedRoute[]): voi
 
 /** A changed record may be sent back as it was read, so its read-only keys are not unknown keys. */
 function readableKeys({ method, path }: Route, routes: readonly Route[]): string[] {
-  const ofRecord = routes.filter((route) => method === 'put' && route.path === path);
+  if (method !== 'put') return [];
+  const ofRecord = routes.filter((route) => route.path === path);
   return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 

@@ -5,10 +5,10 @@
  */
 import { isIPv6 } from 'node:net';
 import type { Request } from 'express';
-import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../../config.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
+import { createLru } from '../../storage/cache/lru.ts';
 
 const WINDOW_SECONDS = 60;
 
@@ -21,7 +21,7 @@ type RateLimitSettings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_
 
 export class RateLimits {
   readonly #requests: number;
-  readonly #windows = new LRUCache<string, KeyWindow>({ max: KEYS_MAX });
+  readonly #windows = createLru<KeyWindow>(KEYS_MAX);
   readonly #wrongKeys: RateLimiterMemory | null;
   readonly #signings = createLimiter(SIGN_INS_MAX)!;
 

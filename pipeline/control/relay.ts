@@ -7,12 +7,13 @@ import { type Milliseconds, toUs } from '../../core/foundation/time/instant.ts';
 import { toPartition } from '../../core/metering/event/identity.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import type { LogEntry } from '../../storage/log/log.ts';
-import { removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
+import { hasMessages, removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
 
 const MESSAGES_PER_ROUND = 100;
 
 /** Runs one round; returns the number of messages moved. */
 export async function relayControlMessages({ postgres, log }: Stores, nowMs: Milliseconds): Promise<number> {
+  if (!(await hasMessages(postgres))) return 0;
   return postgres.transaction(async (transaction) => {
     const messages = await takeMessages(transaction, MESSAGES_PER_ROUND);
     if (messages.length === 0) return 0;

@@ -3,7 +3,7 @@
  * changed (change-feed.ts), no recorded instant has come, and no usage was lost. New usage updates its lines (storage/usage/live-usage.ts),
  * and `again` computes the answer from them. After any other change the answer is recomputed in full.
  */
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { GatherBatchLoader, type GatherContext } from '../concurrency/gather-batch-loader.ts';
 import type { Database, Stores } from '../foundation/stores.ts';
@@ -15,6 +15,7 @@ import { CacheEntry, type ComputedAnswer, NotCached } from './cache-entry.ts';
 import { countRunning } from './cache-metrics.ts';
 import { type ChangeSnapshot, readChanges, requestChanges } from './change-feed.ts';
 import { KnownFreshness } from './known-freshness.ts';
+import { createLru } from './lru.ts';
 
 type FreshAnswer<Answer> = {
   readonly answer: Answer;
@@ -152,9 +153,8 @@ export function getCache(memory: UsageCache): AnswerCache {
  */
 type OfTenant = LRUCache<string, CacheEntry>;
 
-/** Without `max`, which would allocate all slots for each tenant, however few are used. */
 function createTenantEntries(): OfTenant {
-  return new LRUCache({ maxSize: TENANT_ANSWERS_MAX + 1, sizeCalculation: () => 1 });
+  return createLru(TENANT_ANSWERS_MAX + 1);
 }
 
 type GatheredEntry<Answer> = { readonly entry: CacheEntry; readonly answer: Answer };

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
-import { createUsageWallet, loadOwed } from '../support/owed.ts';
+import { createUsageWallet, loadCachedOwed, loadOwed } from '../support/owed.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 type Case = {
@@ -172,14 +172,14 @@ describe('scenario: usage between the end of a period and its invoice', () => {
       if (used[0] > 0) await world.use(customer, 'calls', used[0]);
     }
     await world.waitForPipeline();
-    for (const { wallet } of customers) await loadOwed(world, wallet);
+    for (const { wallet } of customers) await loadCachedOwed(world, wallet);
     world.at(DURING_APRIL);
     for (const { customer, used, then_used } of customers) {
       if (used[1] > 0) await world.use(customer, 'calls', used[1] - 1);
       if (then_used) await world.use(customer, 'calls', then_used.n, { at: then_used.at });
     }
     await world.waitForPipeline();
-    for (const { wallet } of customers) await loadOwed(world, wallet);
+    for (const { wallet } of customers) await loadCachedOwed(world, wallet);
     const before = await arrived();
     for (const { customer, used } of customers) if (used[1] > 0) await world.use(customer, 'calls', 1);
     await world.waitForPipeline();
@@ -191,9 +191,7 @@ describe('scenario: usage between the end of a period and its invoice', () => {
 
   it('is the same when the scheduler has come', async () => {
     await world.bill();
-    const said = await Promise.all(
-      customers.map(async (one) => [one.what, (await loadOwed(world, one.wallet)).cached]),
-    );
+    const said = await Promise.all(customers.map(async (one) => [one.what, await loadCachedOwed(world, one.wallet)]));
     expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, all]));
   });
 });

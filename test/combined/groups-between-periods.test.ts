@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { UsageCache } from '../../storage/usage/usage-cache.ts';
-import { createUsageWallet, loadOwed } from '../support/owed.ts';
+import { createUsageWallet, loadCachedOwed, loadOwed } from '../support/owed.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -136,12 +136,11 @@ const CASES: readonly Case[] = [
 ];
 
 /** Lines of usage and of fees of the child, on whichever invoice. */
-async function linesOfChild(world: World): Promise<string[]> {
-  const { items } = await world.get('/invoices?limit=100');
-  const whole = await Promise.all(items.map(({ id }: Answer) => world.get(`/invoices/${id}`)));
-  return whole
+async function linesOfChild(world: World, child: string): Promise<string[]> {
+  const { items } = await world.get('/invoices?limit=1000');
+  return items
     .flatMap(({ line_items }: Answer) => line_items)
-    .filter(({ subscription_id }: Answer) => subscription_id === world.id('subscription child'))
+    .filter(({ subscription_id }: Answer) => subscription_id === world.id(`subscription ${child}`))
     .map(
       ({ price_type, amount, period_start }: Answer) => `${price_type} ${Number(amount)} ${period_start.slice(0, 10)}`,
     )
@@ -153,65 +152,76 @@ async function monthsGoOn(world: World): Promise<void> {
 }
 
 describe('scenario: usage of the child of a group, before the scheduler has come and behind', () => {
-  for (const { what, terms = {}, child, cancelled, used, asked, owed } of CASES)
+  let world: World;
+  before(async () => {
+    world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
+    await world.meter('calls');
+    await world.plan('Monthly', [usage('calls', '1')]);
+    await world.plan('Weekly', [usage('calls', '1', WEEKLY)]);
+  });
+  after(() => world.stop());
+
+  for (const [index, { what, terms = {}, child: childTerms, cancelled, used, asked, owed }] of CASES.entries())
     it(`${what}: is owed by who is to pay for it`, async () => {
-      const world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
-      try {
-        await world.meter('calls');
-        await world.plan('Plain', [usage('calls', '1', terms === WEEKLY ? WEEKLY : {})]);
-        const wallets: Record<string, string> = {};
-        for (const name of ['parent', 'child'] as const) {
-          await world.subscribe(name, 'Plain', { ...terms, ...(name === 'child' ? child : {}) });
-          wallets[name] = await createUsageWallet(world, name);
-        }
-        await world.group('parent', 'child');
-        if (cancelled) await world.cancel('parent', { proration_behavior: 'none', ...cancelled });
-        const both = async () => ({
-          parent: await loadOwed(world, wallets.parent!),
-          child: await loadOwed(world, wallets.child!),
-        });
-        // Kept before the end, to hold only until then.
-        await both();
-        world.at(asked);
-        for (const { n, at } of used) await world.use('child', 'calls', n, { at });
-        await world.waitForPipeline();
-        const before = await both();
-        await world.bill();
-        const said = (amount: string) => ({ cached: amount, recomputed: amount });
-        const all = { parent: said(owed.parent), child: said(owed.child) };
-        expect({ before, behind: await both() }).to.deep.equal({ before: all, behind: all });
-      } finally {
-        await world.stop();
-      }
+      world.at(MARCH);
+      const [parent, child] = [`parent ${index}`, `child ${index}`];
+      const plan = terms === WEEKLY ? 'Weekly' : 'Monthly';
+      await world.subscribe(parent, plan, terms);
+      await world.subscribe(child, plan, { ...terms, ...childTerms });
+      const wallets = [await createUsageWallet(world, parent), await createUsageWallet(world, child)] as const;
+      await world.group(parent, child);
+      if (cancelled) await world.cancel(parent, { proration_behavior: 'none', ...cancelled });
+      const both = async () => ({
+        parent: await loadOwed(world, wallets[0]),
+        child: await loadOwed(world, wallets[1]),
+      });
+      // Cached before the end, and valid only until then.
+      for (const wallet of wallets) await loadCachedOwed(world, wallet);
+      world.at(asked);
+      for (const { n, at } of used) await world.use(child, 'calls', n, { at });
+      await world.waitForPipeline();
+      const before = await both();
+      await world.bill();
+      const said = (amount: string) => ({ cached: amount, recomputed: amount });
+      const all = { parent: said(owed.parent), child: said(owed.child) };
+      expect({ before, behind: await both() }).to.deep.equal({ before: all, behind: all });
     });
 });
 
 describe('scenario: a child of a group that ends inside a period of its parent', () => {
   let world: World;
   let wallet: string;
-  beforeEach(async () => {
+  let parent: string;
+  let child: string;
+  let count = 0;
+  before(async () => {
     world = await startWorld({ now: MARCH, usage_memory: new UsageCache({ isFed: false }) });
     await world.meter('calls');
     await world.plan('Plain', [usage('calls', '1')]);
     await world.plan('Fees', [usage('calls', '1'), fixed('7')]);
   });
-  afterEach(() => world.stop());
+  after(() => world.stop());
+  beforeEach(() => {
+    count++;
+    [parent, child] = [`parent ${count}`, `child ${count}`];
+    world.at(MARCH);
+  });
 
   /** In April, with a hundred units used on the fifth. */
   async function begin() {
-    await world.subscribe('parent', 'Plain');
-    await world.subscribe('child', 'Plain', { end_date: '2026-04-20T00:00:00Z' });
-    wallet = await createUsageWallet(world, 'parent');
-    await world.group('parent', 'child');
+    await world.subscribe(parent, 'Plain');
+    await world.subscribe(child, 'Plain', { end_date: '2026-04-20T00:00:00Z' });
+    wallet = await createUsageWallet(world, parent);
+    await world.group(parent, child);
     await world.on('2026-04-01T01:00:00Z');
     world.at('2026-04-15T00:00:00Z');
-    await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });
+    await world.use(child, 'calls', 100, { at: '2026-04-05T00:00:00Z' });
     await world.waitForPipeline();
   }
 
   it('what it uses is in the balance and the preview of its parent before it has ended, and behind', async () => {
     await begin();
-    const subscription_id = world.id('subscription parent');
+    const subscription_id = world.id(`subscription ${parent}`);
     const told = async () => {
       const { subtotal } = await world.post('/invoices/preview', { subscription_id });
       return { ...(await loadOwed(world, wallet)), preview: subtotal };
@@ -223,7 +233,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
   });
 
   type Change = (path: string) => Promise<unknown>;
-  const cancelParent: Change = () => world.cancel('parent', { cancellation_type: 'immediate' });
+  const cancelParent: Change = () => world.cancel(parent, { cancellation_type: 'immediate' });
   const addLine: Change = (path) => {
     const terms = { type: 'FIXED', amount: '1', currency: 'usd', billing_model: 'FLAT_FEE', invoice_cadence: 'ARREAR' };
     const price = { ...terms, billing_period: 'MONTHLY', billing_period_count: 1, billing_cadence: 'RECURRING' };
@@ -240,10 +250,10 @@ describe('scenario: a child of a group that ends inside a period of its parent',
       await begin();
       world.at(at);
       await world.waitForPipeline();
-      await first?.(`/subscriptions/${world.id('subscription parent')}`);
+      await first?.(`/subscriptions/${world.id(`subscription ${parent}`)}`);
       await world.bill();
       await monthsGoOn(world);
-      const charged = (await linesOfChild(world)).filter((line) => !line.startsWith('USAGE 0 '));
+      const charged = (await linesOfChild(world, child)).filter((line) => !line.startsWith('USAGE 0 '));
       expect(charged).to.deep.equal(['USAGE 100 2026-04-01']);
     });
 
@@ -254,16 +264,16 @@ describe('scenario: a child of a group that ends inside a period of its parent',
     it(`what it used and its fees are invoiced where two periods wait, of a group that starts ${start}`, async () => {
       world.at(now);
       const start_date = MARCH;
-      await world.subscribe('child', 'Fees', { start_date, end_date: '2026-04-20T00:00:00Z' });
-      const inheritance = { subscriptions_ids_for_grouped_invoicing: [world.id('subscription child')] };
-      await world.subscribe('parent', 'Fees', { start_date, inheritance });
+      await world.subscribe(child, 'Fees', { start_date, end_date: '2026-04-20T00:00:00Z' });
+      const inheritance = { subscriptions_ids_for_grouped_invoicing: [world.id(`subscription ${child}`)] };
+      await world.subscribe(parent, 'Fees', { start_date, inheritance });
       world.at('2026-05-02T00:00:00Z');
-      await world.use('child', 'calls', 10, { at: '2026-03-05T00:00:00Z' });
-      await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });
+      await world.use(child, 'calls', 10, { at: '2026-03-05T00:00:00Z' });
+      await world.use(child, 'calls', 100, { at: '2026-04-05T00:00:00Z' });
       await world.waitForPipeline();
       await world.bill();
       await monthsGoOn(world);
-      expect(await linesOfChild(world)).to.deep.equal([
+      expect(await linesOfChild(world, child)).to.deep.equal([
         'FIXED 4.43 2026-04-01',
         'FIXED 7 2026-03-01',
         'USAGE 10 2026-03-01',

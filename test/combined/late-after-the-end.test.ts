@@ -71,7 +71,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
       'PRORATION SKIPPED 2026-01-01..2026-01-20 = 0\n  calls 2026-01-01..2026-01-20: 0 = 0',
     ]);
     world.at('2026-02-01');
-    for (let sent = 0; sent < 20; sent++) {
+    for (let sent = 0; sent < 5; sent++) {
       const events = Array.from({ length: 100 }, () =>
         world.event('leaver', 'calls', { n: 1, at: '2026-01-05T00:00:00Z' }),
       );
@@ -84,7 +84,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     expect(await look('2026-02-01T02:00:00Z')).to.equal(0);
     const said = 'SUBSCRIPTION_CYCLE DRAFT 2026-01-20..2026-02-01T01:00';
     expect(await told('leaver')).to.deep.equal([
-      `${said} = 2000\n  calls (late events) 2026-01-01..2026-01-20: 2000 = 2000`,
+      `${said} = 500\n  calls (late events) 2026-01-01..2026-01-20: 500 = 500`,
     ]);
     expect(await told('silent')).to.deep.equal([`${said} = 5\n  calls (late events) 2026-01-01..2026-01-20: 5 = 5`]);
   });
@@ -96,7 +96,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await world.finalize();
     expect((await told('leaver'))[0])
       .to.contain('FINALIZED')
-      .and.to.contain('2007 = 2007');
+      .and.to.contain('507 = 507');
     expect(await look('2026-02-01T05:00:00Z')).to.equal(0);
     expect(await waiting('leaver')).to.deep.equal([]);
     await late(world, 'leaver', 3);
@@ -118,7 +118,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     const january = 'amounts=true&start_time=2026-01-01&end_time=2026-02-01';
     const { text } = await world.api.request('GET', `/events/usage/export?${january}`);
     const exported = csvRecords(text).filter(({ external_customer_id }) => external_customer_id === 'leaver');
-    expect(sumDecimals(exported.map(({ amount }) => new Decimal(amount!))).toFixed()).to.equal('2010');
+    expect(sumDecimals(exported.map(({ amount }) => new Decimal(amount!))).toFixed()).to.equal('510');
     const last = (await world.invoices('leaver')).at(-1);
     const again = await world.post(`/invoices/${last.id}/recalculate`, {});
     expect([again.invoice_status, again.total, again.line_items.length]).to.deep.equal(['DRAFT', '3', 1]);

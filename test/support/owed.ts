@@ -12,12 +12,19 @@ export async function createUsageWallet(world: World, customer: string): Promise
 }
 
 export async function loadOwed(world: World, wallet: string): Promise<Owed> {
-  const { services, scope } = world.api;
+  const uncached = { ...world.api.services, usage_memory: undefined };
+  const [cached, recomputed] = await Promise.all([loadCachedOwed(world, wallet), compute(world, wallet, uncached)]);
+  return { cached, recomputed };
+}
+
+/** From memory, where it is from then on. */
+export function loadCachedOwed(world: World, wallet: string): Promise<string> {
+  return compute(world, wallet, world.api.services);
+}
+
+async function compute({ api }: World, wallet: string, stores: World['api']['services']): Promise<string> {
+  const { services, scope } = api;
   const found = await WalletModel.fetch(scope, wallet, { database: services.postgres });
-  const told = async (stores: typeof services) => {
-    const { current_period_usage, unpaid_invoices_amount } = await loadRealTimeBalance(stores, found, services.clock());
-    return String(Number(current_period_usage) + Number(unpaid_invoices_amount));
-  };
-  const [kept, anew] = await Promise.all([told(services), told({ ...services, usage_memory: undefined })]);
-  return { cached: kept, recomputed: anew };
+  const { current_period_usage, unpaid_invoices_amount } = await loadRealTimeBalance(stores, found, services.clock());
+  return String(Number(current_period_usage) + Number(unpaid_invoices_amount));
 }

@@ -3,9 +3,10 @@
  * while. The entry is dropped when a process is notified that a clock was created (docs/decisions/0010-test-clocks.md). The clock
  * itself is read each time, so that all processes use its latest instant.
  */
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { createLru } from '../../cache/lru.ts';
 import { KeyedBatchLoader } from '../../concurrency/batch-loader.ts';
 import { isUnavailable } from '../../foundation/failure.ts';
 import type { Database } from '../../foundation/stores.ts';
@@ -111,7 +112,7 @@ async function readClock(database: Database, scope: Scope): Promise<EnvironmentC
 }
 
 function getClockCache(database: Database): LRUCache<string, KnownClock> {
-  const known = memories.get(database) ?? new LRUCache({ max: 10_000 });
+  const known = memories.get(database) ?? createLru<KnownClock>(10_000);
   memories.set(database, known);
   return known;
 }

@@ -20,7 +20,7 @@ const METERS: Record<string, Record<string, unknown>> = {
   nobody: { type: 'COUNT_UNIQUE', field: 'n' },
 };
 const NAMES = Object.keys(METERS);
-const SUBSCRIPTIONS = { few: 3, many: 9 };
+const SUBSCRIPTIONS = { few: 2, many: 5 };
 
 describe('usage of many lines', () => {
   let world: World;
