@@ -15,8 +15,8 @@ const POSTGRES_TABLES = ['slice_ledger', 'event_corrections'] as const;
 
 export type Recorded = {
   readonly metering: Metering;
-  /** More events, batch after batch, some of them sent again, and corrections of some. */
-  flood(name: string, goesOn: () => boolean): Promise<void>;
+  /** Asks again and again while more events arrive, of which some are sent again and some corrected; and once when all have had their effect. */
+  flooded(name: string, ask: () => Promise<unknown>): Promise<void>;
   audit(checks?: readonly CheckName[], files?: readonly IdentityFiles[]): Promise<Finding[]>;
   /** A statement to ClickHouse that has had its effect when this resolves. */
   clickhouse(query: string): Promise<void>;
@@ -36,14 +36,26 @@ export async function startRecorded(): Promise<Recorded> {
   };
   const postgres = async (query: string) => void (await stores.postgres.raw(query));
   await metering.announce('m_sum', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
+  await metering.waitForPipeline();
   await fill(metering, clickhouse);
   await metering.announce('m_late', { event_name: 'call', filters: [], aggregation: { type: 'MAX', field: 'n' } });
   await metering.waitForPipeline();
+  // An audit reads every part, and each costs a millisecond.
+  for (const table of TABLES) await clickhouse(`optimize table ${table} final`);
+  const copies = copyTables(metering, clickhouse);
   return {
     metering,
     clickhouse,
     postgres,
-    flood: (name, goesOn) => flood(metering, name, goesOn),
+    flooded: async (name, ask) => {
+      let isOver = false;
+      const asking = async () => {
+        while (!isOver) await ask();
+      };
+      const arriving = flood(metering, name).finally(() => (isOver = true));
+      await Promise.all([arriving, asking()]);
+      await ask();
+    },
     audit: async (checks = CHECKS, files = []) => {
       const found: Finding[] = [];
       const asked = {
@@ -56,29 +68,56 @@ export async function startRecorded(): Promise<Recorded> {
       return found;
     },
     damaged: async (damage, ask) => {
-      for (const table of TABLES) {
-        await clickhouse(`create or replace table whole_${table} as ${table} engine = Memory`);
-        await clickhouse(`insert into whole_${table} select * from ${table}`);
-      }
-      for (const table of POSTGRES_TABLES) await postgres(`create table whole_${table} as table ${table}`);
+      await copies.update();
+      await postgres(POSTGRES_TABLES.map((table) => `create table whole_${table} as table ${table}`).join(';'));
       try {
         await damage();
         return await ask();
       } finally {
-        for (const table of TABLES) {
-          await clickhouse(`truncate table ${table}`);
-          await clickhouse(`insert into ${table} select * from whole_${table}`);
-          await clickhouse(`drop table whole_${table}`);
-        }
-        for (const table of POSTGRES_TABLES) {
-          const columns = table === 'event_corrections' ? 'overriding system value' : '';
-          await postgres(`delete from ${table}`);
-          await postgres(`insert into ${table} ${columns} select * from whole_${table}`);
-          await postgres(`drop table whole_${table}`);
-        }
+        await copies.restore();
+        await postgres(POSTGRES_TABLES.map(restorePostgres).join(';'));
       }
     },
   };
+}
+
+/** Copies of the tables. A write gives a table other parts: a table with equal parts needs no new copy, and is not restored. */
+function copyTables({ rows }: Metering, clickhouse: (query: string) => Promise<void>) {
+  const copied = new Map<string, string>();
+  const listChanged = async () => {
+    const parts = await rows<{ table: string; names: string }>(
+      `select table, toString(arraySort(groupArray(name))) as names from system.parts
+       where database = currentDatabase() and active group by table`,
+    );
+    const names = new Map(parts.map(({ table, names }) => [table, names]));
+    return TABLES.map((table) => ({ table, names: names.get(table) ?? '' })).filter(
+      ({ table, names }) => copied.get(table) !== names,
+    );
+  };
+  const remember = async () => {
+    for (const { table, names } of await listChanged()) copied.set(table, names);
+  };
+  return {
+    update: async () => {
+      for (const { table, names } of await listChanged()) {
+        await clickhouse(`create or replace table whole_${table} as ${table} engine = Memory`);
+        await clickhouse(`insert into whole_${table} select * from ${table}`);
+        copied.set(table, names);
+      }
+    },
+    restore: async () => {
+      for (const { table } of await listChanged()) {
+        await clickhouse(`truncate table ${table}`);
+        await clickhouse(`insert into ${table} select * from whole_${table}`);
+      }
+      await remember();
+    },
+  };
+}
+
+function restorePostgres(table: (typeof POSTGRES_TABLES)[number]): string {
+  const columns = table === 'event_corrections' ? 'overriding system value' : '';
+  return `delete from ${table}; insert into ${table} ${columns} select * from whole_${table}; drop table whole_${table}`;
 }
 
 export function recordedEvent(id: string, n: number, fields: object = {}) {
@@ -86,7 +125,7 @@ export function recordedEvent(id: string, n: number, fields: object = {}) {
     event_id: id,
     event_name: 'call',
     external_customer_id: `c${n % 5}`,
-    timestamp: new Date(Date.UTC(2026, n % 4, 1 + (n % 3), n % 24, n % 60)).toISOString(),
+    timestamp: new Date(Date.UTC(2026, n % 2, 1 + (Math.ceil(n / 2) % 2), n % 24, n % 60)).toISOString(),
     properties: { n: String(n) },
     ...fields,
   };
@@ -110,7 +149,7 @@ async function fill(metering: Metering, clickhouse: (query: string) => Promise<v
   await metering.send([recordedEvent('cursed', 1, { external_customer_id: 'cursed' }), ...many('g', 20)]);
   await metering.waitForPipeline();
   await clickhouse(`alter table usage_buckets drop constraint refused`);
-  for (const n of [1, 2, 3, 4]) await correct(metering, `e${n}`, n % 2 === 0 ? recordedEvent(`e${n}`, 50) : null);
+  for (const n of [1, 2, 4]) await correct(metering, `e${n}`, n % 2 === 0 ? recordedEvent(`e${n}`, 50) : null);
   await metering.waitForPipeline();
 }
 
@@ -125,12 +164,12 @@ async function correct({ stores }: Metering, event_id: string, by: object | null
   });
 }
 
-async function flood(metering: Metering, name: string, goesOn: () => boolean): Promise<void> {
-  for (let round = 0; goesOn(); round++) {
-    // Slices come and go, and do not pile up on a busy machine.
-    if (round % 5 === 4) await metering.waitForPipeline();
-    await metering.send(many(`${name}${round}-`, 20));
-    if (round % 4 === 0) await metering.send(many(`${name}${round}-`, 10));
-    if (round % 5 === 0) await correct(metering, `${name}${round}-3`, null);
+/** Each batch makes a slice of every partition. The next batch waits for them, so that they do not pile up on a busy machine. */
+async function flood(metering: Metering, name: string): Promise<void> {
+  for (let batch = 0; batch < 10; batch++) {
+    await metering.send(many(`${name}${batch}-`, 20));
+    if (batch % 3 === 0) await metering.send(many(`${name}${batch}-`, 10));
+    if (batch % 3 === 0) await correct(metering, `${name}${batch}-3`, null);
+    await metering.waitForPipeline();
   }
 }

@@ -86,10 +86,10 @@ describe('audit of the ledger and of the log', () => {
         const checks = ['ledger', 'raw_rows', 'outcomes', 'identities'] as const;
         expect(await recorded.audit(checks)).to.deep.equal([]);
         await recorded.clickhouse(
-          `alter table event_identities delete where partition = 1 and offset = 0 and position = 3`,
+          `alter table event_identities delete where partition = 1 and offset = 1 and position = 3`,
         );
         await recorded.clickhouse(
-          `insert into events select * from events where partition = 1 and offset = 0 and position = 5`,
+          `insert into events select * from events where partition = 1 and offset = 1 and position = 5`,
         );
         expect(kinds(await recorded.audit(checks))).to.deep.equal(['raw_rows_doubled', 'raw_rows_without_identity']);
       },
@@ -108,7 +108,7 @@ describe('audit of the ledger and of the log', () => {
       await postgres(`update slices s set next_offset = r.next_offset from reached r where r.partition = s.partition`);
       await recorded.metering.resume();
     }
-    expect(await recorded.audit()).to.deep.equal([]);
+    expect(await recorded.audit(['ledger', 'raw_rows'])).to.deep.equal([]);
   });
 
   it('accepted events are neither stored nor waiting', async () => {
