@@ -6,5 +6,7 @@
 import * as module from 'node:module';
 
 // The compiler is loaded where it works: in this thread, or in that of the loader.
-if (module.registerHooks) module.registerHooks({ load: (await import('./strip-types.mjs')).load });
-else module.register('./strip-types.mjs', import.meta.url);
+if (module.registerHooks) {
+  const { load, resolve } = await import('./strip-types.mjs');
+  module.registerHooks({ load, resolve });
+} else module.register('./strip-types.mjs', import.meta.url);

@@ -1,44 +1,69 @@
-/** TypeScript is compiled once for all processes, and again when it has changed. */
-import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+// Files are stripped of their types once. What a later start reads belongs to the source as it is, whatever has happened to the cache.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { load } from '../../process/strip-types.mjs';
+import { load, resolve } from '../../process/strip-types.mjs';
 import { ROOT } from '../support/service.ts';
 
-describe('the types of a source', () => {
-  let dir: string;
+describe('stripped files', () => {
+  let directory: string;
   let file: string;
+  let cached: string;
+
   beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), 'farthing-types-'));
-    file = join(dir, 'module.ts');
+    mkdirSync(join(ROOT, '.farthing'), { recursive: true });
+    directory = mkdtempSync(join(ROOT, '.farthing', 'strip-'));
+    file = join(directory, 'a.ts');
+    cached = join(ROOT, 'node_modules/.cache/farthing', relative(ROOT, file));
+    writeFileSync(file, 'export const one: number = 1;\n');
   });
-  afterEach(() => rmSync(dir, { recursive: true }));
-
-  const next = () => expect.fail('it is ours');
-  const sourceOf = (text: string): string => {
-    writeFileSync(file, text);
-    return load(pathToFileURL(file).href, {}, next).source;
-  };
-  const cached = (text: string) =>
-    join(ROOT, 'node_modules/.cache/stripped-types', createHash('sha256').update(text).digest('hex'));
-
-  it('are replaced by blanks, once for each content', () => {
-    const text = `export const a${dir.slice(-6)}: number = 1;\n`;
-    expect(sourceOf(text)).to.equal(`export const a${dir.slice(-6)}         = 1;\n`);
-    writeFileSync(cached(text), 'from the cache');
-    expect(sourceOf(text)).to.equal('from the cache');
-    rmSync(cached(text));
-    expect(sourceOf(`${text}export const b: 2 = 2;\n`)).to.include('b    = 2');
-    rmSync(cached(`${text}export const b: 2 = 2;\n`));
+  afterEach(() => {
+    rmSync(directory, { recursive: true, force: true });
+    rmSync(join(cached, '..'), { recursive: true, force: true });
   });
 
-  it('that cannot be read are named with file and line, and nothing is kept', () => {
-    const text = 'export const a = 1;\nexport const = ;\n';
-    expect(() => sourceOf(text)).to.throw(SyntaxError, `${file}:2:`);
-    expect(existsSync(cached(text))).to.equal(false);
-    expect(readFileSync(file, 'utf8')).to.equal(text);
+  const loaded = (): string => load(pathToFileURL(file).href, {}, unexpected).source;
+
+  it('are the source with blanks for its types, also when they are read from the cache', () => {
+    const stripped = 'export const one         = 1;\n';
+    expect([loaded(), loaded()]).to.deep.equal([stripped, stripped]);
+    expect(readFileSync(cached, 'utf8')).to.match(/^[0-9a-f]{64}export const one {9}= 1;\n$/);
+  });
+
+  it('are made again after a change of the source', () => {
+    loaded();
+    writeFileSync(file, 'export const two: number = 2;\n');
+    expect(loaded()).to.equal('export const two         = 2;\n');
+  });
+
+  for (const [what, spoil] of [
+    ['torn', (text: string) => text.slice(0, -5)],
+    ['empty', () => ''],
+    ['another code', (text: string) => text.replace('= 1', '= 2')],
+  ] as const)
+    it(`are made again where the cached file is ${what}`, () => {
+      const whole = loaded();
+      writeFileSync(cached, spoil(readFileSync(cached, 'utf8')));
+      expect(loaded()).to.equal(whole);
+    });
+
+  it('are found beside the file that imports them; other names are Node’s to find', () => {
+    const parentURL = pathToFileURL(file).href;
+    const there = pathToFileURL(join(directory, 'b.ts')).href;
+    expect(resolve('./b.ts', { parentURL }, unexpected)).to.deep.equal({
+      url: there,
+      format: 'module',
+      shortCircuit: true,
+    });
+    const asked: string[] = [];
+    const next = (specifier: string) => void asked.push(specifier);
+    for (const specifier of ['zod', './b.mjs', there, 'node:fs']) resolve(specifier, { parentURL }, next);
+    resolve('./main.ts', { parentURL: undefined }, next);
+    expect(asked).to.deep.equal(['zod', './b.mjs', there, 'node:fs', './main.ts']);
   });
 });
+
+function unexpected(): never {
+  throw new Error('Node is asked');
+}
