@@ -8,7 +8,7 @@ import type { LRUCache } from 'lru-cache';
 import { canDo, type Permission } from '../../core/foundation/access/role.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
-import { createLru } from '../../storage/cache/lru.ts';
+import { createLru } from '../../storage/foundation/lru.ts';
 import { hashApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import {

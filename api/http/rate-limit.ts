@@ -8,7 +8,7 @@ import type { Request } from 'express';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../../config.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
-import { createLru } from '../../storage/cache/lru.ts';
+import { createLru } from '../../storage/foundation/lru.ts';
 
 const WINDOW_SECONDS = 60;
 

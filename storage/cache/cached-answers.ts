@@ -6,6 +6,7 @@
 import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/foundation/scope.ts';
 import { GatherBatchLoader, type GatherContext } from '../concurrency/gather-batch-loader.ts';
+import { createLru } from '../foundation/lru.ts';
 import type { Database, Stores } from '../foundation/stores.ts';
 import { isByTheMachine } from '../models/schedule/environment-clock.ts';
 import { currentRecorder, runWithRecorder } from '../postgres/interceptors/dependency-recorder.ts';
@@ -15,7 +16,6 @@ import { CacheEntry, type ComputedAnswer, NotCached } from './cache-entry.ts';
 import { countRunning } from './cache-metrics.ts';
 import { type ChangeSnapshot, readChanges, requestChanges } from './change-feed.ts';
 import { KnownFreshness } from './known-freshness.ts';
-import { createLru } from './lru.ts';
 
 type FreshAnswer<Answer> = {
   readonly answer: Answer;

@@ -6,9 +6,9 @@
 import type { LRUCache } from 'lru-cache';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
-import { createLru } from '../../cache/lru.ts';
 import { KeyedBatchLoader } from '../../concurrency/batch-loader.ts';
 import { isUnavailable } from '../../foundation/failure.ts';
+import { createLru } from '../../foundation/lru.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { TestClockModel } from './test-clock.ts';
 
