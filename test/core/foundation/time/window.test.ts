@@ -10,6 +10,7 @@ import {
   windowStarts,
 } from '../../../../core/foundation/time/window.ts';
 import { toLocalMs } from '../../../../core/foundation/time/zone.ts';
+import { measureCpuMs } from '../../../support/cpu-time.ts';
 import { samples } from '../../../support/samples.ts';
 
 const HOUR = 3_600_000;
@@ -166,11 +167,12 @@ describe('windows tile time', () => {
   });
 
   it('10,000 hour windows and 3,000 day windows in a zone with clock changes take well under a second', () => {
-    const began = performance.now();
     const timezone = 'America/New_York';
-    expect(windowStarts(0, 10_000 * HOUR, 'HOUR', { timezone })).to.have.length(10_000);
-    expect(windowStarts(5 * HOUR, 5 * HOUR + 3000 * DAY, 'DAY', { timezone })).to.have.length(3000);
-    expect(performance.now() - began).to.be.lessThan(1000);
+    const took_ms = measureCpuMs(() => {
+      expect(windowStarts(0, 10_000 * HOUR, 'HOUR', { timezone })).to.have.length(10_000);
+      expect(windowStarts(5 * HOUR, 5 * HOUR + 3000 * DAY, 'DAY', { timezone })).to.have.length(3000);
+    });
+    expect(took_ms).to.be.lessThan(1000);
   });
 
   it('refuses a range that ends before it starts', () => {
