@@ -1,7 +1,4 @@
-/**
- * Redocly says nothing against the OpenAPI document: its warnings are errors here. What Spectral says of it is asked in openapi-spectral.ts,
- * which takes ten times as long and is a step of .ci/run.
- */
+/** Redocly finds nothing wrong with the OpenAPI document; its warnings are errors here. Spectral checks it in openapi-spectral.test.ts. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,0 +1,111 @@
+/**
+ * Spectral, with all of its rules for OpenAPI, finds nothing in the document, and each example and default is of its schema. Spectral
+ * inlines all references of the schema of an example before it compiles it, which takes two minutes. So its two rules for examples are
+ * off, and the same validator checks them here on the document as it is, where a referenced schema is compiled once.
+ */
+import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core';
+import { oas } from '@stoplight/spectral-rulesets';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { expect } from 'chai';
+import { openApiDocument } from '../../api/http/openapi.ts';
+import { routes } from '../../api/resources.ts';
+
+// Both packages describe one shape, in types of their own.
+const ALL = oas as unknown as RulesetDefinition;
+const OFF = {
+  // Who runs an installation is asked, and the document does not know who that is. The license has an identifier, and may not have both.
+  'info-contact': 'off',
+  'license-url': 'off',
+  'oas3-valid-media-example': 'off',
+  'oas3-valid-schema-example': 'off',
+} as const;
+
+// The options that Spectral gives to Ajv.
+const AS_SPECTRAL = { strict: false, allowUnionTypes: true, unicodeRegExp: false };
+const VALUES = ['example', 'default'];
+const NO_SCHEMAS = [...VALUES, 'enum', 'const'];
+
+type Json = any;
+
+describe('Spectral', function () {
+  this.timeout(600_000);
+  const spectral = new Spectral();
+  spectral.setRuleset({ extends: [[ALL, 'all']], rules: OFF });
+
+  it('finds nothing in the OpenAPI document', async () => {
+    const problems = await spectral.run(plain(openApiDocument(routes)));
+    expect(problems.map(({ code, path, message }) => `${code} ${path.join('.')}: ${message}`)).to.deep.equal([]);
+  });
+});
+
+describe('examples and defaults of the OpenAPI document', function () {
+  this.timeout(120_000);
+
+  const document = plain(openApiDocument(routes));
+
+  it('are of their schemas', () => {
+    expect(findProblems(document)).to.deep.equal([]);
+  });
+
+  it('are those of bodies and of schemas', () => {
+    const all = [...findExamples(document)];
+    const isInBody = ({ pointer }: Example) => /content\/[^/]*\/example$/.test(pointer);
+    const examples = JSON.stringify(document).match(/"example":/g)!;
+    expect(all.filter(isInBody)).to.have.length.above(routes.length / 2);
+    expect(all.filter(({ pointer }) => pointer.endsWith('/default'))).to.have.length.above(700);
+    expect(all.filter(({ pointer }) => pointer.endsWith('/example')).length).to.be.within(
+      examples.length - 50,
+      examples.length,
+    );
+  });
+
+  it('are found if they are not', () => {
+    const [route] = routes.filter(({ operation_id }) => operation_id === 'createPlan');
+    const wrong = plain(openApiDocument([{ ...route!, example: { body: { name: 1 } } }]));
+    expect(findProblems(wrong).join('\n')).to.match(/requestBody.*\/example: \/name must be string/);
+    wrong.components.schemas.Wrong = { type: 'string', format: 'date-time', default: 'yesterday' };
+    expect(findProblems(wrong)).to.include('/components/schemas/Wrong/default:  must match format "date-time"');
+  });
+});
+
+function plain(document: object): Json {
+  return JSON.parse(JSON.stringify(document));
+}
+
+/** What is wrong with each example of a media type and each example and default of a schema. */
+function findProblems(document: Json): string[] {
+  // Formats that belong to us, such as `YYYYMM`, are annotations.
+  const ajv = new Ajv2020({ ...AS_SPECTRAL, inlineRefs: false, code: { optimize: false }, logger: false });
+  addFormats.default(ajv);
+  ajv.addSchema(document, 'openapi', false, false);
+  return [...findExamples(document)].flatMap(({ pointer, schema, value }) => {
+    const validate = ajv.getSchema(`openapi#${encodeURI(schema)}`)!;
+    if (validate(value)) return [];
+    return validate.errors!.map(({ instancePath, message }) => `${pointer}: ${instancePath} ${message}`);
+  });
+}
+
+type Example = { pointer: string; schema: string; value: unknown };
+
+/** The schema of an example stands beside it, or around it. */
+function* findExamples(node: Json, pointer = ''): Generator<Example> {
+  if (typeof node !== 'object' || node === null) return;
+  for (const key of VALUES)
+    if (key in node)
+      yield {
+        pointer: `${pointer}/${key}`,
+        schema: node.schema ? `${pointer}/schema` : pointer,
+        value: node[key],
+      };
+  for (const [key, inner] of Object.entries<Json>(node)) {
+    const below = `${pointer}/${escape(key)}`;
+    if (key === 'properties')
+      for (const [name, one] of Object.entries(inner)) yield* findExamples(one, `${below}/${escape(name)}`);
+    else if (!NO_SCHEMAS.includes(key)) yield* findExamples(inner, below);
+  }
+}
+
+function escape(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}
