@@ -5,68 +5,79 @@
  */
 import { isIPv6 } from 'node:net';
 import type { Request } from 'express';
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../../config.ts';
 import { FarthingError } from '../../core/foundation/error.ts';
 import { createLru } from '../../storage/foundation/lru.ts';
 
 const WINDOW_SECONDS = 60;
 
-/** Request count of a key in the current window. */
-type KeyWindow = { count: number; readonly ends_ms: number };
-/** Maximum number of keys tracked per process; some ten megabytes. */
-const KEYS_MAX = 100_000;
+type CountedWindow = { count: number; readonly ends_ms: number };
+/** Maximum number of names per process; some ten megabytes. */
+const NAMES_MAX = 100_000;
+
+/**
+ * Counts per name; the first count of a name begins its window. Synchronous, unlike the libraries' promises: cached reads arrive
+ * thousands of times a second and await nothing else.
+ */
+class WindowCounter {
+  readonly #windows = createLru<CountedWindow>(NAMES_MAX);
+
+  count(name: string): CountedWindow {
+    let window = this.find(name);
+    if (!window) this.#windows.set(name, (window = { count: 0, ends_ms: performance.now() + WINDOW_SECONDS * 1000 }));
+    window.count++;
+    return window;
+  }
+
+  /** The running window of a name that was counted in it. */
+  find(name: string): CountedWindow | undefined {
+    const window = this.#windows.get(name);
+    return window && window.ends_ms > performance.now() ? window : undefined;
+  }
+}
 
 type RateLimitSettings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
 
+/** A limit of 0 means none. */
 export class RateLimits {
-  readonly #requests: number;
-  readonly #windows = createLru<KeyWindow>(KEYS_MAX);
-  readonly #wrongKeys: RateLimiterMemory | null;
-  readonly #signings = createLimiter(SIGN_INS_MAX)!;
+  readonly #requests_max: number;
+  readonly #wrong_keys_max: number;
+  readonly #requests = new WindowCounter();
+  readonly #wrongKeys = new WindowCounter();
+  readonly #signings = new WindowCounter();
 
   constructor({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WRONG_KEYS }: RateLimitSettings) {
-    this.#requests = RATE_LIMIT_REQUESTS;
-    this.#wrongKeys = createLimiter(RATE_LIMIT_WRONG_KEYS);
+    this.#requests_max = RATE_LIMIT_REQUESTS;
+    this.#wrong_keys_max = RATE_LIMIT_WRONG_KEYS;
   }
 
-  /**
-   * Counts a request of this key, or of this user with tokens; throws `too_many_requests` above the limit. Synchronous instead of the
-   * library's promise: cached reads arrive thousands of times a second and await nothing else.
-   */
+  /** Counts a request of this key, or of this user with tokens; throws `too_many_requests` above the limit. */
   countRequest(name: string, response: { set(name: string, value: string): unknown }): void {
-    const points = this.#requests;
-    if (points === 0) return;
-    const now_ms = performance.now();
-    let window = this.#windows.get(name);
-    if (window === undefined || window.ends_ms <= now_ms)
-      this.#windows.set(name, (window = { count: 0, ends_ms: now_ms + WINDOW_SECONDS * 1000 }));
-    window.count++;
-    const seconds = secondsLeft({ msBeforeNext: window.ends_ms - now_ms });
-    response.set('RateLimit-Policy', `"key";q=${points};w=${WINDOW_SECONDS}`);
-    response.set('RateLimit', `"key";r=${Math.max(0, points - window.count)};t=${seconds}`);
-    if (window.count > points) throw tooMany('requests of this API key', points, seconds);
+    const limit = this.#requests_max;
+    if (limit === 0) return;
+    const window = this.#requests.count(name);
+    response.set('RateLimit-Policy', `"key";q=${limit};w=${WINDOW_SECONDS}`);
+    response.set('RateLimit', `"key";r=${Math.max(0, limit - window.count)};t=${secondsLeft(window)}`);
+    if (window.count > limit) throw tooMany('requests of this API key', limit, window);
   }
 
   /** Counts a sign-in or sign-up from this address, regardless of the claimed user. */
-  async countSigning(request: Request): Promise<void> {
-    const state = await this.#signings.consume(clientAddress(request)).catch(toLimiterState);
-    if (state.consumedPoints > SIGN_INS_MAX)
-      throw tooMany('sign-ins from this address', SIGN_INS_MAX, secondsLeft(state));
+  countSigning(request: Request): void {
+    const window = this.#signings.count(clientAddress(request));
+    if (window.count > SIGN_INS_MAX) throw tooMany('sign-ins from this address', SIGN_INS_MAX, window);
   }
 
   /** Loads a key that is not cached, unless too many wrong keys came from this address. */
   async guarded<Found>(request: Request, load: () => Promise<Found>): Promise<Found> {
-    if (!this.#wrongKeys) return load();
+    const limit = this.#wrong_keys_max;
+    if (limit === 0) return load();
     const address = clientAddress(request);
-    const state = await this.#wrongKeys.get(address);
-    const { points } = this.#wrongKeys;
-    if (state && state.consumedPoints >= points)
-      throw tooMany('wrong keys from this address', points, secondsLeft(state));
+    const window = this.#wrongKeys.find(address);
+    if (window && window.count >= limit) throw tooMany('wrong keys from this address', limit, window);
     try {
       return await load();
     } catch (error) {
-      if (error instanceof FarthingError && error.http_status_code === 401) await this.#wrongKeys.penalty(address);
+      if (error instanceof FarthingError && error.http_status_code === 401) this.#wrongKeys.count(address);
       throw error;
     }
   }
@@ -75,23 +86,13 @@ export class RateLimits {
 /** Per address and minute. Each sign-in takes a tenth of a second of a core. */
 const SIGN_INS_MAX = 60;
 
-/** 0 means no limit. */
-function createLimiter(points: number): RateLimiterMemory | null {
-  return points === 0 ? null : new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
-}
-
-/** The library rejects with its state above the limit, and with an error on failure. */
-function toLimiterState(rejection: unknown): RateLimiterRes {
-  if (rejection instanceof RateLimiterRes) return rejection;
-  throw rejection;
-}
-
-function secondsLeft({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>): number {
+function secondsLeft({ ends_ms }: CountedWindow): number {
   // Adding and subtracting an instant may leave a rounding error.
-  return Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil(msBeforeNext / 1000)));
+  return Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil((ends_ms - performance.now()) / 1000)));
 }
 
-function tooMany(what: string, limit: number, retry_after_seconds: number): FarthingError {
+function tooMany(what: string, limit: number, window: CountedWindow): FarthingError {
+  const retry_after_seconds = secondsLeft(window);
   const message = `more than ${limit} ${what} in ${WINDOW_SECONDS} s: come again in ${retry_after_seconds} s`;
   return new FarthingError('too_many_requests', message, {
     details: { limit, window_seconds: WINDOW_SECONDS, retry_after_seconds },

@@ -26,7 +26,7 @@ export const authRoutes: Route[] = [
     answer: AuthAnswer,
     handle: async ({ body }, context) => {
       const { services, now, request } = context;
-      await getRateLimits(services).countSigning(request);
+      getRateLimits(services).countSigning(request);
       if (services.config.SIGN_UP === 'closed')
         throw new FarthingError('permission_denied', 'nobody can sign up here: ask the operator for a tenant');
       const { user } = await signUp(services, { wanted: body, now });
@@ -47,7 +47,7 @@ export const authRoutes: Route[] = [
     answer: AuthAnswer,
     handle: async ({ body }, context) => {
       const { services, request } = context;
-      await getRateLimits(services).countSigning(request);
+      getRateLimits(services).countSigning(request);
       const whom = [clientAddress(request), body.email.toLowerCase()];
       return answered(await limitAttempts(whom, () => signIn(services, body)), context);
     },
