@@ -1,12 +1,12 @@
 /** A world in which usage is charged over changes that are drawn by chance, and what each door said of each subscription, and when. */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
-import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
+import { type Doors, type Exports, overDoors, runningDoors } from './usage-doors.ts';
 import { startWorld, type World } from './world.ts';
 
 /** By subscription and door: a text for each line, and the total. */
 export type UsageByDoor = Map<string, Record<string, string[]>>;
 
-type MakeDoors = (world: World, asked: { customer: string; meter_id: string }) => Doors;
+type MakeDoors = (world: World, asked: { customer: string; meter_id: string; exports: Exports }) => Doors;
 
 /** Lives through all changes, and asks every door before the end of the period, of its draft, and of its final invoice. */
 export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor> {
@@ -54,10 +54,11 @@ export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor>
 
 type Asking = { of: readonly Changed[]; when: string; doors: MakeDoors; stated: UsageByDoor };
 
-/** A door that fails says why in place of an amount. */
+/** Nothing changes between the questions, so an export of all meters is downloaded once. A door that fails says why in place of an amount. */
 async function ask(world: World, { of, when, doors, stated }: Asking): Promise<void> {
+  const exports: Exports = new Map();
   for (const { name, measure } of of) {
-    const asked = { customer: name, meter_id: world.id(`meter ${measure.name}`) };
+    const asked = { customer: name, meter_id: world.id(`meter ${measure.name}`), exports };
     const answers = Object.entries(doors(world, asked)).map(async ([door, answer]) => {
       const found = await answer().catch((error: Error) => [error.message]);
       stated.get(name)![`${door}, ${when}`] = found;
