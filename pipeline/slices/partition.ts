@@ -117,7 +117,10 @@ export class Partition {
   /** Worst-case work of a record, by the current meters. */
   readonly computeWork = (record: LogRecord): number => computeRecordWork(this.#catalogue, record);
 
-  /** Runs between slices: moves old ids from memory to the disk, and fences copies of old statements that a network made. */
+  /**
+   * Runs between slices: moves old ids from memory to the disk. Every `SLICES_PER_FENCE` slices it also fences old inserts that a network
+   * may deliver once more.
+   */
   async maintain(): Promise<void> {
     await this.#seen.sealIfFull(this.#next);
     if (++this.#slicesSinceFence < SLICES_PER_FENCE) return;

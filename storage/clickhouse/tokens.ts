@@ -6,7 +6,7 @@ export interface SqlToken {
   word: string;
   start: number;
   end: number;
-  /** Number of open parentheses around it. */
+  /** Nesting depth: the number of open brackets of any kind around the token. */
   depth: number;
 }
 

@@ -61,7 +61,7 @@ function sendSignal(pids: readonly number[], signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // The process has ended, or belongs to another user: it is waited for.
+      // The process has ended, or belongs to another user. `lockStores` waits for the lock in both cases.
     }
   }
 }

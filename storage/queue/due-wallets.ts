@@ -15,8 +15,8 @@ import {
 } from './due-billing.ts';
 
 /**
- * Credits that nothing can still use. An invoice of a period that ended before their expiry uses them, whenever it is created. A
- * postpaid wallet pays such an invoice with them. A reservation that is charged at an earlier expiry uses them, too.
+ * Lots with remaining credits that no invoice and no reservation may still use; callers also check the expiry. A lot may still be used by an
+ * unbilled period, a draft, a void or (postpaid) unpaid invoice whose period ended by the expiry, and by a hold that is charged by then.
  */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id

@@ -116,7 +116,10 @@ export function checkComputable({ id, invoice_status }: InvoiceModel): void {
     throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
 }
 
-/** The rule that derives the lines of an invoice from its subscription; undefined if its creator supplied the lines. */
+/**
+ * Returns the reference point that decides which charges of the subscription are due on the invoice (`planDueCharges`). Undefined if the
+ * billing reason means that the creator of the invoice supplied its lines.
+ */
 export function deriveReference(
   { billing_reason }: Pick<InvoiceModel, 'billing_reason'>,
   period: Period,

@@ -69,7 +69,10 @@ async function withdrawUnconfirmed(
 
 type ResumeOpeningInput = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
 
-/** Continues a creation whose request crashed before the charge, or before its answer. */
+/**
+ * Continues the creation of a subscription whose request crashed after its commit: charges the opening invoice unless that was already
+ * tried. With `error_if_incomplete` a failed charge still undoes the creation.
+ */
 export async function resumeCreation(
   stores: Stores,
   scope: Scope,

@@ -10,7 +10,7 @@ import { billedSubscription, currentPeriod } from '../../rating/billable-items.t
 import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { endAt } from './end-trial.ts';
 
-/** The subscription after its opening; null if nothing is due. `transaction` holds the lock on the subscription's row. */
+/** Returns the subscription after it was opened or ended; null if its start has not come. `transaction` holds the lock on its row. */
 export async function openDue(
   stores: Stores,
   transaction: Transaction,

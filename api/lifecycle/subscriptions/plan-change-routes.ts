@@ -22,7 +22,10 @@ const WHAT_HAPPENS =
   'Changes the plan in place: lines of the old plan end, lines of the new plan begin, and one invoice holds the ' +
   'credits and charges. Another billing period starts a new period. A change at the end of the period becomes a ' +
   'schedule, which can be cancelled.';
-/** Example that follows the example of the first version. */
+/**
+ * Example body of version 2. The documentation runs the examples of both versions on one subscription; this one changes back to the plan
+ * that the first example has left.
+ */
 const BACK = { target_plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X', proration_behavior: 'create_prorations' };
 const WHAT_WOULD =
   'Returns the credits and charges of the change and their date. Nothing is written. A request that the execution ' +

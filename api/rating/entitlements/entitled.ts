@@ -21,8 +21,10 @@ const SourceAnswer = z
   .object({
     subscription_id: z.string().meta({ description: 'Subscription that has the entitlement.' }),
     entity_id: z.string().meta({ description: 'Plan, add-on or subscription that grants it.' }),
-    entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'Type of the owner.' }),
-    entity_name: z.string().meta({ description: 'Name of the owner; for a subscription, the name of its plan.' }),
+    entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'Type of the entity that grants it.' }),
+    entity_name: z
+      .string()
+      .meta({ description: 'Name of the entity that grants it; for a subscription, the name of its plan.' }),
     quantity: z.int().meta({ description: 'Multiplier of the entitlement: the quantity of an add-on, else 1.' }),
     entitlement_id: z.string().meta({ description: 'Id of the entitlement.' }),
     is_enabled: z.boolean().meta({ description: 'True if the entitlement is enabled. A disabled one adds nothing.' }),

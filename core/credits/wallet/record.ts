@@ -78,7 +78,7 @@ export const Wallet = z.object({
   currency: z.string().meta({ description: 'Currency code (ISO 4217), lowercase.' }),
   wallet_type: z.enum(WALLET_TYPES).meta({
     description:
-      'PRE_PAID contains credits that were bought or given before; it lowers invoices. POST_PAID pays invoices.',
+      'PRE_PAID: its credits are applied to invoices at finalization. POST_PAID: it is a payment method for final invoices.',
   }),
   wallet_status: z
     .enum(WALLET_STATUSES)

@@ -43,7 +43,8 @@ export const createWalletShape = z.object({
   description: orNull(z.string()).meta({ description: 'Description for people.' }),
   metadata,
   wallet_type: orDefault(anyCase(WALLET_TYPES), 'PRE_PAID').meta({
-    description: 'PRE_PAID lowers invoices when they become final; POST_PAID pays them. Default: PRE_PAID.',
+    description:
+      'PRE_PAID: its credits are applied to invoices at finalization. POST_PAID: it is a payment method for final invoices. Default: PRE_PAID.',
   }),
   conversion_rate: orDefault(decimalText, '1').meta({
     description: 'Value of one credit in units of the currency; more than 0; default 1.',

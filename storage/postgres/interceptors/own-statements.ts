@@ -100,7 +100,10 @@ function movedBy(result: unknown): MovedRow[] {
   return rows.flatMap(({ moved }) => (moved ? [JSON.parse(moved) as MovedRow] : []));
 }
 
-/** The end of a transaction has the effects of its statements. A change of progress inside a transaction takes effect only at its end. */
+/**
+ * A COMMIT or ROLLBACK counts as a write (`some`) if a statement of its transaction counted as one, else as `none`. A change of usage
+ * progress (`moves`) inside a transaction also counts as a write, because it takes effect only at the commit.
+ */
 function effects(): (text: string) => EffectNow {
   let isOpen = false;
   let isOwed = false;
