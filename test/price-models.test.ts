@@ -15,7 +15,7 @@ import { Decimal, ZERO } from '../../foundation/decimal.ts';
 import { requireAmount, amountText, checkAmount } from './amount.ts';
 import { chargePart, type PricingModel } from './terms.ts';
 
-const perSeat = {
+export const perSeat = {
   billing_model: 'PER_SEAT',
   tier_mode: null,
   takes: ['amount', 'free_seats'],
