@@ -5,7 +5,7 @@
  */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import { csvRecords } from '../support/csv-records.ts';
+import { downloadOnce, type Exports } from '../support/exported.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -179,8 +179,8 @@ describe('scenario: every door says one number', () => {
     },
     'GET /events/usage/export': async (customer, meter_id, { start_time, end_time }) => {
       const range = `start_time=${start_time}&end_time=${end_time}&meter_ids=${meter_id}`;
-      const line = (await exportedFile(range)).split('\r\n').find((row: string) => row.startsWith(`${customer},`))!;
-      return line.split(',')[6]!;
+      const rows = await downloadOnce(world, exports, range);
+      return rows.find((row) => row.external_customer_id === customer)!.usage!;
     },
   };
 
@@ -208,23 +208,14 @@ describe('scenario: every door says one number', () => {
     'POST /subscriptions/usage of the dates': ({ customer, period }) => subscriptionUsage(customer, period),
   };
 
-  /** The file has all customers, so cases of one period share it, until the period is over. */
-  const files = new Map<string, Promise<string>>();
-  function exportedFile(asked: string): Promise<string> {
-    const request = async () => {
-      const answer = await world.api.request('GET', `/events/usage/export?${asked}`);
-      expect(answer.status, answer.text).to.equal(200);
-      return answer.text;
-    };
-    const file = files.get(asked) ?? request();
-    files.set(asked, file);
-    return file;
-  }
+  /** An export has all customers, so the cases of one period share it until the period is over. */
+  const exports: Exports = new Map();
 
   /** What a spreadsheet makes of the file: the sums of its columns by meter. */
   async function exported(customer: string, { start_time, end_time }: Range, more = ''): Promise<Said> {
     const asked = `start_time=${start_time}&end_time=${end_time}&amounts=true${more}`;
-    const rows = csvRecords(await exportedFile(asked)).filter((row) => row.external_customer_id === customer);
+    const all = await downloadOnce(world, exports, asked);
+    const rows = all.filter((row) => row.external_customer_id === customer);
     const sum = (meter: string, column: string) =>
       sumDecimals(rows.filter((row) => row.meter_name === meter).map((row) => new Decimal(row[column]!))).toFixed();
     const meters = [...new Set(rows.map((row) => row.meter_name!))];
@@ -278,7 +269,7 @@ describe('scenario: every door says one number', () => {
   describe('when the period is over', () => {
     it('the drafts', async () => {
       await world.on('2026-05-01');
-      files.clear();
+      exports.clear();
       for (const one of CASES) {
         const draft = await invoiceOf(one);
         expect({ ...draft, said: invoiced(draft) }, one.title).to.deep.include({

@@ -1,7 +1,7 @@
 /** Each door says the cost of a customer's usage in January 2026: a text for each line, and the total. */
 import { expect } from 'chai';
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import { csvRecords } from './csv-records.ts';
+import { downloadOnce, type Exports } from './exported.ts';
 import { check, provenBy } from './verifier.ts';
 import type { World } from './world.ts';
 
@@ -28,10 +28,7 @@ export function total(amounts: readonly string[]): string {
     .toFixed()}`;
 }
 
-type Asked = { customer: string; meter_id: string; exports?: Exports };
-
-/** Exports of all meters that were downloaded at one instant, by their parameters. */
-export type Exports = Map<string, Promise<Record<string, string | undefined>[]>>;
+type Asked = { customer: string; meter_id: string; exports: Exports };
 
 /** While the period runs. */
 export function runningDoors(world: World, asked: Asked): Doors {
@@ -98,17 +95,10 @@ async function subscriptionUsage(world: World, { customer, meter_id }: Asked, ra
 }
 
 async function exported(world: World, { customer, meter_id, exports }: Asked, more: string): Promise<string[]> {
-  if (exports && !exports.has(more)) exports.set(more, downloadExport(world, more));
-  const all = await (exports?.get(more) ?? downloadExport(world, `${more}&meter_ids=${meter_id}`));
-  const rows = all.filter((row) => row.external_customer_id === customer && row.meter_id === meter_id && row.amount);
+  const query = `start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true&meter_ids=${meter_id}${more}`;
+  const all = await downloadOnce(world, exports, query);
+  const rows = all.filter((row) => row.external_customer_id === customer && row.amount);
   return [total(rows.map((row) => row.amount!))];
-}
-
-async function downloadExport(world: World, more: string): Promise<Record<string, string | undefined>[]> {
-  const path = `/events/usage/export?start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true`;
-  const { status, text } = await world.api.request('GET', `${path}${more}`);
-  expect(status, text).to.equal(200);
-  return csvRecords(text);
 }
 
 /** Selects the lines of the meter for January. A meter that never resets is charged in other months, too. */

@@ -1,6 +1,7 @@
 /** A world in which usage is charged over changes that are drawn by chance, and what each door said of each subscription, and when. */
 import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
-import { type Doors, type Exports, overDoors, runningDoors } from './usage-doors.ts';
+import type { Exports } from './exported.ts';
+import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
 import { startWorld, type World } from './world.ts';
 
 /** By subscription and door: a text for each line, and the total. */
@@ -54,7 +55,7 @@ export async function liveThrough(all: readonly Changed[]): Promise<UsageByDoor>
 
 type Asking = { of: readonly Changed[]; when: string; doors: MakeDoors; stated: UsageByDoor };
 
-/** Nothing changes between the questions, so an export of all meters is downloaded once. A door that fails says why in place of an amount. */
+/** A door that fails gives its error in place of an amount. Nothing changes meanwhile, so the subscriptions of a meter share its exports. */
 async function ask(world: World, { of, when, doors, stated }: Asking): Promise<void> {
   const exports: Exports = new Map();
   for (const { name, measure } of of) {
