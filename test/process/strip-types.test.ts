@@ -1,4 +1,4 @@
-// Files are stripped of their types once. What a later start reads belongs to the source as it is, whatever has happened to the cache.
+// Types are stripped from a file once. A later start reads the result for the current source, whatever has happened to the cache.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,8 +12,9 @@ describe('stripped files', () => {
   let cached: string;
 
   beforeEach(() => {
-    mkdirSync(join(ROOT, '.farthing'), { recursive: true });
-    directory = mkdtempSync(join(ROOT, '.farthing', 'strip-'));
+    // Only files of the repository are cached. Git and the linters ignore this folder.
+    mkdirSync(join(ROOT, 'coverage'), { recursive: true });
+    directory = mkdtempSync(join(ROOT, 'coverage', 'strip-'));
     file = join(directory, 'a.ts');
     cached = join(ROOT, 'node_modules/.cache/farthing', relative(ROOT, file));
     writeFileSync(file, 'export const one: number = 1;\n');

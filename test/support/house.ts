@@ -94,12 +94,11 @@ type House = Counted & {
 };
 
 export function measureHouse(root: string): House {
-  const files = listFiles(root);
-  const sources = listSources(files);
-  const parsed = parseSources(root, sources);
+  const checkout = readCheckout(root);
+  const { files, sources, parsed } = checkout;
   const functions = parsed.flatMap(({ code }) => listFunctions(code));
   const verbFirst = functions.filter(({ name }) => isVerbFirst(name)).length;
-  const counted = Object.fromEntries(RATCHET.map((name) => [name, listIn(root, parsed, name).length])) as Counted;
+  const counted = Object.fromEntries(RATCHET.map((name) => [name, listIn(checkout, name).length])) as Counted;
   return {
     ...counted,
     verb_first_percent: Math.round((100 * verbFirst) / functions.length),
@@ -125,22 +124,36 @@ export function measureHouse(root: string): House {
 
 /** Each place that a number of the ratchet counts, as `file: name or comment`. */
 function listPlaces(root: string, figure: keyof Counted): string[] {
-  return listIn(root, parseSources(root, listSources(listFiles(root))), figure);
+  return listIn(readCheckout(root), figure);
 }
 
-function listIn(root: string, parsed: readonly NamedSource[], figure: keyof Counted): string[] {
+type Checkout = {
+  readonly root: string;
+  readonly files: readonly string[];
+  readonly sources: readonly string[];
+  readonly parsed: readonly NamedSource[];
+};
+
+function readCheckout(root: string): Checkout {
+  const files = listFiles(root);
+  const sources = listSources(files);
+  return { root, files, sources, parsed: parseSources(root, sources) };
+}
+
+function listIn(checkout: Checkout, figure: keyof Counted): string[] {
+  const { parsed } = checkout;
   if (figure === 'type_names_used_twice') {
     const times = countNames(parsed.flatMap(({ code }) => listTypes(code)));
     return [...times].filter(([, count]) => count > 1).map(([name, count]) => `${name}: ${count} times`);
   }
-  if (figure === 'unused_exports') return listUnusedExports(root, parsed);
+  if (figure === 'unused_exports') return listUnusedExports(checkout);
   const list = LISTS[figure];
   return parsed.flatMap((source) => list(source).map((what) => `${source.file}: ${what}`));
 }
 
 /** Exported names that no other source or test contains. */
-function listUnusedExports(root: string, parsed: readonly NamedSource[]): string[] {
-  const texts = listFiles(root).filter((file) => /\.(ts|mjs)$/.test(file));
+function listUnusedExports({ root, files, parsed }: Checkout): string[] {
+  const texts = files.filter((file) => /\.(ts|mjs)$/.test(file));
   const counts = countNames(
     texts.flatMap((file) => [...new Set(readFileSync(join(root, file), 'utf8').match(/[\w$]+/g))]),
   );
