@@ -366,7 +366,7 @@ describe('the revenue dashboard', () => {
   it('on random histories what it says is the sum of the invoices, and movements lead from opening to closing', async () => {
     let names = 0;
     let year = 2026;
-    // Who goes on would be billed for the months of the next year, too.
+    // Subscriptions that continue would be billed for the months of the next year, too.
     await world.cancel('beta');
     await world.cancel('euro');
     await fc.assert(

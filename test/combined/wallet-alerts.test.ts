@@ -355,7 +355,7 @@ describe('scenario: the levels of an environment', () => {
       };
       const told = ['low_credit_balance in_alarm', 'low_ongoing_balance in_alarm'];
       expect(await set(below({ critical: '10' }))).to.deep.equal({ states: ['in_alarm'], log: told });
-      // What one job looks at says the same of each other change.
+      // The other changes check six wallets: one job is enough to see their effect.
       const few = [last, ...wallets.filter(({ id }) => id !== last.id).slice(0, 5)].map(({ id }) => id);
       await services.postgres('wallets').whereNotIn('id', few).update({ wallet_status: 'closed' });
       const warned = [...told, 'low_credit_balance warning', 'low_ongoing_balance warning'];

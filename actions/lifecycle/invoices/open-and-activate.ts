@@ -14,8 +14,6 @@ import { loadWithLines } from '../../invoicing/records/invoice-records.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
-/** Author of the change: a request, which may be refused, or the clock alone. */
-
 /** `transaction` holds the lock on the subscription's row. */
 export async function openAndActivate(
   stores: Stores,

@@ -57,7 +57,7 @@ describe('events: points of analytics', () => {
 
   /** Names of price models, by the id of the subscription. */
   const models = new Map<string, string>();
-  /** Those of grouped and filtered usage are as many for each model. */
+  /** Each price model has eleven lines, also for grouped and filtered usage. */
   function expectSums(all: readonly Answer[], what: string): void {
     const lines = all.map(({ subscription_id, event_name }) => `${models.get(subscription_id)} ${event_name}`);
     for (const model of models.values())

@@ -139,7 +139,7 @@ describe('corrections meet the usage rows', () => {
     expect(await differences()).to.deep.equal([]);
   });
 
-  it('corrections that stand side by side are one rebuild, also several of one event', async () => {
+  it('waiting corrections are one rebuild, also several of one event', async () => {
     await metering.send(events(0, 20));
     await metering.waitForPipeline();
     await metering.pause();
@@ -307,7 +307,7 @@ describe('corrections meet the usage rows', () => {
     }
   });
 
-  it('those of many months that stand together are taken away at once', async () => {
+  it('events of many months that are voided together are removed by one statement', async () => {
     const month = (i: number) => ({ timestamp: new Date(Date.UTC(2022, i, 15, 12)).toISOString() });
     const { partition_count } = metering.stores.log;
     const isOfFirst = (i: number) => toPartition(computeEventShard(SCOPE, idOf(i)), partition_count) === 0;
